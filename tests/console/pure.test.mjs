@@ -364,6 +364,25 @@ test("unified diffs are parsed with line numbers", () => {
   assert.equal(other.hunks[0].lines[0].text, "++ x");
 });
 
+test("files without text that changed are in a diff of git, too", () => {
+  const parts = [
+    "diff --git a/logo b.png b/logo b.png\nnew file mode 100644\nindex 000..abc\nGIT binary patch\nliteral 3\nKcmZQzfPeq\n\nliteral 0\nHcmV?d00001\n",
+    "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n",
+    "diff --git a/empty b/empty\ndeleted file mode 100644\nindex e69..000\n",
+    "diff --git a/old name b/new\nsimilarity index 100%\nrename from old name\nrename to new\n",
+    "diff --git a/lib.rs b/lib.rs\nindex 111..222 100644\n--- a/lib.rs\n+++ b/lib.rs\n@@ -1 +1 @@\n-diff --git a/x b/x\n+IX\n\\ No newline at end of file\n",
+  ];
+  const files = parseDiff(parts.join(""));
+  assert.deepEqual(files.map((file) => [file.path, file.change, file.hunks.length]), [
+    ["logo b.png", "added", 0],
+    ["run.sh", "made executable", 0],
+    ["empty", "removed", 0],
+    ["new", "renamed", 0],
+    ["lib.rs", "modified", 1],
+  ]);
+  assert.deepEqual(files[4].hunks[0].lines.map((line) => line.text), ["diff --git a/x b/x", "IX", "No newline at end of file"]);
+});
+
 test("a diff without a header, as in events, is parsed", () => {
   const [file] = parseDiff("@@ -1 +1 @@\n--- x\n+IX\n", "src/lib.rs");
   assert.deepEqual(file.hunks[0].lines.map((line) => line.text), ["-- x", "IX"]);

@@ -59,8 +59,9 @@ export async function* subscribe<Item>(
       for await (const line of readLines(response, watchdog, transport.maxLine)) {
         const message = parser.push(line);
         if (!message) continue;
-        failures = 0;
         const item = subscription.receive(message);
+        // Only now: a connection that brings nothing but a problem has failed.
+        failures = 0;
         if (item !== undefined) yield item;
         if (signal?.aborted || subscription.hasEnded?.()) return;
       }

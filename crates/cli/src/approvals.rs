@@ -20,7 +20,7 @@ use crate::render::{self, sanitize};
 use crate::sessions::Sessions;
 
 /// How long to wait for a running session to take a decision.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+const TAKEN_WITHIN: Duration = Duration::from_secs(15);
 
 const POLL: Duration = Duration::from_millis(100);
 

@@ -64,7 +64,7 @@ struct Follower<S> {
     transport: Transport,
     subscription: S,
     state: State,
-    /// Number of failures since the last message.
+    /// Number of failures since the last message that was no problem.
     failures: u32,
     has_connected: bool,
 }
@@ -89,8 +89,12 @@ impl<S: Subscription> Follower<S> {
                 }
                 State::Connected(messages) => match messages.next().await {
                     Ok(Some(message)) => {
-                        self.failures = 0;
-                        self.subscription.receive(message)
+                        let received = self.subscription.receive(message);
+                        // A connection that brings nothing but a problem has failed.
+                        if received.is_ok() {
+                            self.failures = 0;
+                        }
+                        received
                     }
                     Ok(None) => Err(ClientError::Ended),
                     Err(error) => Err(error),

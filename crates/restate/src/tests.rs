@@ -141,7 +141,9 @@ async fn a_step_costs_some_requests_to_the_engine() {
         host.run(Arc::new(Scripted::default())).await.unwrap();
         times[0] += begun.elapsed();
         let begun = Instant::now();
-        assert_eq!(worker.engine.run(&id, Some(contract())).await.unwrap(), Some(Ending::Done));
+        let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
+        let ending = ending.unwrap_or_else(|_| panic!("task {number} has not ended within {PATIENCE:?}"));
+        assert_eq!(ending.unwrap(), Some(Ending::Done));
         times[1] += begun.elapsed();
     }
     let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 10));

@@ -9,8 +9,18 @@
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$/;
 
+/** Lines of a file without text that changed, and what they say of it. */
+const HEADERS = /** @type {const} */ ([
+  ["new file mode ", "added"],
+  ["deleted file mode ", "removed"],
+  ["rename to ", "renamed"],
+  ["copy to ", "copied"],
+  ["new mode 100755", "made executable"],
+  ["new mode 100644", "no longer executable"],
+]);
+
 /**
- * Parses a unified diff. Lines outside of hunks only name files.
+ * Parses a unified diff, of git or of another program. Lines outside of hunks only name files and say what happened to them.
  * @param {string} text
  * @param {string} [path] name of the file if the diff has no header
  * @returns {FileDiff[]}
@@ -27,6 +37,8 @@ export function parseDiff(text, path = "") {
   let oldLine = 0;
   let newLine = 0;
   let oldName = "";
+  /** Whether git has named the file already. */
+  let named = false;
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   for (const line of lines) {
@@ -47,13 +59,26 @@ export function parseDiff(text, path = "") {
       newLeft = match[4] === undefined ? 1 : Number(match[4]);
       hunk = { header: line, lines: [] };
       file.hunks.push(hunk);
+    } else if (line.startsWith("diff --git ")) {
+      file = push(files, nameOf(line));
+      named = true;
+      hunk = null;
     } else if (line.startsWith("--- ")) {
       oldName = nameIn(line.slice(4), "a/");
       hunk = null;
     } else if (line.startsWith("+++ ")) {
       const name = nameIn(line.slice(4), "b/");
-      file = push(files, name === "/dev/null" ? oldName : name);
+      const path = name === "/dev/null" ? oldName : name;
+      if (named && file) {
+        file.path = path;
+        named = false;
+        continue;
+      }
+      file = push(files, path);
       file.change = name === "/dev/null" ? "removed" : oldName === "/dev/null" ? "added" : "modified";
+    } else if (named && file) {
+      const header = HEADERS.find(([begin]) => line.startsWith(begin));
+      if (header) file.change = header[1];
     } else if (line.startsWith("\\") && hunk) {
       hunk.lines.push({ kind: "context", text: "No newline at end of file", oldLine: null, newLine: null });
     }
@@ -70,6 +95,18 @@ function push(files, path) {
   const file = { path, change: "modified", hunks: [] };
   files.push(file);
   return file;
+}
+
+/**
+ * Returns the name in a line that begins with `diff --git`, where both names are the same, or else the second one.
+ * @param {string} line
+ */
+function nameOf(line) {
+  const names = line.slice("diff --git ".length);
+  const half = (names.length - 1) / 2;
+  const [old, now] = [names.slice(0, half), names.slice(half + 1)];
+  if (old.slice(2) === now.slice(2)) return nameIn(now, "b/");
+  return nameIn(names.slice(names.lastIndexOf(" b/") + 1), "b/");
 }
 
 /**

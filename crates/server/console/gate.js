@@ -18,12 +18,15 @@ export class GateCard extends DecisionCard {
     this.id = task.id;
     this.gate = gate;
     const what = gate.name === "anchor" ? "The anchor waits for your decision" : "The result waits for your decision";
+    // Words change only an anchor that a model wrote.
+    this.takesWords = gate.name !== "anchor" || task.report.contract.anchor.kind === "test";
     const title = h("h2", null, h("span", { class: "dot asks" }), what);
+    const keys = h("span", { class: "dim keys letters" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), this.takesWords ? " asks for changes" : " refuses");
     this.fill([title, gate.name === "anchor" ? drawAnchor(task.report.anchor) : drawResult(gate)], [
       button("Approve", () => this.approve(), { class: "primary" }),
-      button("Ask for changes …", () => this.showDeny()),
+      ...(this.takesWords ? [button("Ask for changes …", () => this.showDeny())] : []),
       button("Refuse for good …", () => this.refuse(), { class: "danger" }),
-      h("span", { class: "dim keys letters" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " asks for changes"),
+      keys,
     ]);
   }
 
@@ -32,6 +35,10 @@ export class GateCard extends DecisionCard {
   }
 
   showDeny() {
+    if (!this.takesWords) {
+      this.refuse();
+      return;
+    }
     const words = h("textarea", { rows: 3, required: true });
     const send = () => {
       const text = words.value.trim();

@@ -107,7 +107,8 @@ export class Stream {
    * @param {any} event
    */
   receive(name, event) {
-    this.attempt = 0;
+    // A connection that brings nothing but a problem has failed.
+    if (name !== "problem") this.attempt = 0;
     this.heard = true;
     if (name === "heartbeat") return;
     if (name === "message") {

@@ -113,6 +113,7 @@ export class TaskView {
     } catch (error) {
       if (this.destroyed) return;
       this.note.hidden = false;
+      this.signature = "";
       fill(this.note, `The task could not be loaded: ${messageOf(error)}`);
     }
   }

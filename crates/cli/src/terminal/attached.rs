@@ -4,6 +4,7 @@
 mod approvals;
 mod commands;
 mod driver;
+mod outbox;
 mod texts;
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `pintle attach` and `pintle sessions --server`, on a real pseudo-terminal and against a real server.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pintle_testkit::Dialect;
 use rustix::process::{Pid, Signal, kill_process};
@@ -176,12 +176,21 @@ fn a_turn_goes_on_after_its_user_has_left() {
     assert_eq!(code, Some(0), "{screen}");
 
     let mut terminal = server.begin(&[]);
-    let screen = terminal.wait_for_text("shell until test -e go");
-    assert!(screen.contains("I wait.") && screen.contains("Esc interrupts"), "{screen}");
+    terminal.wait_for("the turn", |screen| {
+        ["I wait.", "shell until test -e go", "Esc interrupts"].iter().all(|text| screen.contains(text))
+    });
     terminal.type_keys("look at b.txt\r");
     terminal.wait_for_text("1 queued");
     // The session looks into its inbox twice a second.
-    std::thread::sleep(Duration::from_secs(2));
+    let has_taken = || {
+        let arguments = ["-rq", "--include=0*.jsonl", "look at b.txt"];
+        Command::new("grep").args(arguments).arg(harness.path(".state/sessions")).status().unwrap().success()
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while !has_taken() {
+        assert!(Instant::now() < end, "the session does not take the message");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     std::fs::write(harness.path("go"), "").unwrap();
     terminal.wait_for_text("› look at b.txt");
     terminal.wait_for_text("shell sleep 600");

@@ -54,8 +54,14 @@ fn a_request_outlives_the_terminal_it_was_shown_on() {
             false => Terminal::start_without_control(&command),
         };
         terminal.wait_for_text("Run it?");
+        // The list has it some time after the question.
+        fixture.waiting();
         let before = waiting(&fixture);
-        assert!(sleeps(&fixture) && before.len() == 1, "{before:?}");
+        assert_eq!(before.len(), 1, "{before:?}");
+        fixture.harness.wait_for_file("pid");
+        while !sleeps(&fixture) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         assert_eq!(terminal.hang_up(), Some(130), "{is_leader}");
         assert!(!sleeps(&fixture), "the command is still running");
         assert!(!fixture.harness.path("a.txt").exists());

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
@@ -107,6 +108,15 @@ impl Harness {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
+    }
+
+    /// Waits until a command has made this file.
+    pub(crate) fn wait_for_file(&self, name: &str) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !self.path(name).exists() {
+            assert!(Instant::now() < end, "{name} was not made");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub(crate) fn read(&self, name: &str) -> String {

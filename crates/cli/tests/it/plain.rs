@@ -50,8 +50,9 @@ fn a_conversation_in_lines_writes_text_only() {
         terminal.type_keys("thank you\r");
         terminal.wait_for("the end of the next turn", ready_times(3));
         terminal.type_keys("/status\r!echo mine\r");
-        let screen = terminal.wait_for_text("! echo mine exit 0");
-        assert!(screen.contains("directory: ") && screen.contains("    mine"), "{screen}");
+        terminal.wait_for("the command and its output", |screen| {
+            ["directory: ", "! echo mine exit 0", "    mine"].iter().all(|text| screen.contains(text))
+        });
         // The end of the input.
         terminal.type_keys("\u{4}");
         finish(terminal);
@@ -60,7 +61,7 @@ fn a_conversation_in_lines_writes_text_only() {
 
 #[test]
 fn lines_steer_and_ctrl_c_interrupts() {
-    let turns = shell("until test -e go; do sleep 0.02; done") + &shell("sleep 600");
+    let turns = shell("until test -e go; do sleep 0.02; done") + &shell("touch began; exec sleep 600");
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
     let mut terminal = Terminal::start(&chat(&harness, "dumb", &["go"]));
     terminal.wait_for_text("I look.");
@@ -68,10 +69,10 @@ fn lines_steer_and_ctrl_c_interrupts() {
     // Lines are taken in order.
     terminal.wait_for_text("environment: ");
     std::fs::write(harness.path("go"), "").unwrap();
-    terminal.wait_for("the second call", |screen| screen.matches("I look.").count() == 2);
+    harness.wait_for_file("began");
     terminal.type_keys("\u{3}");
     let screen = terminal.wait_for("the end of the turn", ready_times(1));
-    assert!(screen.contains("[shell] sleep 600 (cancelled, "), "{screen}");
+    assert!(screen.contains("[shell] touch began; exec sleep 600 (cancelled, "), "{screen}");
     assert!(screen.contains("press Ctrl+C again to leave"), "{screen}");
     terminal.type_keys("\u{4}");
     finish(terminal);

@@ -13,7 +13,7 @@ use crate::harness::Harness;
 use crate::signals::{SLEEP, signal, start};
 
 /// A child that ignores SIGTERM gets two seconds; the rest allows for a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Streamed text, a command that leaves background jobs, a slow command, and a final response.
 const BUSY_RUN: &str = r#"

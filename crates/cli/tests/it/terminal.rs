@@ -166,7 +166,9 @@ impl Terminal {
     /// Waits until the screen satisfies the condition, and returns it.
     pub(crate) fn wait_for(&mut self, what: &str, condition: impl Fn(&str) -> bool) -> String {
         let shown = self.screen.shown.lock().unwrap();
-        let waiting = |shown: &mut (Parser, Vec<u8>)| !condition(&shown.0.screen().contents());
+        // Terminals show an update at once: what is on the screen in the middle of one is none.
+        let waiting =
+            |shown: &mut (Parser, Vec<u8>)| is_updating(&shown.1) || !condition(&shown.0.screen().contents());
         let (shown, waited) = self.screen.changed.wait_timeout_while(shown, TIMEOUT, waiting).unwrap();
         let contents = shown.0.screen().contents();
         drop(shown);
@@ -239,6 +241,13 @@ impl Screen {
     }
 }
 
+/// Returns whether output ends within an update.
+fn is_updating(output: &[u8]) -> bool {
+    let tail = output.get(output.len().saturating_sub(1 << 14)..).unwrap_or_default();
+    let last = |mark: &[u8]| tail.windows(mark.len()).rposition(|window| window == mark);
+    last(b"\x1b[?2026h") > last(b"\x1b[?2026l")
+}
+
 /// Opens a pseudo-terminal and returns its master and slave.
 fn open_pty() -> (OwnedFd, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
@@ -297,15 +306,13 @@ fn typeahead_does_not_reach_the_shell() {
     let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(UNTIL_GO));
     let command = harness.command("run", &["Wait"]);
     let mut shell = Command::new("setsid");
-    let script = "\"$0\" \"$@\"; read -r line; echo \"the shell got: $line\"";
+    let script = "\"$0\" \"$@\"; echo the shell reads; read -r line; echo \"the shell got: $line\"";
     shell.args(["--wait", "--ctty", "sh", "-c", script]).arg(command.get_program());
     let mut terminal = Terminal::run_as(shell, &command, 80, 24, |_| {});
     terminal.wait_for("a call that runs", is_spinning);
     terminal.type_keys("rm -rf important\n");
     std::fs::write(harness.path("go"), "").unwrap();
-    terminal.wait_for_text("[done]");
-    // Wait until the command has exited and the shell reads.
-    std::thread::sleep(Duration::from_secs(1));
+    terminal.wait_for_text("the shell reads");
     terminal.type_keys("true\n");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
@@ -389,11 +396,12 @@ fn subagent_approvals_are_answered_at_the_terminal() {
 
 #[test]
 fn ctrl_c_ends_the_run_and_clears_the_live_region() {
-    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(UNTIL_GO));
+    let command = format!("touch began; {UNTIL_GO}");
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(&command));
     let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
-    terminal.wait_for("a call that runs", |screen| {
-        screen.contains("shell until test -e go") && is_spinning(screen)
-    });
+    terminal.wait_for("a call", |screen| screen.contains("shell touch began") && is_spinning(screen));
+    // The row is the same while the model writes the call.
+    harness.wait_for_file("began");
     terminal.type_keys("\u{3}");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
@@ -472,10 +480,11 @@ fn ctrl_c_at_a_model_question_ends_the_run() {
 fn second_ctrl_c_clears_the_live_region() {
     let harness = Harness::new(
         Dialect::AnthropicMessages,
-        &shell_call("trap '' TERM; until test -e go; do sleep 0.02; done"),
+        &shell_call("trap '' TERM; touch began; until test -e go; do sleep 0.02; done"),
     );
     let mut terminal = Terminal::start(&harness.command("run", &["Wait"]));
-    terminal.wait_for("a call that runs", |screen| screen.contains("shell trap") && is_spinning(screen));
+    terminal.wait_for("a call", |screen| screen.contains("shell trap") && is_spinning(screen));
+    harness.wait_for_file("began");
     terminal.type_keys("\u{3}");
     terminal.wait_for_text("interrupt again");
     terminal.type_keys("\u{3}");

@@ -16,7 +16,7 @@ use crate::Engine;
 const PROGRAM: &str = "PINTLE_TEST_RESTATE";
 
 /// Time limit of every wait.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A process that ends with its test.
 pub(super) struct Process(Child);

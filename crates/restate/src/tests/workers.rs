@@ -12,13 +12,15 @@ use tokio::net::TcpStream;
 use super::engine::{Process, free_port, this_test};
 use super::*;
 
-/// Variables of a worker: its port, its store, its log, and the event at which it dies.
+/// Variables of a worker: its port, its store, its log, the event at which it dies, the time of its steps, and whether candidates
+/// work without end.
 const PORT: &str = "PINTLE_TEST_WORKER_PORT";
 const STORE: &str = "PINTLE_TEST_WORKER_STORE";
 const SCHEMA: &str = "PINTLE_TEST_WORKER_SCHEMA";
 const LOG: &str = "PINTLE_TEST_WORKER_LOG";
 const DEATH: &str = "PINTLE_TEST_WORKER_DEATH";
 const TIME: &str = "PINTLE_TEST_WORKER_TIME";
+const HANGS: &str = "PINTLE_TEST_WORKER_HANGS";
 
 /// Lease of a worker on the database.
 const LEASE: Duration = Duration::from_secs(5);
@@ -40,6 +42,10 @@ async fn worker_process() {
         .with_log(std::env::var(LOG).unwrap().into())
         .with_time(Duration::from_millis(number(TIME)))
         .with_death_at(usize::try_from(number(DEATH)).unwrap());
+    let performer = match std::env::var(HANGS) {
+        Ok(_) => performer.with_hanging(StepKind::Work),
+        Err(_) => performer,
+    };
     let desk = Arc::new(Desk::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
     serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
@@ -107,8 +113,8 @@ async fn balance(listener: TcpListener, ports: [u16; 2]) {
     }
 }
 
-/// Two workers share a database behind one address. The first one is killed in the middle of a step, and the second one goes on
-/// once the lease has run out.
+/// Two workers share a database behind one address. The first one is killed in the middle of steps, which never end there, and the
+/// second one goes on once the lease has run out.
 #[tokio::test]
 async fn another_worker_goes_on_with_a_task_of_the_database() {
     let Some(engine) = TestEngine::start().await else { return };
@@ -116,10 +122,13 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     let store = database.connect().await;
     let directory = tempfile::tempdir().unwrap();
     let ports = [free_port().await, free_port().await];
-    let start = |port, log| {
-        Process::start(worker(port, directory.path(), log).env(SCHEMA, &database.schema).env(TIME, "400"))
+    let command = |port, log| {
+        let mut command = worker(port, directory.path(), log);
+        command.env(SCHEMA, &database.schema);
+        command
     };
-    let (mut first, second) = (start(ports[0], "first"), start(ports[1], "second"));
+    let mut first = Process::start(command(ports[0], "first").env(HANGS, "1"));
+    let second = Process::start(&mut command(ports[1], "second"));
     // The engine keeps its connection, which is to be one to the first worker.
     until("the first worker listens", async || TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok())
         .await;

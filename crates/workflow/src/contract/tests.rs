@@ -158,3 +158,47 @@ fn files_that_judge_are_protected() {
         assert_eq!(found, (in_scope, protected, test), "{path}");
     }
 }
+
+/// A tool that reads a protected file reads one of these instead, or besides.
+#[test]
+fn files_read_instead_of_protected_ones_are_protected() {
+    let rules = PathRules::new(&Scope::default()).unwrap();
+    for path in [
+        "GNUmakefile",
+        "makefile",
+        "sub/GNUmakefile",
+        "justfile",
+        ".justfile",
+        "Justfile",
+        "Taskfile.yml",
+        "taskfile.dist.yaml",
+        "CMakeUserPresets.json",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.toml",
+        "uv.toml",
+        ".coveragerc",
+        ".mypy.ini",
+        ".ruff.toml",
+        ".npmrc",
+        ".yarnrc.yml",
+        "jest.config.cjs",
+        "jest.config.mjs",
+        "vitest.config.mts",
+        "vitest.workspace.ts",
+        ".cargo/config",
+        ".cargo/config.toml",
+        ".config/nextest.toml",
+        "rust-toolchain",
+        "npm-shrinkwrap.json",
+        "go.work",
+        ".gitea/workflows/ci.yml",
+    ] {
+        assert!(rules.is_protected(path), "{path}");
+        assert!(!rules.is_test(path), "{path}");
+    }
+    for path in ["src/makefile.rs", "src/taskfile.rs", "Taskfile.md", "docs/justfile.md", "src/ruff.py"] {
+        assert!(!rules.is_protected(path), "{path}");
+    }
+}

@@ -176,6 +176,63 @@ fn junit_tells_failures_from_errors() {
     insta::assert_snapshot!(shown(ResultsFormat::Junit, "<html/>"), @"problem: the file has `html` where JUnit XML has `testsuites`");
 }
 
+/// Every suite around a test counts it. A walk through each suite would take hours for these.
+#[test]
+fn nested_suites_of_junit_are_counted_at_once() {
+    let nested = |suites: usize, tests: usize| {
+        let open = format!("<testsuite tests=\"{tests}\" failures=\"1\">").repeat(suites);
+        let close = "</testsuite>".repeat(suites);
+        format!("{open}<testcase name=\"a\"><failure/></testcase>{close}")
+    };
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &nested(100_000, 1)), @"- a");
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &nested(100_000, 2)), @r"
+    - a
+    problem: a suite says 2 tests and has 1
+    ");
+    let beside = r#"<testsuites>
+<testsuite name="outer" tests="3" failures="1">
+<testsuite name="first" tests="1" failures="0"><testcase name="a"/></testsuite>
+<testcase name="b"/>
+<testsuite name="second" tests="1" failures="1"><testcase name="c"><error/></testcase></testsuite>
+</testsuite>
+<testsuite name="none" tests="0" failures="0"/>
+<testsuite name="last" tests="2" failures="1"><testcase name="d"/></testsuite>
+</testsuites>"#;
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, beside), @r"
+    + a
+    + b
+    ! c
+    + d
+    problem: last says 2 tests and has 1
+    problem: last says 1 failures and has 0
+    ");
+}
+
+/// Each of these files is small, and would keep the parser busy for minutes or hours.
+#[test]
+fn junit_that_is_slow_to_parse_is_told() {
+    let attributes = |count: usize| (0..count).map(|i| format!(" a{i}='>'")).collect::<String>();
+    let test = |count: usize| format!("<testsuite><testcase name=\"a\"{}/></testsuite>", attributes(count));
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &test(99)), @"+ a");
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &test(500_000)), @"problem: an element has more than 100 attributes");
+    let namespaces = |count: usize| {
+        let open: String = (0..count).map(|i| format!("<testsuite xmlns:n{i}=\"x\">")).collect();
+        format!("{open}<testcase name=\"a\"/>{}", "</testsuite>".repeat(count))
+    };
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &namespaces(20)), @"+ a");
+    insta::assert_snapshot!(shown(ResultsFormat::Junit, &namespaces(20_000)), @"problem: more than 20 namespaces are declared around an element");
+    // Suites side by side declare the same one, and neither comments nor output do.
+    let suite = |i: usize| {
+        format!(
+            "<testsuite xmlns:xsi=\"x\"><!-- <a xmlns:a='> --><?a <b xmlns:b='?><testcase name=\"{i}\">\
+             <system-out><![CDATA[<c xmlns:c='>]]></system-out></testcase></testsuite>"
+        )
+    };
+    let beside = format!("<testsuites>{}</testsuites>", (0..30).map(suite).collect::<String>());
+    let run = ResultsFormat::Junit.parse(&beside);
+    assert_eq!((run.tests.len(), run.problems), (30, vec![]));
+}
+
 #[test]
 fn tap_has_subtests() {
     let text = "TAP version 14

@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, mpsc};
 
 use super::approvals;
+use super::outbox::Outbox;
 use super::texts::Texts;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -70,8 +71,7 @@ pub(super) struct Attached<'a> {
     /// Messages are sent in the order in which they were said.
     turnstile: Arc<Mutex<()>>,
     texts: Texts,
-    /// Texts of messages that were sent and are not part of the conversation yet.
-    sent: Vec<String>,
+    outbox: Outbox,
     /// Whether the connection is lost.
     is_away: bool,
     /// Whether approvals are being read, and have to be read again.
@@ -99,7 +99,7 @@ impl<'a> Attached<'a> {
             doing: FuturesUnordered::new(),
             turnstile: Arc::default(),
             texts: Texts::default(),
-            sent: Vec::new(),
+            outbox: Outbox::default(),
             is_away: false,
             reading: (false, false),
             has_left: false,
@@ -276,6 +276,7 @@ impl<'a> Attached<'a> {
                 }
             }
         }
+        self.outbox.begin(&text);
         let (client, id, turnstile) = (self.client.clone(), self.id.clone(), Arc::clone(&self.turnstile));
         self.begin(async move {
             let _turn = turnstile.lock().await;
@@ -289,8 +290,9 @@ impl<'a> Attached<'a> {
 
     pub(super) fn done(&mut self, done: Done) {
         match done {
-            Done::Sent { text, result: Ok(()) } => self.sent.push(text),
+            Done::Sent { text, result: Ok(()) } => self.outbox.answered(text, true),
             Done::Sent { text, result: Err(error) } => {
+                self.outbox.answered(text.clone(), false);
                 self.display.conversation.restore(&text);
                 self.display.hint(format!("not sent: {error}"));
             }
@@ -317,7 +319,7 @@ impl<'a> Attached<'a> {
             Done::Pasted(Ok(image)) => self.display.conversation.attach(None, image),
             Done::Interrupted(Ok(())) | Done::Decided(Ok(())) => {}
         }
-        self.display.conversation.status.queued = self.sent.len();
+        self.display.conversation.status.queued = self.outbox.queued();
         self.display.draw_soon();
     }
 
@@ -368,10 +370,8 @@ impl<'a> Attached<'a> {
         if let EventKind::UserInput { content, .. } | EventKind::SteeringInjected { content, .. } =
             &event.kind
         {
-            if let Some(known) = self.sent.iter().position(|sent| sent == content) {
-                self.sent.remove(known);
-            }
-            self.display.conversation.status.queued = self.sent.len();
+            self.outbox.arrived(content);
+            self.display.conversation.status.queued = self.outbox.queued();
         }
         if let EventKind::Error { error } = &event.kind {
             let causes = error.causes.iter().map(|cause| format!(": {cause}"));

@@ -19,8 +19,15 @@ fn writing() -> Harness {
 fn begin_writing(harness: &Harness, state: &TempDir) -> Terminal {
     let mut command = chat(harness, &["--toolset", "spec", "make it"]);
     let mut terminal = Terminal::start(command.env("PINTLE_STATE_DIR", state.path()));
-    terminal.wait_for_text("Made it.");
+    ended_with(&mut terminal, "Made it.");
     terminal
+}
+
+/// Waits for the end of a turn that ends with this text: commands about the session are refused before.
+fn ended_with(terminal: &mut Terminal, text: &str) {
+    terminal.wait_for("the end of the turn", |screen| {
+        screen.contains(text) && !screen.contains("Esc interrupts")
+    });
 }
 
 /// Returns the ids of all sessions, the newest first.
@@ -51,7 +58,7 @@ fn an_input_is_taken_back_with_its_files() {
 fn a_rewind_leaves_state_within_the_directory_alone() {
     let harness = writing();
     let mut terminal = begin(&harness, &["make it"]);
-    terminal.wait_for_text("Made it.");
+    ended_with(&mut terminal, "Made it.");
     terminal.type_keys("/undo\r");
     let screen = terminal.wait_for_text("the conversation was cut to 0 entries");
     assert!(screen.contains("remove    made.txt") && !screen.contains(".state"), "{screen}");
@@ -68,7 +75,7 @@ fn a_rewind_is_shown_before_it_is_done() {
     let (harness, state) = (writing(), TempDir::new().unwrap());
     let mut terminal = begin_writing(&harness, &state);
     terminal.type_keys("and more\r");
-    terminal.wait_for_text("Second answer.");
+    ended_with(&mut terminal, "Second answer.");
     terminal.type_keys("/rewind\r");
     let screen = terminal.wait_for_text("/rewind N shows");
     assert!(screen.contains("   1 make it") && screen.contains("   2 and more"), "{screen}");
@@ -94,7 +101,9 @@ fn sessions_are_begun_forked_and_resumed() {
     terminal.wait_for_text("· high ·");
     // What follows is for the new session.
     terminal.type_keys("/new\rmake it again\r");
-    terminal.wait_for("the first turn again", |screen| count(screen, "Made it.") == 2);
+    terminal.wait_for("the first turn again", |screen| {
+        count(screen, "Made it.") == 2 && !screen.contains("Esc interrupts")
+    });
     // It is what the session had at the end that counts, not how it began.
     terminal.type_keys("/effort low\r");
     terminal.wait_for_text("· low ·");
@@ -106,7 +115,7 @@ fn sessions_are_begun_forked_and_resumed() {
     terminal.type_keys(&format!("/resume {older}\r"));
     terminal.wait_for_text("continued after 4 messages");
     terminal.type_keys("go on\r");
-    terminal.wait_for_text("Second answer.");
+    ended_with(&mut terminal, "Second answer.");
     terminal.type_keys("/fork 4\r");
     terminal.wait_for("the fork", |screen| count(screen, "continued after 4 messages") == 2);
     terminal.type_keys("on in the fork\r");
@@ -215,7 +224,7 @@ fn a_worktree_stays_that_of_its_session() {
     let mut command = chat(&harness, &["--toolset", "spec", "--worktree", "make it"]);
     command.env("PINTLE_STATE_DIR", state.path());
     let mut terminal = Terminal::run(&command, 80, 60, |_| {});
-    terminal.wait_for_text("Made it.");
+    ended_with(&mut terminal, "Made it.");
     terminal.type_keys("/undo\r");
     terminal.wait_for_text("the conversation was cut to 0 entries");
     terminal.type_keys("\r");

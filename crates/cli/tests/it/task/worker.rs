@@ -87,8 +87,13 @@ fn a_worker_keeps_tasks_going_that_no_process_has() {
     project.wait("waits for a person", false);
     assert_eq!(project.task(&["decide", &id, "approve"]).code, Some(0));
     project.wait("done", false);
-    let worktrees = project.state.path().join("worktrees");
-    assert!(!worktrees.join(format!("task-{id}")).exists(), "nothing is left");
+    let worktree = project.state.path().join("worktrees").join(format!("task-{id}"));
+    // The worker removes the files once the end is on record.
+    let end = Instant::now() + PATIENCE;
+    while worktree.exists() {
+        assert!(Instant::now() < end, "nothing is left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     assert_eq!(worker.terminate(), Some(0));
     for (flags, expected) in [
         (&["x"][..], "takes no prompt"),

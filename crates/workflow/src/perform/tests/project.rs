@@ -23,7 +23,10 @@ use crate::worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, Worker
 use crate::{LocalHost, read_task};
 
 /// Time limit of a whole task.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Time limit of a command.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runner of tests that prints TAP.
 const RUNNER: &str = r#"import importlib.util, pathlib, sys
@@ -155,7 +158,7 @@ impl Worker for InPlaces {
         let (command, answer) =
             script.cloned().ok_or_else(|| WorkerError(format!("no script for {name}")))?;
         let open = places.open(&assignment.place).await?;
-        let request = ExecRequest::new(command).with_timeout(Duration::from_secs(60));
+        let request = ExecRequest::new(command).with_timeout(COMMAND_PATIENCE);
         let request = request.with_env("MESSAGE", &assignment.message);
         let variables = assignment.place.variables.iter();
         let request = variables.fold(request, |request, (name, value)| request.with_env(name, value));
@@ -220,8 +223,7 @@ impl Project {
     }
 
     pub(super) async fn sh(&self, line: &str) -> String {
-        let request =
-            ExecRequest::new(line).with_working_dir(self.root()).with_timeout(Duration::from_secs(60));
+        let request = ExecRequest::new(line).with_working_dir(self.root()).with_timeout(COMMAND_PATIENCE);
         let done = self.machine.exec_command(request).await.unwrap();
         assert!(done.success(), "{line}: {}", done.output.to_text_lossy().unwrap());
         done.stdout.to_text_lossy().unwrap()
@@ -233,7 +235,7 @@ impl Project {
         let mut check = Check::new("tests", "python3 tests/run.py")
             .with_results(ResultsFormat::Tap)
             .with_pass(Pass::NoWorse);
-        check.timeout_s = 30;
+        check.timeout_s = COMMAND_PATIENCE.as_secs() as u32;
         let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
         Contract::new("Sums of negative numbers are right.")
             .with_base(Base::new(found.root.display().to_string(), found.head))

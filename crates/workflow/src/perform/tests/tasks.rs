@@ -8,7 +8,7 @@ use pintle_agent::SessionId;
 use pintle_store::{MemoryStore, SessionStore as _};
 use serde_json::json;
 
-use super::project::{FILES, Project, RIGHT, Scripted};
+use super::project::{FILES, PATIENCE, Project, RIGHT, Scripted};
 use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
 use crate::report::Report;
 use crate::repository::{UserRepository, kept};
@@ -17,6 +17,11 @@ use crate::task::{BlockedBy, Outcome, Signal};
 use crate::{LocalHost, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
+
+/// Returns words of the shell that wait until a file is there, and give up after four minutes.
+fn wait_for(path: &str) -> String {
+    format!("w=0; until test -e {path}; do test $w -lt 2400 || exit 1; w=$((w + 1)); sleep 0.1; done")
+}
 
 #[tokio::test]
 async fn the_right_candidate_is_chosen_in_every_order() {
@@ -225,29 +230,42 @@ async fn cancelling_leaves_nothing_in_any_phase() {
 }
 
 /// Each candidate has a directory, ports and a target directory of its own, and cannot reach the others: neither their files nor
-/// what they run.
+/// what they run. Since they cannot meet, it is the test that lets one attack while the other one has a server.
 #[tokio::test]
 async fn candidates_do_not_meet() {
     let project = Project::new().await;
     let own = "echo \"$PORT $PINTLE_PORTS $TMPDIR $CARGO_TARGET_DIR $PWD\" >src/own.py; ";
     // The command line of the shell itself is another one.
     let (number, server) = (std::process::id(), format!("server-''of-{}", std::process::id()));
-    let served = format!(
-        "python3 -c 'import time; time.sleep(60)' {server} & sleep 2; kill -0 $! && {RIGHT}; kill $!"
+    let serve = format!(
+        "python3 -c 'import os, time; open(os.environ[\"TMPDIR\"] + \"/serves\", \"w\").close(); time.sleep(1000)' {server} & "
     );
+    let served = format!("{serve}{}; kill -0 $! && {RIGHT}; kill $!", wait_for("$TMPDIR/attacked"));
     // It finds what it runs itself.
     let hunt = format!(
-        "python3 -c 'import time; time.sleep(60)' {server} & mine=$!; for n in 1 2 3 4 5 6 7 8 9 10; do for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | \
-         grep -q 'server-[o]f-{number}' && kill -9 ${{p#/proc/}}; done; sleep 0.2; done; wait $mine; mine=$?; "
+        "{serve}mine=$!; {}; for n in 1 2 3; do for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | \
+         grep -q 'server-[o]f-{number}' && kill -9 ${{p#/proc/}}; done; done; wait $mine; mine=$?; ",
+        wait_for("$TMPDIR/attack")
     );
-    let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT $mine\" >src/own.py";
+    let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT $mine\" >src/own.py; touch $TMPDIR/attacked";
+    let files = |candidate: usize, name: &str| format!("../task/candidates/{candidate}/tmp/{name}");
+    let relay = [
+        wait_for(&files(0, "serves")),
+        wait_for(&files(1, "serves")),
+        format!("touch {}", files(1, "attack")),
+        wait_for(&files(1, "attacked")),
+        format!("touch {}", files(0, "attacked")),
+    ]
+    .join("; ");
     let scripted = Scripted::new().with("0", &format!("{own}{served}"), None);
     let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
     let mut host = LocalHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
-    let outcome = host.run(performer).await.unwrap();
+    let run = tokio::time::timeout(PATIENCE, host.run(performer));
+    let (outcome, _) = tokio::join!(run, project.sh(&relay));
+    let outcome = outcome.unwrap().unwrap();
     let report = Report::of(host.task()).to_markdown();
     let Outcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
@@ -354,7 +372,8 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
 async fn words_of_people_reach_sessions() {
     let project = Project::new().await;
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let scripted = Arc::new(Scripted::new().with("0", &format!("{RIGHT}; sleep 3"), None));
+    let script = format!("{RIGHT}; {}", wait_for("$TMPDIR/told"));
+    let scripted = Arc::new(Scripted::new().with("0", &script, None));
     let contract = project.contract(1).await.with_gate(Gate::Result);
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
@@ -364,13 +383,18 @@ async fn words_of_people_reach_sessions() {
         }
         let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
         post_signal(store.as_ref(), &id, "s", &signal).await.unwrap();
+        while scripted.steered.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        project.sh("touch ../task/candidates/0/tmp/told").await;
         let decision = crate::task::Decision { gate: Gate::Result, is_approved: false, words: None };
         while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
     };
-    let (outcome, ()) = tokio::join!(host.run(performer), say);
+    let (outcome, ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
     let refused = BlockedBy::Refused { gate: Gate::Result, words: None };
     assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
     assert_eq!(*scripted.steered.lock().unwrap(), ["t-0: be quick"]);
