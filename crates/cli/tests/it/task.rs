@@ -147,6 +147,10 @@ fn a_goal_becomes_a_commit_with_evidence() {
     let tree = project.root().parent().unwrap().join("tree-of-sums");
     assert!(tree.join("tests/negative.sh").exists());
     std::fs::remove_dir_all(tree).unwrap();
+    let taken = project.task(&["apply", id, "--branch", "taken", "--worktree", "src"]);
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    assert!(taken.stdout.starts_with("committed ") && taken.stdout.ends_with(" to taken\n"), "{taken:?}");
+    assert!(taken.stderr.contains("`git worktree add DIRECTORY taken`"), "{taken:?}");
     let again = project.task(&["apply", id, "--branch", "fix/sums"]);
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(again.stderr.contains("reference already exists"), "{again:?}");
@@ -258,10 +262,26 @@ fn a_candidate_in_a_loop_is_stopped() {
                     command = \". src/add.sh; test $(add 3 -1) -eq 2\"\n[[check]]\nname = \"syntax\"\n\
                     command = \"sh -n src/add.sh\"\n";
     std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let output = project.run(&["--contract", "contract.toml"]);
+    let output = project.run(&["--contract", "contract.toml", "--output", "stream-json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(output.stdout.contains("it repeated the same calls, and was stopped"), "{output:?}");
-    assert!(!output.stdout.contains("attempt 2"), "{output:?}");
+    let lines = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let report = lines.last().unwrap();
+    assert_eq!(report["candidates"][0]["out"], "it repeated the same calls, and was stopped");
+    assert_eq!(report["candidates"][0]["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(lines.first().unwrap()["task"]["id"], report["id"], "a program knows the task from the start");
+    let id = report["id"].as_str().unwrap();
+    let again: Value =
+        serde_json::from_str(&project.task(&["report", id, "--output", "json"]).stdout).unwrap();
+    assert_eq!(again, *report);
+
+    // One value, although the task has not reached its goal.
+    let ended = project.run(&["--task", id, "--output", "json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(serde_json::from_str::<Value>(&ended.stdout).unwrap(), *report);
+    let wrong = project.run(&["x", "--output", "json", "--nonsense"]);
+    let error: Value = serde_json::from_str(&wrong.stdout).unwrap();
+    assert_eq!((wrong.code, &error["type"]), (Some(2), &"error".into()), "{error}");
 }
 
 #[test]

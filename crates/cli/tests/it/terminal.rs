@@ -204,12 +204,12 @@ impl Terminal {
         screen.closing.store(true, Ordering::Relaxed);
         reader.unwrap().join().unwrap();
         drop(keyboard);
-        child.wait().unwrap().code()
+        wait_for_exit(&mut child, &screen)
     }
 
     /// Waits for the process to exit, and returns the exit code, the screen and all output.
     pub(crate) fn finish(mut self) -> (Option<i32>, String, String) {
-        let code = self.child.wait().unwrap().code();
+        let code = wait_for_exit(&mut self.child, &self.screen);
         self.reader.take().unwrap().join().unwrap();
         let shown = self.screen.shown.lock().unwrap();
         (code, shown.0.screen().contents(), String::from_utf8_lossy(&shown.1).into_owned())
@@ -238,6 +238,21 @@ impl Screen {
             bytes.extend_from_slice(read);
             self.changed.notify_all();
         }
+    }
+}
+
+/// Waits for the end of the process, and returns its exit code.
+fn wait_for_exit(child: &mut Child, screen: &Screen) -> Option<i32> {
+    let end = Instant::now() + 3 * TIMEOUT;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            panic!("the process did not exit:\n{}", screen.shown.lock().unwrap().0.screen().contents());
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -53,8 +53,14 @@ fn a_draft_is_shown_edited_and_accepted() {
 #[test]
 fn a_draft_that_nobody_wants_is_no_task() {
     let project = Project::new(&turns());
-    let mut terminal = at_terminal(&project, &project.run_command(&["The sums of issue 7 are wrong."]));
-    terminal.wait_for_text("[e]dit, [n]o:");
+    let command = project.run_command(&["The sums of issue 7 are wrong.", "--candidates", "2"]);
+    let log = project.harness.path("log");
+    let mut terminal = Terminal::run(&command, 120, 60, |command| {
+        command.current_dir(project.root()).stdout(std::fs::File::create(&log).unwrap());
+    });
+    let screen = terminal.wait_for_text("[e]dit, [n]o:");
+    assert_eq!(screen.matches("[[candidate]]").count(), 2, "what is accepted is what runs: {screen}");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "", "the draft is beside its question");
     terminal.type_keys("n\n");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
@@ -69,6 +75,28 @@ fn any_draft_is_taken_without_a_terminal_if_that_is_wanted() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("> Sums of negative numbers are right."), "{output:?}");
     assert!(output.stdout.contains("[ 1]  work begins"), "{output:?}");
+}
+
+#[test]
+fn an_anchor_of_the_contract_is_approved_or_refused_and_not_changed() {
+    let project = Project::new(&turns());
+    let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[anchor]\nkind = \"command\"\n\
+                    command = \". src/add.sh; test $(add 3 -1) -eq 2\"\n";
+    std::fs::write(project.root().join("contract.toml"), contract).unwrap();
+    let mut terminal = at_terminal(&project, &project.run_command(&["--contract", "contract.toml"]));
+    terminal.wait_for_text("[a]pprove or [r]efuse for good:");
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let words = project.task(&["decide", &id, "refuse", "--words", "test zero too"]);
+    assert_eq!(words.code, Some(2), "{words:?}");
+    assert!(words.stderr.contains("the contract names the anchor"), "{words:?}");
+    terminal.type_keys("test zero too\n");
+    terminal.wait_for("the question again", |screen| {
+        screen.contains("expected a or r") && screen.matches("[r]efuse for good:").count() == 2
+    });
+    terminal.type_keys("r\n");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(1), "{screen}");
+    assert_eq!(project.only()["state"], "blocked");
 }
 
 /// The answer at the terminal, and one from elsewhere, which ends the question.

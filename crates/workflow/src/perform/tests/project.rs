@@ -149,6 +149,9 @@ impl Worker for InPlaces {
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
         let Self(scripted, places) = self;
         let name = assignment.session.strip_prefix("t-").unwrap_or(&assignment.session).to_owned();
+        for text in &assignment.words {
+            scripted.steered.lock().unwrap().push(format!("{} at its beginning: {text}", assignment.session));
+        }
         let times = {
             let mut messages = scripted.messages.lock().unwrap();
             messages.push((name.clone(), assignment.message.clone()));

@@ -374,16 +374,30 @@ async fn words_of_people_reach_sessions() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let script = format!("{RIGHT}; {}", wait_for("$TMPDIR/told"));
     let scripted = Arc::new(Scripted::new().with("0", &script, None));
-    let contract = project.contract(1).await.with_gate(Gate::Result);
+    let prepare = format!(
+        "case $TMPDIR in */candidates/0/tmp) touch $TMPDIR/preparing; {};; esac",
+        wait_for("$TMPDIR/ready")
+    );
+    let contract = project.contract(1).await.with_gate(Gate::Result).with_prepare(prepare);
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let say = async {
+        let place = project.directory().join("task/candidates/0/tmp");
+        while !place.join("preparing").exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let signal = Signal::Steer { candidate: Some(0), text: "use integers".to_owned() };
+        post_signal(store.as_ref(), &id, "p", &signal).await.unwrap();
+        while store.has_posted(&id).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        project.sh("touch ../task/candidates/0/tmp/ready").await;
         while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == "0") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
         post_signal(store.as_ref(), &id, "s", &signal).await.unwrap();
-        while scripted.steered.lock().unwrap().is_empty() {
+        while scripted.steered.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         project.sh("touch ../task/candidates/0/tmp/told").await;
@@ -397,7 +411,7 @@ async fn words_of_people_reach_sessions() {
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
     let refused = BlockedBy::Refused { gate: Gate::Result, words: None };
     assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
-    assert_eq!(*scripted.steered.lock().unwrap(), ["t-0: be quick"]);
+    assert_eq!(*scripted.steered.lock().unwrap(), ["t-0 at its beginning: use integers", "t-0: be quick"]);
 }
 
 #[tokio::test]
