@@ -487,7 +487,8 @@ impl Hub {
         first == request
     }
 
-    /// Takes the decision of a request back, which could not be posted.
+    /// Takes the decision of a request on a gate back, which could not be posted. Those on calls are forgotten with their session.
+    #[cfg(feature = "tasks")]
     pub(crate) fn undecided(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
         let key = (id.clone(), call.to_owned(), ticket);
         let mut decided = lock(&self.decided);

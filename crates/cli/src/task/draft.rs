@@ -34,7 +34,7 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
         ))
 }
 
-/// Whom a draft is shown to.
+/// Person that a draft is shown to.
 pub(super) struct Asking<'a> {
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
