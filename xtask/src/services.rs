@@ -190,7 +190,7 @@ mod tests {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             choose(&words).map(|chosen| chosen.iter().map(|service| service.name).collect::<Vec<_>>())
         };
-        assert_eq!(names(&[]).unwrap(), ["docker", "postgres", "ssh"]);
+        assert_eq!(names(&[]).unwrap(), ["docker", "postgres", "restate", "ssh"]);
         assert_eq!(names(&["ssh"]).unwrap(), ["ssh"]);
         let wrong = names(&["podman"]).unwrap_err().to_string();
         assert_eq!(
