@@ -244,7 +244,7 @@ async fn lists_are_searched_filtered_and_paged() {
 async fn settings_change_unless_somebody_else_was_first() {
     let fixture = Setup::new(scripted()).start().await;
     let id = fixture.create().await;
-    // The event that a session begins with is recorded after the answer, and changes the time of its newest change.
+    // The first event of a session is recorded after the answer to its creation, and changes its tag.
     fixture.follow(&id, None).await.until_kind("SESSION_START").await;
     let path = format!("/v1/sessions/{id}");
     let read = fixture.get(&path).await;
