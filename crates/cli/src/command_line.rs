@@ -11,6 +11,7 @@ mod replaced;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -32,7 +33,7 @@ use crate::render;
 ///
 /// # Errors
 ///
-/// The exit status, if the arguments ask for help or are invalid.
+/// The exit status, if the arguments ask for help or are invalid. Help that cannot be written is a failure.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
     let args = own_arguments().map_err(|failure| {
         console::report(&failure);
@@ -44,9 +45,19 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
         if !is_help && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
             return report_usage_error(&error, &args);
         }
-        // A closed standard output cannot be reported anywhere.
-        let _ = error.print();
-        if is_help { Exit::Done } else { Exit::Usage }
+        let written = error.print();
+        if !is_help {
+            return Exit::Usage;
+        }
+        match written {
+            // A reader that closes the pipe has seen enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let failure = console::unwritten(&error);
+                console::report(&failure);
+                failure.exit()
+            }
+            Ok(()) | Err(_) => Exit::Done,
+        }
     })
 }
 

@@ -60,6 +60,11 @@ impl Cursor {
     }
 }
 
+/// Returns the failure of a write to standard output.
+pub(crate) fn unwritten(error: &io::Error) -> Failure {
+    Failure::failed("cannot write to standard output").caused_by(error)
+}
+
 /// Standard output, flushed after every write.
 #[derive(Debug)]
 pub(crate) struct Console {
@@ -87,11 +92,7 @@ impl Console {
             self.stdout.flush().await
         };
         written.await.map_err(|error: io::Error| {
-            if self.is_closed(&error) {
-                Failure::silent(Exit::Interrupted)
-            } else {
-                Failure::failed("cannot write to standard output").caused_by(&error)
-            }
+            if self.is_closed(&error) { Failure::silent(Exit::Interrupted) } else { unwritten(&error) }
         })?;
         if self.is_terminal {
             Cursor::advance(text);

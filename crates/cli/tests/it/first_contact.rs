@@ -1,8 +1,8 @@
 //! First steps: keys, the question whether a project is trusted, checks, manual pages and the version.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use pintle_testkit::Dialect;
 use serde_json::Value;
@@ -355,6 +355,17 @@ fn doctor_reports_each_check() {
     let output = run(&mut at_home(&harness, pintle(&["doctor", "--offline"])));
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stdout.contains("config.toml: line 1"), "{output:?}");
+}
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    for arguments in [&["--help"][..], &["run", "--help"], &["--version"]] {
+        let full = File::create("/dev/full").unwrap();
+        let output = pintle(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let expected = "pintle: cannot write to standard output: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), errors.as_str()), (Some(1), expected), "{arguments:?}");
+    }
 }
 
 #[test]
