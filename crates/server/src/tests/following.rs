@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pintle_agent::{EventKind, SessionId};
+use pintle_agent::{EventKind, SessionEvent, SessionId};
+use pintle_store::read_record;
 use serde_json::json;
 
 use super::harness::{Frame, Request, Setup, runs, scripted};
@@ -57,15 +58,21 @@ async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
     let id = fixture.create().await;
     let hub = fixture.hub.clone().unwrap();
     let session = SessionId::new(id.as_str());
-    // The log keeps what a slow reader has not read: the text without the events before.
+    // The log keeps what a slow reader has not read: the text without the events before. One that began after the answer
+    // would have read it from the record.
     let mut slow = Feed::new(hub.clone(), session.clone(), session.clone(), None);
+    while !matches!(slow.next().await.unwrap(), Item::Ready) {}
     fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Find it"})).await;
+    while !matches!(slow.next().await.unwrap(), Item::Event(event) if matches!(event.kind, EventKind::UserInput { .. }))
+    {
+    }
     loop {
-        if let Item::Event(event) = slow.next().await.unwrap()
-            && matches!(event.kind, EventKind::UserInput { .. })
-        {
+        let record = read_record(hub.store.as_ref(), &session).await.unwrap();
+        let has_end = |event: &SessionEvent| matches!(event.kind, EventKind::AssistantTextEnd { .. });
+        if record.replay().unwrap().events.iter().any(has_end) {
             break;
         }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let live = hub.live(&session).unwrap();
     let first = || live.events_from(0)?.next().now_or_never()?.map(|event| event.seq);
@@ -82,9 +89,13 @@ async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
         .collect();
     assert_eq!(texts, ["ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END"]);
     let mut was_streamed = false;
-    while let Some(Ok(Item::Event(event))) = slow.next().now_or_never() {
-        was_streamed |=
-            matches!(&event.kind, EventKind::AssistantTextDelta { delta } if delta == "Found it.");
+    loop {
+        let Item::Event(event) = slow.next().await.unwrap() else { continue };
+        match event.kind {
+            EventKind::AssistantTextDelta { delta } => was_streamed |= delta == "Found it.",
+            EventKind::AssistantTextEnd { .. } => break,
+            EventKind::SessionStart { .. } | _ => {}
+        }
     }
     assert!(was_streamed, "the log had it as a piece, too");
 }
