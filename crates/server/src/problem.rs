@@ -74,6 +74,16 @@ impl Problem {
         }
     }
 
+    /// Returns the problem of a session that takes nothing any more.
+    pub(crate) fn session_ended(id: &impl std::fmt::Display) -> Self {
+        Self::new(ENDED, format!("session `{id}` has ended for good: fork it to go on"))
+    }
+
+    /// Returns whether it is of this kind.
+    pub(crate) fn is(&self, kind: Kind) -> bool {
+        self.kind.strip_prefix("/problems/") == Some(kind.name)
+    }
+
     /// Returns a problem whose cause is for the operator.
     pub(crate) fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
         tracing::warn!(error = %chain(error), "{detail}");

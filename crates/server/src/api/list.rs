@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{App, Caller};
 use crate::host::SessionSettings;
 use crate::hub::TENANT;
-use crate::problem::{ENDED, INVALID, NOT_FOUND, Problem};
+use crate::problem::{INVALID, NOT_FOUND, Problem};
 
 /// Default and most sessions of a page.
 const PAGE: usize = 50;
@@ -112,7 +112,7 @@ impl App {
     pub(crate) async fn find_going(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
         let found = self.find(caller, id).await?;
         if self.has_ended(&found) {
-            return Err(Problem::new(ENDED, format!("session `{id}` has ended for good: fork it to go on")));
+            return Err(Problem::session_ended(&found.summary.id));
         }
         Ok(found)
     }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::post;
 use pintle_agent::{PostedInput, SessionHandle, SessionId, UserMessage};
 use pintle_llm::ImageData;
-use pintle_store::{Posting, post_input};
+use pintle_store::post_input;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,16 +139,8 @@ impl App {
         key: &Key,
         input: &PostedInput,
     ) -> Result<(), Problem> {
-        let store = self.hub.store.as_ref();
-        let posted = post_input(store, id, &key.input_id(), input).await?;
-        if self.hub.live(root).is_some() || posted == Posting::Known && !store.has_posted(id).await? {
-            return Ok(());
-        }
-        if store.holder(root).await?.is_some() {
-            self.hub.posted_elsewhere(root);
-            return Ok(());
-        }
-        self.hub.open_or_wait(root).await.map(drop)
+        post_input(self.hub.store.as_ref(), id, &key.input_id(), input).await?;
+        self.hub.posted(id, root).await
     }
 }
 
@@ -217,10 +209,14 @@ async fn abort(
     key: Key,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    if !app.has_ended(&found) {
-        app.post(&found.summary.id, &found.root, &key, &PostedInput::Abort).await?;
+    if app.has_ended(&found) {
+        return Ok(accepted());
     }
-    Ok(accepted())
+    match app.post(&found.summary.id, &found.root, &key, &PostedInput::Abort).await {
+        // It ended meanwhile.
+        Err(problem) if !problem.is(ENDED) => Err(problem),
+        _ => Ok(accepted()),
+    }
 }
 
 async fn compact(

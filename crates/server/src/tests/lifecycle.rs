@@ -1,10 +1,11 @@
 //! Sessions, from their creation to their deletion.
 
-use pintle_agent::Barrier;
-use pintle_store::{SessionStore as _, Summary};
+use pintle_agent::{Barrier, PostedInput, SessionId};
+use pintle_store::{SessionStore as _, Summary, post_input};
 use serde_json::json;
 
 use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
+use crate::problem::ENDED;
 
 #[tokio::test]
 async fn a_session_is_created_once_for_each_key() {
@@ -124,7 +125,8 @@ async fn a_key_is_for_one_request() {
     }
     // The same key is another one for another operation.
     fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
-    assert_eq!(fixture.send(post(&format!("/v1/sessions/{id}/abort"), &json!({}))).await.status, 202);
+    let aborted = fixture.send(post(&format!("/v1/sessions/{id}/abort"), &json!({}))).await;
+    assert_eq!(aborted.status, 202, "{aborted:?}");
     let end = tokio::time::Instant::now() + PATIENCE;
     while fixture.get(&format!("/v1/sessions/{id}")).await.json()["state"] != "CLOSED" {
         assert!(tokio::time::Instant::now() < end, "it was aborted");
@@ -134,6 +136,21 @@ async fn a_key_is_for_one_request() {
     let fork = format!("/v1/sessions/{id}/fork");
     assert_eq!(fixture.send(post(&fork, &json!({"turns": "many"}))).await.status, 400);
     assert_eq!(fixture.send(post(&fork, &json!({"turns": 0}))).await.status, 201);
+}
+
+#[tokio::test]
+async fn an_input_does_not_open_a_session_that_has_ended() {
+    let fixture = Setup::new(scripted().answer("Hello.")).start().await;
+    let id = fixture.create_with("Hello").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let (hub, session) = (fixture.hub.clone().unwrap(), SessionId::new(id.as_str()));
+    let live = hub.live(&session).unwrap();
+    live.handle.abort().unwrap();
+    tokio::time::timeout(PATIENCE, live.ended()).await.expect("it ends");
+    hub.posted(&session, &session).await.expect("the message was taken");
+    post_input(hub.store.as_ref(), &session, "late", &PostedInput::Abort).await.unwrap();
+    let problem = hub.posted(&session, &session).await.unwrap_err();
+    assert!(problem.is(ENDED), "{problem:?}");
 }
 
 #[tokio::test]
