@@ -191,8 +191,13 @@ pub(crate) fn notice(message: &str) {
     if taker.is_some_and(|taker| taker.send(single_line(message)).is_ok()) {
         return;
     }
+    let start = match line_start() {
+        // The terminal shows the key of an interrupt, on an empty line as well.
+        "" if stderr_is_terminal() => "\r",
+        start => start,
+    };
     // As in `report`.
-    let _ = io::stderr().write_all(format!("{}pintle: {}\n", line_start(), single_line(message)).as_bytes());
+    let _ = io::stderr().write_all(format!("{start}pintle: {}\n", single_line(message)).as_bytes());
 }
 
 /// Joins the lines of a message, which may quote a model or a server, and removes control characters.

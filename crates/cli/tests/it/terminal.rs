@@ -22,6 +22,9 @@ use crate::subagents::BOTH_WRITE;
 /// Deadline for anything that normally happens at once.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time without output after which an update that has not ended is shown: a process may have been stopped in the middle of it.
+const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Pseudo-terminal with the process that runs in it.
 pub(crate) struct Terminal {
     keyboard: File,
@@ -165,17 +168,22 @@ impl Terminal {
 
     /// Waits until the screen satisfies the condition, and returns it.
     pub(crate) fn wait_for(&mut self, what: &str, condition: impl Fn(&str) -> bool) -> String {
-        let shown = self.screen.shown.lock().unwrap();
+        let deadline = Instant::now() + TIMEOUT;
+        let (mut shown, mut is_stalled) = (self.screen.shown.lock().unwrap(), false);
         // Terminals show an update at once: what is on the screen in the middle of one is none.
-        let waiting =
-            |shown: &mut (Parser, Vec<u8>)| is_updating(&shown.1) || !condition(&shown.0.screen().contents());
-        let (shown, waited) = self.screen.changed.wait_timeout_while(shown, TIMEOUT, waiting).unwrap();
+        while is_updating(&shown.1) && !is_stalled || !condition(&shown.0.screen().contents()) {
+            if Instant::now() > deadline {
+                let contents = shown.0.screen().contents();
+                drop(shown);
+                let _ = self.child.kill();
+                panic!("{what} did not appear:\n{contents}");
+            }
+            let waited;
+            (shown, waited) = self.screen.changed.wait_timeout(shown, UPDATE_TIMEOUT).unwrap();
+            is_stalled = waited.timed_out();
+        }
         let contents = shown.0.screen().contents();
         drop(shown);
-        if waited.timed_out() {
-            let _ = self.child.kill();
-            panic!("{what} did not appear:\n{contents}");
-        }
         contents
     }
 
@@ -423,6 +431,19 @@ fn ctrl_c_ends_the_run_and_clears_the_live_region() {
     assert!(!is_spinning(&screen), "{screen}");
     assert!(screen.lines().any(|line| line.starts_with("pintle: interrupted")), "{screen}");
     assert!(screen.lines().any(|line| line.starts_with("✗ shell") && line.contains("cancelled")), "{screen}");
+}
+
+#[test]
+fn the_key_of_an_interrupt_is_not_left_before_its_notice() {
+    let command = format!("touch began; {UNTIL_GO}");
+    let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(&command));
+    // Without a live region, the cursor is on an empty line.
+    let mut terminal = Terminal::start(harness.command("run", &["Wait"]).env("TERM", "dumb"));
+    harness.wait_for_file("began");
+    terminal.type_keys("\u{3}");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(130), "{screen}");
+    assert!(screen.lines().any(|line| line.starts_with("pintle: interrupted")), "{screen}");
 }
 
 #[test]
