@@ -3,7 +3,7 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use pintle_agent::SessionError;
+use pintle_agent::{SessionError, SessionId};
 use pintle_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl Problem {
     }
 
     /// Returns the problem of a session that takes nothing any more.
-    pub(crate) fn session_ended(id: &impl std::fmt::Display) -> Self {
+    pub(crate) fn session_ended(id: &SessionId) -> Self {
         Self::new(ENDED, format!("session `{id}` has ended for good: fork it to go on"))
     }
 

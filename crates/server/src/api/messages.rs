@@ -213,9 +213,10 @@ async fn abort(
         return Ok(accepted());
     }
     match app.post(&found.summary.id, &found.root, &key, &PostedInput::Abort).await {
-        // It ended meanwhile.
-        Err(problem) if !problem.is(ENDED) => Err(problem),
-        _ => Ok(accepted()),
+        Ok(()) => Ok(accepted()),
+        // It has ended meanwhile, perhaps by this abort.
+        Err(problem) if problem.is(ENDED) => Ok(accepted()),
+        Err(problem) => Err(problem),
     }
 }
 

@@ -8,7 +8,7 @@ use pintle_agent::SessionId;
 use pintle_store::Summary;
 
 use super::waiting::Tenant;
-use super::{Hub, Live, lock};
+use super::{Hub, Live, has_state, lock};
 use crate::problem::{FULL, Problem, UNAVAILABLE};
 
 /// Property of the summaries of sessions with the name of their tenant.
@@ -58,6 +58,23 @@ impl Hub {
         lock(&self.waiting).add(id.clone(), tenant);
         self.changed(id);
         Ok(Asked::Waits)
+    }
+
+    /// Has an input taken that was posted to a session of the tree of `root`, which is opened unless it is open somewhere.
+    pub(crate) async fn posted(self: &Arc<Self>, id: &SessionId, root: &SessionId) -> Result<(), Problem> {
+        // A session that was open when the input came may have taken it, and have ended with it.
+        if self.live(root).is_some() || !self.store.has_posted(id).await? {
+            return Ok(());
+        }
+        if self.store.holder(root).await?.is_some() {
+            self.posted_elsewhere(root);
+            return Ok(());
+        }
+        let summary = self.store.summary(root).await?;
+        if summary.is_some_and(|summary| has_state(&summary, "CLOSED")) {
+            return Err(Problem::session_ended(root));
+        }
+        self.open_or_wait(root).await.map(drop)
     }
 
     pub(super) async fn tenant(&self, id: &SessionId) -> Result<Tenant, Problem> {

@@ -8,8 +8,7 @@ use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
 use tokio::time::MissedTickBehavior;
 
 use super::room::Asked;
-use super::{Hub, SERVED, has_state, lock};
-use crate::problem::Problem;
+use super::{Hub, SERVED, lock};
 
 /// Sessions that are read at once.
 const PAGE: usize = 100;
@@ -81,22 +80,9 @@ impl Hub {
         Ok(!is_known && self.has_work(summary).await? && self.store.holder(id).await?.is_none())
     }
 
-    /// Sees to it that an input is taken that was posted to a session of the tree of `root`: opens the session unless somebody
-    /// has it. One that another server has is remembered, which may die before it takes the input.
-    pub(crate) async fn posted(self: &Arc<Self>, id: &SessionId, root: &SessionId) -> Result<(), Problem> {
-        // A session that was open when the input came may have taken it, and have ended with it.
-        if self.live(root).is_some() || !self.store.has_posted(id).await? {
-            return Ok(());
-        }
-        if self.store.holder(root).await?.is_some() {
-            lock(&self.elsewhere).insert(root.clone());
-            return Ok(());
-        }
-        let summary = self.store.summary(root).await?;
-        if summary.is_some_and(|summary| has_state(&summary, "CLOSED")) {
-            return Err(Problem::session_ended(root));
-        }
-        self.open_or_wait(root).await.map(drop)
+    /// Remembers a session that somebody else has and something was posted to: its server may die before it takes that.
+    pub(super) fn posted_elsewhere(&self, id: &SessionId) {
+        lock(&self.elsewhere).insert(id.clone());
     }
 
     async fn look_at_posted(self: &Arc<Self>) {

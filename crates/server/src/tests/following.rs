@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pintle_agent::{EventKind, SessionEvent, SessionId};
+use pintle_agent::{EventKind, SessionId};
 use pintle_store::read_record;
 use serde_json::json;
 
-use super::harness::{Frame, Request, Setup, runs, scripted};
+use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
 use crate::ServerLimits;
 use crate::feed::{Feed, Item};
 
@@ -15,6 +15,20 @@ use crate::feed::{Feed, Item};
 fn durable(frames: &[Frame]) -> Vec<(u64, String)> {
     let events = frames.iter().filter(|frame| frame.id.is_some());
     events.map(|frame| (frame.data["seq"].as_u64().unwrap(), frame.data["kind"].to_string())).collect()
+}
+
+fn kind(item: &Item) -> Option<&EventKind> {
+    if let Item::Event(event) = item { Some(&event.kind) } else { None }
+}
+
+/// Reads a feed up to an item, and returns what it has read.
+async fn read_until(feed: &mut Feed, is_last: impl Fn(&Item) -> bool) -> Vec<Item> {
+    let mut read = Vec::new();
+    while !read.last().is_some_and(&is_last) {
+        let next = tokio::time::timeout(PATIENCE, feed.next()).await;
+        read.push(next.expect("an item in time").unwrap());
+    }
+    read
 }
 
 #[tokio::test]
@@ -61,19 +75,20 @@ async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
     // The log keeps what a slow reader has not read: the text without the events before. One that began after the answer
     // would have read it from the record.
     let mut slow = Feed::new(hub.clone(), session.clone(), session.clone(), None);
-    while !matches!(slow.next().await.unwrap(), Item::Ready) {}
+    read_until(&mut slow, |item| matches!(item, Item::Ready)).await;
     fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "Find it"})).await;
-    while !matches!(slow.next().await.unwrap(), Item::Event(event) if matches!(event.kind, EventKind::UserInput { .. }))
-    {
-    }
-    loop {
-        let record = read_record(hub.store.as_ref(), &session).await.unwrap();
-        let has_end = |event: &SessionEvent| matches!(event.kind, EventKind::AssistantTextEnd { .. });
-        if record.replay().unwrap().events.iter().any(has_end) {
-            break;
+    read_until(&mut slow, |item| matches!(kind(item), Some(EventKind::UserInput { .. }))).await;
+    let is_end = |kind: &EventKind| matches!(kind, EventKind::AssistantTextEnd { .. });
+    let is_recorded = async {
+        loop {
+            let record = read_record(hub.store.as_ref(), &session).await.unwrap();
+            if record.replay().unwrap().events.iter().any(|event| is_end(&event.kind)) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    };
+    tokio::time::timeout(PATIENCE, is_recorded).await.expect("the end of the text is recorded");
     let live = hub.live(&session).unwrap();
     let first = || live.events_from(0)?.next().now_or_never()?.map(|event| event.seq);
     while first() == Some(0) {
@@ -88,15 +103,11 @@ async fn a_text_whose_end_is_in_the_record_has_no_deltas_after_it() {
         .filter(|kind| kind.starts_with("ASSISTANT_TEXT"))
         .collect();
     assert_eq!(texts, ["ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END"]);
-    let mut was_streamed = false;
-    loop {
-        let Item::Event(event) = slow.next().await.unwrap() else { continue };
-        match event.kind {
-            EventKind::AssistantTextDelta { delta } => was_streamed |= delta == "Found it.",
-            EventKind::AssistantTextEnd { .. } => break,
-            EventKind::SessionStart { .. } | _ => {}
-        }
-    }
+    let read = read_until(&mut slow, |item| kind(item).is_some_and(is_end)).await;
+    let was_streamed = read
+        .iter()
+        .filter_map(kind)
+        .any(|kind| matches!(kind, EventKind::AssistantTextDelta { delta } if delta == "Found it."));
     assert!(was_streamed, "the log had it as a piece, too");
 }
 
