@@ -182,9 +182,7 @@ impl Terminal {
             (shown, waited) = self.screen.changed.wait_timeout(shown, UPDATE_TIMEOUT).unwrap();
             is_stalled = waited.timed_out();
         }
-        let contents = shown.0.screen().contents();
-        drop(shown);
-        contents
+        shown.0.screen().contents()
     }
 
     pub(crate) fn wait_for_text(&mut self, text: &str) -> String {
