@@ -539,18 +539,19 @@ impl Machine {
 
     /// Ends the run with an error. The session stays usable unless any later input would fail, too.
     pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
-        let is_fatal = matches!(
-            error.kind,
-            ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration
-        );
         out.push(Action::emit(EventKind::Error { error: error.clone() }));
-        if is_fatal {
+        if is_fatal(&error) {
             self.ending = Some(Ending::Failure(error));
             self.clean_up(out);
         } else {
             self.rest(OutcomeStatus::Failed, Some(error), out);
         }
     }
+}
+
+/// Returns whether any later input would fail with this error, too.
+pub(super) fn is_fatal(error: &ErrorInfo) -> bool {
+    matches!(error.kind, ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration)
 }
 
 pub(super) fn is_pause(response: &Response) -> bool {

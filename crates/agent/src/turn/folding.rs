@@ -5,10 +5,10 @@
 //! version 4 say less, and the rules of the conversation stand in. Folding decides nothing and asks for nothing; it only
 //! tells what happened.
 
-use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
+use pintle_llm::{ErrorInfo, Finish, Response, ToolCall};
 
 use super::approval::Taken;
-use super::cycle::{Progress, is_pause};
+use super::cycle::{Progress, is_fatal, is_pause};
 use super::ending::Ending;
 use super::round::{Judged, NotRun};
 use super::{Machine, Phase};
@@ -36,7 +36,7 @@ impl Machine {
                 break;
             }
         }
-        if followed.request {
+        if followed.request && self.state != SessionState::Closed {
             self.fold_request(followed, &mut out);
         }
         out.retain(|action| matches!(action, Action::Emit(_) | Action::Finish { .. }));
@@ -326,7 +326,11 @@ impl Machine {
 
     /// Goes on after a summary, or after a failed attempt to get one.
     fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
-        if self.progress.is_none() {
+        if self.ends_the_session() {
+            self.phase = Phase::CleaningUp;
+        } else if self.progress.is_none() {
+            // A retry that the budget does not allow ends it without a run.
+            self.ending = None;
             self.phase = Phase::Resting;
             self.state = SessionState::Idle;
         } else if self.ending.is_some() {
@@ -382,8 +386,7 @@ impl Machine {
                 self.record(Turn::interrupted(partial, self.now));
             }
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
-        } else if followed.request {
-            // It was repeated without what the provider had refused, or with a summary.
+        } else if went_on_after(&error, followed) {
             self.repair_after(&error, out);
             self.await_request();
         } else if self.progress.is_some() {
@@ -397,11 +400,7 @@ impl Machine {
             return;
         }
         out.push(Action::emit(EventKind::Error { error: error.clone() }));
-        let is_fatal = matches!(
-            error.kind,
-            ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration
-        );
-        if is_fatal {
+        if is_fatal(&error) {
             self.ending = Some(Ending::Failure(error));
             self.phase = Phase::CleaningUp;
         } else {
@@ -554,6 +553,16 @@ fn is_steering(action: &Action) -> bool {
 
 fn is_user_input(action: &Action) -> bool {
     matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::UserInput { .. }))
+}
+
+/// Returns whether a model call failed without ending the run: its request was to be repeated without what the provider had
+/// refused, or with a summary.
+fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
+    if followed.is_complete {
+        !is_fatal(error) && followed.ended.first() != Some(&OutcomeStatus::Failed)
+    } else {
+        followed.request
+    }
 }
 
 /// Returns how the next run ended, after those whose ends are told.

@@ -115,6 +115,53 @@ fn folding_awaits_another_request_after_a_resume() {
     assert_eq!(folded.history.len(), 1, "only the input");
 }
 
+/// A session that is ended while it summarises between runs ends, also if another version goes on with it.
+#[test]
+fn folding_ends_a_session_that_was_summarising_between_runs() {
+    let summary = || Step::Say("summary", Finish::Stop, None);
+    for (stop, last) in
+        [(Step::Abort, summary()), (Step::Close, Step::Fail(ErrorKind::Abort)), (Step::Abort, Step::Resume)]
+    {
+        let mut harness = Harness::with(TurnLimits::default());
+        let answer = || Step::Say("text", Finish::Stop, None);
+        let runs = [Step::Submit, Step::Load(true), answer(), Step::Submit, answer()];
+        for step in runs.iter().chain([&Step::Compact, &stop, &last]) {
+            take(&mut harness, step);
+        }
+        let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
+        assert!(matches!(harness.machine.phase, Phase::CleaningUp), "after {stop:?} and {last:?}");
+        assert!(matches!(folded.phase, Phase::CleaningUp), "after {stop:?} and {last:?}");
+        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+    }
+}
+
+/// A refused request is repeated without its image, also if the context has to be loaded anew before it.
+#[test]
+fn folding_leaves_out_what_a_provider_refused() {
+    let mut harness = Harness::with(TurnLimits::default());
+    let image = ImageData::data(vec![1], "image/png");
+    let message = UserMessage::from("look").with_image(image);
+    harness.tell(InputKind::Submit { run: RunId(1), message });
+    for step in [Step::Load(true), Step::Change, Step::Fail(ErrorKind::InvalidRequest)] {
+        take(&mut harness, &step);
+    }
+    let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
+    assert_eq!(Kept::of(&folded), Kept::of(&harness.machine));
+    assert!(folded.history[0].item.text().contains("is left out"), "{:?}", folded.history);
+}
+
+/// What a record has after the end of its session does not open it again.
+#[test]
+fn folding_keeps_a_closed_session_closed() {
+    let mut machine = Machine::new(TurnLimits::default(), None);
+    for kind in [InputKind::Close, InputKind::CleanedUp] {
+        machine.fold(Input::new(Timestamp::from_millis(1), kind), &Followed::default());
+    }
+    let request = Followed { request: true, ..Followed::default() };
+    machine.fold(Input::new(Timestamp::from_millis(2), InputKind::Compact), &request);
+    assert_eq!(machine.state, SessionState::Closed);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

@@ -284,7 +284,7 @@ fn load(harness: &mut Harness, step: &Step) {
         }
         Step::LateLoad => {
             let context = Box::new(TurnContext::new("late", "late", "late", 1));
-            InputKind::ContextLoaded { load: LoadId(newest.wrapping_sub(1)), context }
+            InputKind::ContextLoaded { load: LoadId(newest.saturating_sub(1)), context }
         }
         _ => {
             let model = if matches!(step, Step::Load(true)) { "m" } else { "n" };
