@@ -7,6 +7,7 @@
 use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Response, ToolChoice};
 use serde::{Deserialize, Serialize};
 
+use super::ending::Ending;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, TurnContext, TurnKind,
@@ -232,7 +233,13 @@ impl Machine {
         true
     }
 
-    fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
+    /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
+    pub(super) fn end_compaction(&mut self, mut problem: Option<&str>, out: &mut Vec<Action>) {
+        if self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_))) {
+            // No run ends at the limit.
+            self.ending = None;
+            problem = problem.and(Some("too little of the budget is left for another attempt"));
+        }
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
             let message = format!("the conversation was not compacted: {problem}");
             out.push(Action::emit(EventKind::Warning { message }));
@@ -241,12 +248,13 @@ impl Machine {
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
         }
         self.phase = Phase::Resting;
+        if self.progress.is_none() {
+            self.state = SessionState::Idle;
+        }
         if self.ending.is_some() {
             self.conclude(out);
         } else if self.progress.is_some() {
             self.proceed(out);
-        } else {
-            self.state = SessionState::Idle;
         }
     }
 

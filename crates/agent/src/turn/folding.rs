@@ -326,13 +326,13 @@ impl Machine {
 
     /// Goes on after a summary, or after a failed attempt to get one.
     fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
-        if self.ends_the_session() {
-            self.phase = Phase::CleaningUp;
-        } else if self.progress.is_none() {
-            // A retry that the budget does not allow ends it without a run.
-            self.ending = None;
-            self.phase = Phase::Resting;
+        if self.progress.is_none() {
             self.state = SessionState::Idle;
+            self.phase = if self.ends_the_session() { Phase::CleaningUp } else { Phase::Resting };
+            if matches!(self.phase, Phase::Resting) {
+                // A retry that the budget did not allow ended it.
+                self.ending = None;
+            }
         } else if self.ending.is_some() {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
         } else {

@@ -109,22 +109,13 @@ impl Machine {
         let stopping = self.ending.is_some();
         match self.phase {
             Phase::Resting => {}
-            Phase::LoadingContext { .. }
-            | Phase::AwaitingBudget
-            | Phase::AwaitingModel(_)
-            | Phase::Compacting { .. }
-                if stopping =>
-            {
+            Phase::Compacting { .. } => self.end_compaction(None, out),
+            Phase::LoadingContext { .. } | Phase::AwaitingBudget | Phase::AwaitingModel(_) if stopping => {
                 self.conclude(out);
             }
-            Phase::Compacting { .. } if self.progress.is_none() => {
-                self.phase = Phase::Resting;
-                self.state = SessionState::Idle;
+            Phase::LoadingContext { .. } | Phase::AwaitingBudget | Phase::AwaitingModel(_) => {
+                self.proceed(out);
             }
-            Phase::LoadingContext { .. }
-            | Phase::AwaitingBudget
-            | Phase::AwaitingModel(_)
-            | Phase::Compacting { .. } => self.proceed(out),
             Phase::RunningTools(_) => self.settle_round(out),
             Phase::CleaningUp => out.push(Action::CleanUp),
         }

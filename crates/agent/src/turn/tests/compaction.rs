@@ -193,6 +193,73 @@ fn interrupt_ends_a_compaction() {
     }
 }
 
+/// A session after two runs that is being compacted.
+fn compacting_between_runs(limits: TurnLimits) -> Harness {
+    let mut harness = Harness::with(limits);
+    for input in ["one", "two"] {
+        harness.submit(input);
+        harness.say("done");
+    }
+    harness.tell(InputKind::Compact);
+    assert_eq!(harness.machine.state(), SessionState::Processing);
+    harness
+}
+
+fn ends_of_runs(harness: &Harness) -> usize {
+    harness.events.iter().filter(|event| matches!(event, EventKind::ProcessingEnd { .. })).count()
+}
+
+/// The summary was all that was in progress.
+#[test]
+fn a_session_that_ends_during_a_compaction_between_runs_is_idle_until_it_is_closed() {
+    for stop in [InputKind::Abort, InputKind::Close] {
+        for last in ["replies", "fails", "is gone"] {
+            let mut harness = compacting_between_runs(TurnLimits::default());
+            harness.tell(stop.clone());
+            match last {
+                "replies" => harness.say("Summary."),
+                "fails" => harness.failed(ErrorKind::Abort, ""),
+                _ => harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None }),
+            }
+            assert_eq!(harness.machine.state(), SessionState::Idle, "the model {last} after {stop:?}");
+            harness.tell(InputKind::CleanedUp);
+            assert_eq!(harness.machine.state(), SessionState::Closed);
+            assert_eq!(ends_of_runs(&harness), 2, "no run ended with it");
+        }
+    }
+}
+
+#[test]
+fn a_compaction_between_runs_without_budget_for_a_retry_is_said_and_ends_no_run() {
+    for last in ["fails", "is gone"] {
+        let mut limits = TurnLimits::default();
+        limits.budget = Budget::default().with_tokens(2_000);
+        let mut harness = compacting_between_runs(limits);
+        harness.tell(InputKind::ModelRetrying {
+            model_call: harness.model_call(),
+            attempt: 1,
+            delay: Duration::ZERO,
+            error: Error::new(ErrorKind::Stream, "x").info().clone(),
+        });
+        assert_eq!(harness.wanted.last().unwrap(), "cancel model");
+        let told = harness.events.len();
+        match last {
+            "fails" => harness.failed(ErrorKind::Abort, ""),
+            _ => harness.tell(InputKind::Resumed { attached: Vec::new(), asks: None }),
+        }
+        assert_eq!(harness.machine.state(), SessionState::Idle, "the model {last}");
+        assert_eq!(ends_of_runs(&harness), 2, "no run ended");
+        match &harness.events[told..] {
+            [EventKind::Warning { message }] => assert_eq!(
+                message,
+                "the conversation was not compacted: too little of the budget is left for another attempt"
+            ),
+            [EventKind::SessionResumed { .. }] => assert_eq!(last, "is gone"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn input_during_a_compaction_is_sent_after_it() {
     let mut harness = Harness::new();
