@@ -25,7 +25,7 @@ use crate::report::Report;
 const TASK: &str = "a task of ten steps on Restate";
 
 /// Allowed multiple of the time of the same task in one process.
-const AIM: f64 = 10.0;
+const AIM: f64 = 3.0;
 
 /// Steps of a task.
 const STEPS: f64 = 10.0;

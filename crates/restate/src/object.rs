@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 
 use pintle_store::SessionId;
@@ -18,6 +19,7 @@ use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::http_server::HttpServer;
 use restate_sdk::serde::Json;
 use serde::{Deserialize, Serialize};
+use socket2::SockRef;
 use tokio::net::TcpListener;
 
 use crate::IdentityKeys;
@@ -218,10 +220,33 @@ pub async fn serve(
         }
     }
     let endpoint = endpoint.build();
+    if let Err(error) = send_at_once(&listener) {
+        tracing::warn!(%error, "each step may wait for an acknowledgement of the engine");
+    }
     let stopping = async {
         stop.await;
         // Steps that are waited for end with this, and the engine tries them elsewhere.
         desk.close().await;
     };
     HttpServer::new(endpoint).serve_with_cancel(listener, stopping).await;
+}
+
+/// Lets accepted connections send at once, which the server of the SDK does not ask of them. They inherit it from their
+/// listener. Otherwise each step would wait 40 ms, until the engine acknowledges what was sent before.
+fn send_at_once(listener: &TcpListener) -> io::Result<()> {
+    SockRef::from(listener).set_tcp_nodelay(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_connections_send_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        send_at_once(&listener).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (_client, accepted) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
+        assert!(accepted.unwrap().0.nodelay().unwrap());
+    }
 }
