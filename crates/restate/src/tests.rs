@@ -1,4 +1,5 @@
-//! Tasks on a real engine. `PINTLE_TEST_RESTATE` is the path of its program; without it these tests do nothing.
+//! Workers, and tasks on a real engine. `PINTLE_TEST_RESTATE` is the path of its program; without it the tests of tasks do
+//! nothing.
 
 mod engine;
 mod workers;
@@ -12,7 +13,7 @@ use pintle_workflow::report::Report;
 use pintle_workflow::task::{Decision, StepKind};
 use pintle_workflow::testing::{OnePerformer, Scripted, contract};
 use pintle_workflow::{Desk, Ending, LocalHost, Standing, read_task};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -71,6 +72,22 @@ impl Worker {
 fn status_of(error: &EngineError) -> u16 {
     let EngineError::Refused { status, .. } = error else { panic!("{error:?}") };
     *status
+}
+
+/// Otherwise each step would wait for a delayed acknowledgement of the engine.
+#[tokio::test]
+async fn connections_of_a_worker_send_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let same = listener.try_clone().unwrap();
+    let performers = Arc::new(OnePerformer(Arc::new(Scripted::default())));
+    let desk = Arc::new(Desk::new(Arc::new(MemoryStore::new()), performers));
+    let listener = TcpListener::from_std(listener).unwrap();
+    serve(listener, desk, &IdentityKeys::default(), std::future::ready(())).await;
+    let same = TcpListener::from_std(same).unwrap();
+    let address = same.local_addr().unwrap();
+    let (_client, accepted) = tokio::join!(TcpStream::connect(address), same.accept());
+    assert!(accepted.unwrap().0.nodelay().unwrap());
 }
 
 /// Both hosts give the same report, with one candidate, and the same choice with two.
