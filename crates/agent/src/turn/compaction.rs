@@ -234,13 +234,15 @@ impl Machine {
     }
 
     /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
-    pub(super) fn end_compaction(&mut self, mut problem: Option<&str>, out: &mut Vec<Action>) {
-        if self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_))) {
-            // No run ends at the limit.
+    pub(super) fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
+        // Between runs, there is none that ends at the limit.
+        let lacks_budget = self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_)));
+        if lacks_budget {
             self.ending = None;
-            problem = problem.and(Some("too little of the budget is left for another attempt"));
         }
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
+            let shortage = "too little of the budget is left for another attempt";
+            let problem = if lacks_budget { shortage } else { problem };
             let message = format!("the conversation was not compacted: {problem}");
             out.push(Action::emit(EventKind::Warning { message }));
             // The same would only fail again at once.

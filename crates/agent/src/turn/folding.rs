@@ -328,10 +328,12 @@ impl Machine {
     fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
         if self.progress.is_none() {
             self.state = SessionState::Idle;
-            self.phase = if self.ends_the_session() { Phase::CleaningUp } else { Phase::Resting };
-            if matches!(self.phase, Phase::Resting) {
-                // A retry that the budget did not allow ended it.
+            if self.ends_the_session() {
+                self.phase = Phase::CleaningUp;
+            } else {
+                // A budget too low for a retry stops the summary alone.
                 self.ending = None;
+                self.phase = Phase::Resting;
             }
         } else if self.ending.is_some() {
             self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
@@ -411,12 +413,9 @@ impl Machine {
     /// Goes on after the process that drove the session was gone.
     fn fold_resumption(&mut self, followed: &Followed, out: &mut Vec<Action>) {
         match self.phase {
-            Phase::Compacting { .. } if self.progress.is_none() => self.end_summary(followed, out),
+            Phase::Compacting { .. } => self.end_summary(followed, out),
             Phase::RunningTools(_) => self.fold_round(followed, out),
-            Phase::LoadingContext { .. }
-            | Phase::AwaitingBudget
-            | Phase::AwaitingModel(_)
-            | Phase::Compacting { .. } => {
+            Phase::LoadingContext { .. } | Phase::AwaitingBudget | Phase::AwaitingModel(_) => {
                 if self.ending.is_some() {
                     self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
                 } else {

@@ -150,7 +150,7 @@ fn folding_leaves_out_what_a_provider_refused() {
     assert!(folded.history[0].item.text().contains("is left out"), "{:?}", folded.history);
 }
 
-/// What a record has after the end of its session does not open it again.
+/// A request on record after the end of a session does not open it again.
 #[test]
 fn folding_keeps_a_closed_session_closed() {
     let mut machine = Machine::new(TurnLimits::default(), None);
