@@ -60,7 +60,7 @@ impl Hub {
         Ok(Asked::Waits)
     }
 
-    /// Has an input taken that was posted to a session of the tree of `root`, which is opened unless it is open somewhere.
+    /// Opens the tree of `root`, unless it is open somewhere, so that an input posted to one of its sessions is taken.
     pub(crate) async fn posted(self: &Arc<Self>, id: &SessionId, root: &SessionId) -> Result<(), Problem> {
         // A session that was open when the input came may have taken it, and have ended with it.
         if self.live(root).is_some() || !self.store.has_posted(id).await? {

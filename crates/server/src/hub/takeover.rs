@@ -80,7 +80,7 @@ impl Hub {
         Ok(!is_known && self.has_work(summary).await? && self.store.holder(id).await?.is_none())
     }
 
-    /// Remembers a session that somebody else has and something was posted to: its server may die before it takes that.
+    /// Remembers a session that another server has open: it may die before it takes an input that was posted to the session.
     pub(super) fn posted_elsewhere(&self, id: &SessionId) {
         lock(&self.elsewhere).insert(id.clone());
     }
