@@ -16,7 +16,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-patch", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-llm", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-middleware", to: &["pintle-llm"], to_in_tests: &[] },
-    Arrows { from: "pintle-env", to: &[], to_in_tests: &[] },
+    Arrows { from: "pintle-env", to: &[], to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-providers", to: &["pintle-llm"], to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-tools", to: &["pintle-env", "pintle-llm", "pintle-patch"], to_in_tests: &[] },
     Arrows {
@@ -27,20 +27,28 @@ const ARROWS: &[Arrows] = &[
     Arrows {
         from: "pintle-governance",
         to: &["pintle-agent", "pintle-env", "pintle-tools"],
-        to_in_tests: &["pintle-llm"],
+        to_in_tests: &["pintle-test-conditions", "pintle-llm"],
     },
     Arrows {
         from: "pintle-compat",
         to: &["pintle-agent", "pintle-env", "pintle-llm", "pintle-tools"],
         to_in_tests: &["pintle-providers", "pintle-testkit"],
     },
-    Arrows { from: "pintle-store", to: &["pintle-agent", "pintle-env"], to_in_tests: &[] },
-    Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &[] },
-    Arrows { from: "pintle-workflow", to: &["pintle-agent", "pintle-env", "pintle-store"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-store",
+        to: &["pintle-agent", "pintle-env"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
+    Arrows { from: "pintle-postgres", to: &["pintle-store"], to_in_tests: &["pintle-test-conditions"] },
+    Arrows {
+        from: "pintle-workflow",
+        to: &["pintle-agent", "pintle-env", "pintle-store"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
     Arrows {
         from: "pintle-restate",
         to: &["pintle-store", "pintle-workflow"],
-        to_in_tests: &["pintle-postgres"],
+        to_in_tests: &["pintle-test-conditions", "pintle-postgres"],
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
@@ -61,11 +69,12 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-env", "pintle-server", "pintle-store", "pintle-tools", "pintle-workflow"],
     },
     Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
-    Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &[] },
-    Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
+    Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-examples", to: LIBRARIES, to_in_tests: &[] },
-    Arrows { from: "xtask", to: &[], to_in_tests: &[] },
+    Arrows { from: "pintle-test-conditions", to: &[], to_in_tests: &[] },
+    Arrows { from: "xtask", to: &[], to_in_tests: &["pintle-test-conditions"] },
 ];
 
 /// The layers that the library `pintle` re-exports.

@@ -1,0 +1,30 @@
+//! What tests need of the machine, and whether the long suites run.
+//!
+//! A test that needs a program or a service asks for its [`Prerequisite`] and returns early if it is missing:
+//!
+//! ```
+//! # fn a_query_is_answered() {
+//! if !pintle_test_conditions::POSTGRESQL.is_present() {
+//!     return;
+//! }
+//! # }
+//! ```
+//!
+//! [`missing`] lists the prerequisites that are missing, with the tests that are skipped. The test command prints that list
+//! at its end. With the variable `CI` set, a missing prerequisite is a failure.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests only: it reads variables of the test run and starts programs to see whether they work"
+)]
+
+mod prerequisite;
+mod suites;
+
+pub use self::{
+    prerequisite::{
+        ALL, BUBBLEWRAP, CONTAINERS, GO, LANDLOCK, MOUNTS, Missing, NODE, POSTGRESQL, PYTEST, Prerequisite,
+        RESTATE, RIPGREP, ROOT, SSH_SERVERS, TMUX, missing,
+    },
+    suites::{FULL, is_full},
+};

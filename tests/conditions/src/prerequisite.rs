@@ -1,0 +1,292 @@
+//! Programs, services and rights that some tests need.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+/// A program, a service or a right that a group of tests needs.
+#[derive(Debug)]
+pub struct Prerequisite {
+    /// What is needed, as it is called in messages.
+    name: &'static str,
+    /// The tests that are skipped without it.
+    tests: &'static str,
+    /// How to get it.
+    remedy: &'static str,
+    /// Returns the reason if it is missing.
+    look: fn() -> Result<(), String>,
+}
+
+/// A prerequisite that this machine does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    name: &'static str,
+    tests: &'static str,
+    remedy: &'static str,
+    reason: String,
+}
+
+/// The strictest level of the sandbox.
+pub const BUBBLEWRAP: Prerequisite = Prerequisite {
+    name: "bubblewrap",
+    tests: "the sandbox at level full, and the command with it",
+    remedy: "apt-get install bubblewrap",
+    look: || succeeds("bwrap", &["--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"]),
+};
+
+/// The sandbox at level writes.
+pub const LANDLOCK: Prerequisite = Prerequisite {
+    name: "Landlock",
+    tests: "the sandbox",
+    remedy: "use a Linux kernel of version 6.2 or later with Landlock enabled",
+    look: landlock,
+};
+
+/// Containers of the engine that `cargo xtask services up` starts.
+pub const CONTAINERS: Prerequisite = Prerequisite {
+    name: "a container engine",
+    tests: "environments in containers",
+    remedy: "eval \"$(cargo xtask services up docker)\"",
+    look: || variables(&["DOCKER_HOST", "PINTLE_TEST_IMAGE"]),
+};
+
+/// The database that `cargo xtask services up` starts.
+pub const POSTGRESQL: Prerequisite = Prerequisite {
+    name: "PostgreSQL",
+    tests: "the store on PostgreSQL, and whatever several hosts share",
+    remedy: "eval \"$(cargo xtask services up postgres)\"",
+    look: || variables(&["PINTLE_TEST_POSTGRES"]),
+};
+
+/// The ssh servers that `cargo xtask services up` starts.
+pub const SSH_SERVERS: Prerequisite = Prerequisite {
+    name: "ssh servers",
+    tests: "environments on remote hosts",
+    remedy: "eval \"$(cargo xtask services up ssh)\"",
+    look: || variables(&["PINTLE_TEST_SSH"]),
+};
+
+/// The engine of durable tasks that `cargo xtask services up` starts.
+pub const RESTATE: Prerequisite = Prerequisite {
+    name: "Restate",
+    tests: "durable tasks on Restate",
+    remedy: "eval \"$(cargo xtask services up restate)\"",
+    look: || variables(&["PINTLE_TEST_RESTATE"]),
+};
+
+/// Searches with ripgrep.
+pub const RIPGREP: Prerequisite = Prerequisite {
+    name: "ripgrep",
+    tests: "searches of environments with ripgrep",
+    remedy: "apt-get install ripgrep",
+    look: || program("rg"),
+};
+
+/// The conversation in a terminal multiplexer.
+pub const TMUX: Prerequisite = Prerequisite {
+    name: "tmux",
+    tests: "the conversation in a terminal multiplexer",
+    remedy: "apt-get install tmux",
+    look: || program("tmux"),
+};
+
+/// Results of real runs of pytest.
+pub const PYTEST: Prerequisite = Prerequisite {
+    name: "pytest",
+    tests: "results of real runs of pytest",
+    remedy: "apt-get install python3-pytest",
+    look: || succeeds("python3", &["-m", "pytest", "--version"]),
+};
+
+/// Builds of Go projects in the sandbox.
+pub const GO: Prerequisite = Prerequisite {
+    name: "go",
+    tests: "builds of Go projects in the sandbox",
+    remedy: "apt-get install golang-go",
+    look: || program("go"),
+};
+
+/// Builds of npm projects in the sandbox.
+pub const NODE: Prerequisite = Prerequisite {
+    name: "node and npm",
+    tests: "builds of npm projects in the sandbox",
+    remedy: "apt-get install nodejs npm",
+    look: || program("node").and_then(|()| program("npm")),
+};
+
+/// File systems that a test mounts for itself.
+pub const MOUNTS: Prerequisite = Prerequisite {
+    name: "mount namespaces",
+    tests: "full disks and other mounted file systems",
+    remedy: "allow user namespaces, or run the tests as root",
+    look: || {
+        let line = "mount -t tmpfs -o size=64k pintle-test /mnt";
+        succeeds("unshare", &["--map-root-user", "--mount", "sh", "-c", line])
+    },
+};
+
+/// The rights of root.
+pub const ROOT: Prerequisite = Prerequisite {
+    name: "root",
+    tests: "owners of files, and processes that have all rights",
+    remedy: "run the tests as root",
+    look: root,
+};
+
+/// All prerequisites, in the order in which they are listed.
+pub const ALL: &[&Prerequisite] = &[
+    &LANDLOCK,
+    &BUBBLEWRAP,
+    &MOUNTS,
+    &ROOT,
+    &CONTAINERS,
+    &SSH_SERVERS,
+    &POSTGRESQL,
+    &RESTATE,
+    &RIPGREP,
+    &TMUX,
+    &PYTEST,
+    &GO,
+    &NODE,
+];
+
+/// Returns the prerequisites that are missing on this machine.
+#[must_use]
+pub fn missing() -> Vec<Missing> {
+    ALL.iter().filter_map(|prerequisite| prerequisite.look().err()).collect()
+}
+
+impl Prerequisite {
+    /// Returns whether the tests that need it can run.
+    ///
+    /// # Panics
+    ///
+    /// If it is missing and the variable `CI` is set: continuous integration skips no tests.
+    #[must_use]
+    #[track_caller]
+    pub fn is_present(&self) -> bool {
+        match self.look() {
+            Ok(()) => true,
+            Err(missing) if std::env::var_os("CI").is_some() => panic!("{missing}"),
+            Err(_) => false,
+        }
+    }
+
+    fn look(&self) -> Result<(), Missing> {
+        let Self { name, tests, remedy, look } = *self;
+        look().map_err(|reason| Missing { name, tests, remedy, reason })
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, tests, remedy, reason } = self;
+        write!(formatter, "{name} is missing ({reason}); skipped: {tests}; to run them: {remedy}")
+    }
+}
+
+/// Fails if a variable is not set.
+fn variables(names: &[&str]) -> Result<(), String> {
+    match names.iter().find(|name| std::env::var_os(name).is_none()) {
+        Some(name) => Err(format!("{name} is not set")),
+        None => Ok(()),
+    }
+}
+
+/// Fails if no directory of `PATH` contains the program.
+fn program(name: &str) -> Result<(), String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&path).any(|directory: PathBuf| directory.join(name).is_file());
+    if is_there { Ok(()) } else { Err(format!("{name} was not found on PATH")) }
+}
+
+/// Fails if the program cannot be started or does not succeed.
+fn succeeds(name: &str, arguments: &[&str]) -> Result<(), String> {
+    program(name)?;
+    let output = Command::new(name).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{name} cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(stderr.lines().last().map_or_else(|| format!("{name}: {}", output.status), str::to_owned))
+}
+
+#[cfg(target_os = "linux")]
+fn landlock() -> Result<(), String> {
+    use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
+
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let created = ruleset.handle_access(AccessFs::from_all(ABI::V3)).and_then(Ruleset::create);
+    created.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn landlock() -> Result<(), String> {
+    Err(String::from("this is not Linux"))
+}
+
+#[cfg(target_os = "linux")]
+fn root() -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    match std::fs::metadata("/proc/self") {
+        Ok(process) if process.uid() == 0 => Ok(()),
+        Ok(process) => Err(format!("the user id is {}", process.uid())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn root() -> Result<(), String> {
+    Err(String::from("this is not Linux"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Prerequisite, missing, program, variables};
+
+    #[test]
+    fn a_prerequisite_is_missing_for_tests_and_list_alike() {
+        const ABSENT: Prerequisite = Prerequisite {
+            name: "a program",
+            tests: "its tests",
+            remedy: "install it",
+            look: || program("pintle-test-no-such-program"),
+        };
+        let line = ABSENT.look().unwrap_err().to_string();
+        assert_eq!(
+            line,
+            "a program is missing (pintle-test-no-such-program was not found on PATH); skipped: its tests; \
+             to run them: install it"
+        );
+        let runs = std::panic::catch_unwind(|| ABSENT.is_present());
+        if std::env::var_os("CI").is_some() {
+            assert!(runs.is_err(), "continuous integration skips no tests");
+        } else {
+            assert!(!runs.unwrap());
+        }
+    }
+
+    #[test]
+    fn the_list_has_what_is_not_present() {
+        let absent: Vec<String> = missing().iter().map(ToString::to_string).collect();
+        for prerequisite in super::ALL {
+            let is_listed =
+                absent.iter().any(|line| line.starts_with(&format!("{} is missing", prerequisite.name)));
+            assert_eq!(is_listed, prerequisite.look().is_err(), "{}", prerequisite.name);
+        }
+    }
+
+    #[test]
+    fn programs_and_variables_are_looked_for() {
+        assert_eq!(program("sh"), Ok(()));
+        assert_eq!(variables(&["PATH"]), Ok(()));
+        assert_eq!(
+            variables(&["PATH", "PINTLE_TEST_NO_SUCH_VARIABLE"]),
+            Err("PINTLE_TEST_NO_SUCH_VARIABLE is not set".to_owned())
+        );
+    }
+}
