@@ -1,9 +1,17 @@
 //! `cargo xtask ci`: everything that must pass before a change is merged, cheap checks first.
+//!
+//! With `--full`, also what need not run for each change: measurements, packages, and all cases of the long suites.
 
-use std::time::{Duration, Instant};
+mod build;
+pub(crate) mod linker;
+mod report;
+pub(crate) mod runner;
+
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::resource::UsageWho;
 
+use self::{build::Build, report::Report};
 use crate::{
     callgrind, clients, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata,
     package, process, protocols, test_run::TestRun, tidy, weight, wire,
@@ -12,14 +20,20 @@ use crate::{
 /// A step of the run.
 struct Step {
     name: &'static str,
+    /// Whether it runs only with `--full`.
+    is_long: bool,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 }
 
 /// Results that outlive a step.
 #[derive(Default)]
 struct Notes {
+    /// Whether all cases of the long suites run.
+    is_full: bool,
     /// Lines that are repeated at the end of the run.
     summary: Vec<String>,
+    /// Result of the `build` step.
+    build: Option<Build>,
     /// Run of the `test` step, from which `conformance` takes the results of its tests.
     tests: TestRun,
 }
@@ -31,45 +45,63 @@ enum StepOutcome {
     Skipped(&'static str),
 }
 
-/// Clippy and the tests each build the tree once; later steps reuse the build of the tests. The checks of `weight` are
-/// cold by design, and `consumers` reuses them; `callgrind` needs an optimized build.
+const fn short(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
+    Step { name, is_long: false, run }
+}
+
+const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
+    Step { name, is_long: true, run }
+}
+
+/// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `features`, `doc` and
+/// `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `callgrind` needs an
+/// optimized build.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: |metadata, _| into_outcome(cargo(metadata, &["fmt", "--all", "--check"])) },
-    Step { name: "tidy", run: |metadata, _| into_outcome(tidy::run(metadata, &[])) },
-    Step { name: "weight", run: |metadata, _| into_outcome(weight::run(metadata, &[])) },
-    Step { name: "deny", run: |metadata, _| deny(metadata) },
-    Step { name: "clippy", run: |metadata, _| into_outcome(clippy(metadata)) },
-    Step { name: "features", run: |metadata, _| into_outcome(features::run(metadata, &[])) },
-    Step { name: "test", run: |metadata, notes| into_outcome(test(metadata, notes)) },
-    Step { name: "load", run: |metadata, _| into_outcome(load::run_once(metadata)) },
-    Step {
-        name: "conformance",
-        run: |metadata, notes| into_outcome(conformance::compare(metadata, &notes.tests)),
-    },
-    Step { name: "wire", run: |metadata, _| wire(metadata) },
-    Step { name: "protocols", run: |metadata, _| into_outcome(protocols::run_with_built_programs(metadata)) },
-    Step { name: "clients", run: |metadata, _| into_outcome(clients::run_with_built_programs(metadata)) },
-    Step { name: "package", run: |metadata, _| into_outcome(package::run(metadata, &[])) },
-    Step { name: "consumers", run: |metadata, _| into_outcome(consumers::check_all(metadata)) },
-    Step { name: "doc", run: |metadata, _| into_outcome(doc(metadata)) },
-    Step { name: "callgrind", run: |metadata, _| callgrind(metadata) },
+    short("fmt", |metadata, _| into_outcome(cargo(metadata, &["fmt", "--all", "--check"]))),
+    short("tidy", |metadata, _| into_outcome(tidy::run(metadata, &[]))),
+    short("deny", |metadata, _| deny(metadata)),
+    short("build", |metadata, notes| into_outcome(build(metadata, notes))),
+    short("test", |metadata, notes| into_outcome(test(metadata, notes))),
+    short("conformance", |metadata, notes| {
+        into_outcome(conformance::compare(metadata, &notes.built()?.binaries, &notes.tests))
+    }),
+    short("wire", |metadata, _| wire(metadata)),
+    short("protocols", |metadata, _| into_outcome(protocols::run_with_built_programs(metadata))),
+    short("clients", |metadata, _| into_outcome(clients::run_with_built_programs(metadata))),
+    short("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
+    short("doc", |metadata, _| into_outcome(doc(metadata))),
+    long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
+    long("weight", |metadata, _| into_outcome(weight::run(metadata, &[]))),
+    long("package", |metadata, _| into_outcome(package::run(metadata, &[]))),
+    long("consumers", |metadata, _| into_outcome(consumers::check_all(metadata))),
+    long("callgrind", |metadata, _| callgrind(metadata)),
 ];
 
-/// Runs every step. Stops at the first failure.
+/// Variable with the time at which `.ci/run` started, in seconds since 1970.
+const STARTED: &str = "PINTLE_CI_STARTED";
+
+/// Longest time of a run that `.ci/run` has started. What takes the change gives up after 90 minutes, without a table.
+const LIMIT: Duration = Duration::from_secs(80 * 60);
+
+/// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
-    crate::require_no_arguments("ci", arguments)?;
-    let started = Instant::now();
-    let mut notes = Notes::default();
-    let mut durations = Vec::new();
+    let is_full = match arguments {
+        [] => false,
+        [word] if word == "--full" => true,
+        _ => return Err(Failure::new("`cargo xtask ci` takes no arguments except `--full`")),
+    };
+    let mut notes = Notes { is_full, ..Notes::default() };
+    let report = Report::start(started(), LIMIT);
     let mut skipped = 0;
-    for step in STEPS {
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| is_full || !step.is_long).collect();
+    for step in &steps {
         println!("== {}", step.name);
-        let (step_started, used_before) = (Instant::now(), cpu_time()?);
+        let used_before = cpu_time()?;
+        report.begin(step.name);
         let outcome = (step.run)(metadata, &mut notes);
-        let took = step_started.elapsed();
-        durations.push((step.name, took, cpu_time()?.saturating_sub(used_before)));
+        let took = report.end(cpu_time()?.saturating_sub(used_before));
         match outcome {
-            Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
+            Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, report::seconds(took)),
             Ok(StepOutcome::Skipped(why)) => {
                 skipped += 1;
                 notes.summary.push(format!("SKIPPED {}: {why}", step.name));
@@ -78,21 +110,32 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
             Err(failure) => {
                 println!("error: {}", failure.chain());
                 print_lines(&notes.summary);
-                return Err(Failure::new(format!(
-                    "ci FAILED at `{}` after {}",
-                    step.name,
-                    seconds(started.elapsed())
-                )));
+                print!("{}", report.table());
+                return Err(Failure::new(format!("ci FAILED at `{}` after {}", step.name, report.total())));
             }
         }
     }
-    println!("{:<12} {:>9} {:>9}", "== step", "time", "CPU time");
-    for (name, took, used) in &durations {
-        println!("{name:<12} {:>9} {:>9}", seconds(*took), seconds(*used));
+    if let Some(build) = &notes.build {
+        print!("{}", report::of_tests(build, &notes.tests));
     }
+    print!("{}", report.table());
     print_lines(&notes.summary);
-    println!("{} in {}", verdict(STEPS.len(), skipped), seconds(started.elapsed()));
+    println!("{} in {}", verdict(steps.len(), skipped), report.total());
     Ok(())
+}
+
+impl Notes {
+    fn built(&self) -> Result<&Build, Failure> {
+        self.build.as_ref().ok_or_else(|| Failure::new("the step `build` has not run"))
+    }
+}
+
+/// Returns when `.ci/run` started, or now if something else has started this program.
+fn started() -> Instant {
+    let now = Instant::now();
+    let seconds = std::env::var(STARTED).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().zip(seconds);
+    since.and_then(|(current, start)| now.checked_sub(current.checked_sub(start)?)).unwrap_or(now)
 }
 
 /// Returns the names of the steps, for the invariants whose check is a step.
@@ -124,26 +167,20 @@ fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
     }
 }
 
-fn clippy(metadata: &Metadata) -> Result<(), Failure> {
-    // `--locked` reports an outdated lock file. Flags after `--` apply to the workspace's own crates
-    // only, so the dependencies are not rebuilt.
-    let mut clippy = process::cargo(&metadata.workspace_root);
-    clippy.args(["clippy", "--locked", "--all-targets"]).args(process::EVERYTHING);
-    process::run(clippy.args(["--", "-D", "warnings"]))
+fn build(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
+    notes.build = Some(Build::run(metadata)?);
+    Ok(())
 }
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
 fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
-    let Notes { summary, tests } = notes;
+    let Notes { is_full, summary, tests, .. } = notes;
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
-    let mut command = process::cargo(&metadata.workspace_root);
-    command.arg("test").args(process::EVERYTHING);
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        // Tests of processes wait more than they compute.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        command.env("RUST_TEST_THREADS", (cores + cores.div_ceil(2)).to_string());
+    let mut command = build::test_command(metadata)?;
+    if *is_full {
+        command.env(process::FULL, "1");
     }
-    let outcome = process::run_with_lines(&mut command, |line| {
+    let outcome = process::run_with_lines(runner::use_in(&mut command)?, |line| {
         if tests.add(line) {
             summary.push(line.to_owned());
         }
@@ -187,10 +224,6 @@ fn print_lines(summary: &[String]) {
 fn cpu_time() -> Result<Duration, Failure> {
     let children = process::cpu_time(UsageWho::RUSAGE_CHILDREN)?;
     Ok(process::cpu_time(UsageWho::RUSAGE_SELF)? + children)
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@ mod checklist;
 mod report;
 mod test_binaries;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+pub(crate) use self::test_binaries::{TestBinaries, TestBinary};
 use self::{
     checklist::{Checklist, Proof},
     report::Report,
-    test_binaries::{TestBinaries, TestOutcome},
+    test_binaries::TestOutcome,
 };
 use crate::{
     failure::{Context as _, Failure},
@@ -55,12 +56,16 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         print!("{}", Report::mapping(&checklist));
         return Ok(());
     }
-    report(metadata, &checklist, &TestRun::default(), write)
+    report(metadata, &checklist, &TestBinaries::build(metadata)?, &TestRun::default(), write)
 }
 
 /// Reports like [`run`], but runs only the tests that have not passed in `earlier`.
-pub(crate) fn compare(metadata: &Metadata, earlier: &TestRun) -> Result<(), Failure> {
-    report(metadata, &load(metadata)?, earlier, false)
+pub(crate) fn compare(
+    metadata: &Metadata,
+    binaries: &TestBinaries,
+    earlier: &TestRun,
+) -> Result<(), Failure> {
+    report(metadata, &load(metadata)?, binaries, earlier, false)
 }
 
 fn load(metadata: &Metadata) -> Result<Checklist, Failure> {
@@ -69,8 +74,14 @@ fn load(metadata: &Metadata) -> Result<Checklist, Failure> {
     Checklist::parse(&text)
 }
 
-fn report(metadata: &Metadata, checklist: &Checklist, earlier: &TestRun, write: bool) -> Result<(), Failure> {
-    let report = Report::new(checklist, run_checklist(metadata, checklist, earlier)?);
+fn report(
+    metadata: &Metadata,
+    checklist: &Checklist,
+    binaries: &TestBinaries,
+    earlier: &TestRun,
+    write: bool,
+) -> Result<(), Failure> {
+    let report = Report::new(checklist, run_checklist(checklist, binaries, earlier)?);
     print!("{report}");
     update_page(metadata, &report, write)?;
     match report.failed() {
@@ -81,16 +92,11 @@ fn report(metadata: &Metadata, checklist: &Checklist, earlier: &TestRun, write: 
 
 /// Returns one verdict per line of the checklist, in order.
 fn run_checklist(
-    metadata: &Metadata,
     checklist: &Checklist,
+    binaries: &TestBinaries,
     earlier: &TestRun,
 ) -> Result<Vec<Verdict>, Failure> {
-    let named: BTreeSet<&str> = checklist.tests().collect();
-    let outcomes = if named.is_empty() {
-        BTreeMap::new()
-    } else {
-        TestBinaries::build(metadata)?.run(&named, earlier)?
-    };
+    let outcomes = binaries.run(&checklist.tests().collect(), earlier)?;
     Ok(checklist
         .lines
         .iter()

@@ -12,7 +12,12 @@ use std::{
     time::Instant,
 };
 
-use crate::{failure::Failure, metadata::Metadata, process};
+use crate::{
+    conformance::{TestBinaries, TestBinary},
+    failure::Failure,
+    metadata::Metadata,
+    process,
+};
 
 /// Busy threads per core.
 const THREADS_PER_CORE: usize = 2;
@@ -31,12 +36,12 @@ struct Plan {
 
 /// Runs the tests: `--signals N`, 200 by default, and `--whole N`, 3 by default.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
-    perform(metadata, plan(arguments)?)
+    perform(&TestBinaries::build(metadata)?, plan(arguments)?)
 }
 
 /// Runs the tests of signals once with and once without ignored signals.
-pub(crate) fn run_once(metadata: &Metadata) -> Result<(), Failure> {
-    perform(metadata, Plan { signals: 2, whole: 0 })
+pub(crate) fn run_once(binaries: &TestBinaries) -> Result<(), Failure> {
+    perform(binaries, Plan { signals: 2, whole: 0 })
 }
 
 fn plan(arguments: &[String]) -> Result<Plan, Failure> {
@@ -58,18 +63,17 @@ fn plan(arguments: &[String]) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn perform(metadata: &Metadata, plan: Plan) -> Result<(), Failure> {
+fn perform(binaries: &TestBinaries, plan: Plan) -> Result<(), Failure> {
+    let program = binaries.get("pintle-cli::it")?;
     let began = Instant::now();
-    // Built before the load begins.
-    process::capture(&mut test_program(metadata, false, &["--list"]))?;
     under_load(|| {
         for number in 0..plan.signals {
             let mut filters = SIGNAL_TESTS.to_vec();
             filters.push("--quiet");
-            process::run(&mut test_program(metadata, is_odd(number), &filters))?;
+            process::run(&mut test_run(program, is_odd(number), &filters))?;
         }
         for number in 0..plan.whole {
-            process::run(&mut test_program(metadata, is_odd(number), &["--quiet"]))?;
+            process::run(&mut test_run(program, is_odd(number), &["--quiet"]))?;
         }
         Ok(())
     })?;
@@ -86,14 +90,16 @@ fn is_odd(number: u32) -> bool {
     number % 2 == 1
 }
 
-/// Returns the command that runs the test binaries named `it`, built for the whole workspace.
-fn test_program(metadata: &Metadata, ignores_signals: bool, arguments: &[&str]) -> Command {
+/// Returns a run of the test suite of the command.
+fn test_run(program: &TestBinary, ignores_signals: bool, arguments: &[&str]) -> Command {
+    let program = program.command();
     let trap = if ignores_signals { "trap '' INT QUIT" } else { ":" };
     let mut command = Command::new("/bin/sh");
-    command.current_dir(&metadata.workspace_root);
-    command.args(["-c", &format!("{trap}; exec \"$0\" \"$@\"")]);
-    command.arg(process::cargo(&metadata.workspace_root).get_program());
-    command.arg("test").args(process::EVERYTHING).args(["--test", "it", "--"]).args(arguments);
+    command.args(["-c", &format!("{trap}; exec \"$0\" \"$@\"")]).arg(program.get_program()).args(arguments);
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(directory) = program.get_current_dir() {
+        command.current_dir(directory);
+    }
     command
 }
 

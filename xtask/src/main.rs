@@ -47,7 +47,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
-        summary: "everything that CI runs: the checks below, formatting, lints, tests and documentation",
+        summary: "everything that must pass before a change is merged; with --full also what takes long",
         run: ci::run,
     },
     Command {
@@ -143,7 +143,10 @@ const COMMANDS: &[Command] = &[
 ];
 
 fn main() -> ExitCode {
-    match weight::wrapper::run_as_wrapper() {
+    let in_another_role = ci::linker::run_as_linker()
+        .or_else(weight::wrapper::run_as_wrapper)
+        .or_else(ci::runner::run_as_runner);
+    match in_another_role {
         Some(Ok(code)) => code,
         Some(Err(failure)) => report_failure(&failure),
         None => run_command(),

@@ -19,6 +19,9 @@ use crate::failure::{Context as _, Failure};
 /// features, and recompile tokio and everything that depends on it.
 pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "pintle-cli/full"];
 
+/// Variable with which the long suites run all of their cases. Tests read it with the crate `pintle-test-conditions`.
+pub(crate) const FULL: &str = "PINTLE_TEST_FULL";
+
 /// Returns a command for the cargo that started this program, in `directory`.
 pub(crate) fn cargo(directory: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));

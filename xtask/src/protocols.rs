@@ -58,8 +58,6 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 
 /// Runs everything with the examples that the tests have built.
 pub(crate) fn run_with_built_programs(metadata: &Metadata) -> Result<(), Failure> {
-    let mut build = process::cargo(&metadata.workspace_root);
-    process::run(build.args(["test", "--no-run", "--quiet"]).args(process::EVERYTHING))?;
     play(metadata)
 }
 

@@ -1,6 +1,10 @@
-//! The output of `cargo test`: which tests passed, and how many.
+//! The output of `cargo test`: which tests passed, how many, and how long they took.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
 
 use crate::failure::Failure;
 
@@ -12,6 +16,10 @@ pub(crate) struct TestRun {
     /// The binary whose tests are running; `None` while examples in comments run.
     binary: Option<String>,
     tally: Tally,
+    /// Times of test programs, by the file name of the program.
+    programs: Vec<(String, ProgramTime)>,
+    /// Times of tests, each with the file name of its program.
+    tests: Vec<(Duration, String)>,
 }
 
 /// Sum over all test binaries.
@@ -23,23 +31,38 @@ struct Tally {
     ignored: u64,
 }
 
+/// Time of a test program with the processes that it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramTime {
+    pub(crate) wall: Duration,
+    pub(crate) cpu: Duration,
+}
+
 impl TestRun {
     /// Adds a line of the output. Returns whether it sums up a binary.
     pub(crate) fn add(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(announced) = line.strip_prefix("Running ") {
             self.binary = binary(announced);
+            self.tally.binaries += u64::from(self.binary.is_some());
         } else if line.starts_with("Doc-tests ") {
             self.binary = None;
-        } else if let Some(name) = passed(line) {
-            if let Some(binary) = &self.binary {
-                self.passed.entry(binary.clone()).or_default().insert(name.to_owned());
-            }
+            self.tally.binaries += 1;
+        } else if let Some((name, time)) = passed(line) {
+            self.add_passed(name, time);
+        } else if let Some(time) = ProgramTime::parse(line) {
+            self.programs.extend(self.binary.clone().map(|binary| (binary, time)));
         } else if line.starts_with("test result: ") {
             self.tally.add(line);
             return true;
         }
         false
+    }
+
+    fn add_passed(&mut self, name: &str, time: Option<Duration>) {
+        let Some(binary) = &self.binary else { return };
+        self.tests.extend(time.map(|time| (time, format!("{binary} {name}"))));
+        self.passed.entry(binary.clone()).or_default().insert(name.to_owned());
     }
 
     /// Returns whether the test has passed in the binary with this file name.
@@ -51,12 +74,44 @@ impl TestRun {
     pub(crate) fn require(&self, binaries: u64) -> Result<(), Failure> {
         self.tally.require(binaries)
     }
+
+    /// Returns the test programs that took at least `least`, the longest first.
+    pub(crate) fn programs(&self, least: Duration) -> Vec<&(String, ProgramTime)> {
+        let mut long: Vec<_> = self.programs.iter().filter(|(_, time)| time.wall >= least).collect();
+        long.sort_by_key(|(_, time)| std::cmp::Reverse(time.wall));
+        long
+    }
+
+    /// Returns the `count` tests that took longest, the longest first.
+    pub(crate) fn slowest(&self, count: usize) -> Vec<&(Duration, String)> {
+        let mut all: Vec<_> = self.tests.iter().collect();
+        all.sort_by(|left, right| right.cmp(left));
+        all.truncate(count);
+        all
+    }
 }
 
-impl std::fmt::Display for TestRun {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for TestRun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { binaries, passed, failed, ignored } = self.tally;
         write!(formatter, "all {binaries} test binaries: {passed} passed; {failed} failed; {ignored} ignored")
+    }
+}
+
+/// Precedes the times in the line that a runner prints.
+const TIMES: &str = "test program: ";
+
+impl fmt::Display for ProgramTime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { wall, cpu } = self;
+        write!(formatter, "{TIMES}{:.2} s, CPU {:.2} s", wall.as_secs_f64(), cpu.as_secs_f64())
+    }
+}
+
+impl ProgramTime {
+    fn parse(line: &str) -> Option<Self> {
+        let (wall, cpu) = line.strip_prefix(TIMES)?.strip_suffix(" s")?.split_once(" s, CPU ")?;
+        Some(Self { wall: seconds(wall)?, cpu: seconds(cpu)? })
     }
 }
 
@@ -66,10 +121,17 @@ fn binary(announced: &str) -> Option<String> {
     Some(path.rsplit('/').next().unwrap_or(path).to_owned())
 }
 
-/// Parses `test some::name ... ok` and, for a test that has to panic, `test some::name - should panic ... ok`.
-fn passed(line: &str) -> Option<&str> {
-    let name = line.strip_prefix("test ")?.strip_suffix(" ... ok")?;
-    Some(name.strip_suffix(" - should panic").unwrap_or(name))
+/// Parses `test some::name ... ok`, for a test that has to panic `test some::name - should panic ... ok`, and both followed
+/// by a time, as in `<0.012s>`.
+fn passed(line: &str) -> Option<(&str, Option<Duration>)> {
+    let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+    let time = outcome.strip_prefix("ok")?;
+    let time = time.strip_prefix(" <").and_then(|time| time.strip_suffix("s>"));
+    Some((name.strip_suffix(" - should panic").unwrap_or(name), time.and_then(seconds)))
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
 impl Tally {
@@ -82,7 +144,6 @@ impl Tally {
                 .and_then(|(number, _)| number.parse().ok())
                 .unwrap_or(0)
         };
-        self.binaries += 1;
         self.passed += count("passed");
         self.failed += count("failed");
         self.ignored += count("ignored");
@@ -104,7 +165,9 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, TestRun};
+    use std::time::Duration;
+
+    use super::{ProgramTime, Tally, TestRun};
 
     const OUTPUT: &str = "
      Running unittests src/lib.rs (target/debug/deps/pintle_agent-01ab)
@@ -116,8 +179,10 @@ test turn::tests::panics - should panic ... ok
 test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
 
      Running tests/it/main.rs (/elsewhere/deps/it-02cd)
-test good ... ok
-test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+test good ... ok <1.250s>
+test quick ... ok <0.001s>
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.25s
+test program: 1.50 s, CPU 0.75 s
 
    Doc-tests pintle_agent
 test crates/agent/src/lib.rs - (line 7) ... ok
@@ -139,7 +204,12 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         ] {
             assert_eq!(run.has_passed(binary, test), expected, "{binary} {test}");
         }
-        assert_eq!(run.to_string(), "all 3 test binaries: 4 passed; 1 failed; 0 ignored");
+        assert_eq!(run.to_string(), "all 3 test binaries: 5 passed; 1 failed; 0 ignored");
+        let long = (Duration::from_millis(1250), String::from("it-02cd good"));
+        assert_eq!(run.slowest(1), [&long]);
+        let time = ProgramTime { wall: Duration::from_millis(1500), cpu: Duration::from_millis(750) };
+        assert_eq!(run.programs(Duration::from_secs(1)), [&(String::from("it-02cd"), time)]);
+        assert!(run.programs(Duration::from_secs(2)).is_empty());
     }
 
     #[test]
@@ -149,7 +219,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
             "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
         );
         tally.add("test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.01s");
-        assert_eq!(tally, Tally { binaries: 2, passed: 13, failed: 2, ignored: 4 });
+        assert_eq!(tally, Tally { binaries: 0, passed: 13, failed: 2, ignored: 4 });
     }
 
     #[test]

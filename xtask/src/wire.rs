@@ -40,7 +40,5 @@ fn play(metadata: &Metadata, directory: &Path, rest: &[String]) -> Result<(), Fa
 
 /// Replays a corpus with the program that the tests have built.
 pub(crate) fn play_with_built_program(metadata: &Metadata, directory: &Path) -> Result<(), Failure> {
-    let mut build = process::cargo(&metadata.workspace_root);
-    process::run(build.args(["test", "--no-run", "--quiet"]).args(process::EVERYTHING))?;
     process::run(Command::new(metadata.target_directory.join("debug/wire")).arg(directory))
 }

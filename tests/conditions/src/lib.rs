@@ -15,7 +15,8 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
-    reason = "tests only: it reads variables of the test run and starts programs to see whether they work"
+    clippy::panic,
+    reason = "only for tests: it reads variables of the test run, starts programs, and fails tests"
 )]
 
 mod prerequisite;

@@ -97,7 +97,7 @@ pub const PYTEST: Prerequisite = Prerequisite {
     name: "pytest",
     tests: "results of real runs of pytest",
     remedy: "apt-get install python3-pytest",
-    look: || succeeds("python3", &["-m", "pytest", "--version"]),
+    look: || succeeds("pytest", &["--version"]),
 };
 
 /// Builds of Go projects in the sandbox.

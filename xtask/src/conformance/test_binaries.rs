@@ -40,13 +40,13 @@ pub(super) enum TestOutcome {
     Missing,
 }
 
-pub(super) struct TestBinaries {
+pub(crate) struct TestBinaries {
     binaries: Vec<TestBinary>,
     /// Directory for the output of tests.
     logs: PathBuf,
 }
 
-struct TestBinary {
+pub(crate) struct TestBinary {
     /// Prefix of the names of its tests.
     id: String,
     executable: PathBuf,
@@ -75,11 +75,18 @@ struct MessageTarget {
 }
 
 impl TestBinaries {
-    /// Builds all test binaries, which is a no-op after they have run.
-    pub(super) fn build(metadata: &Metadata) -> Result<Self, Failure> {
+    /// Argument with which cargo prints the messages of a build.
+    pub(crate) const MESSAGES: &str = "--message-format=json-render-diagnostics";
+
+    /// Builds all test binaries.
+    pub(crate) fn build(metadata: &Metadata) -> Result<Self, Failure> {
         let mut build = process::cargo(&metadata.workspace_root);
-        build.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-        let json = process::capture(build.args(process::EVERYTHING))?;
+        build.args(["test", "--no-run", "--quiet", Self::MESSAGES]);
+        Self::from_messages(metadata, &process::capture(build.args(process::EVERYTHING))?)
+    }
+
+    /// Returns the test binaries that are named in the messages of a build.
+    pub(crate) fn from_messages(metadata: &Metadata, json: &str) -> Result<Self, Failure> {
         let mut binaries = Vec::new();
         for line in json.lines() {
             let message: Message =
@@ -122,6 +129,12 @@ impl TestBinaries {
         Ok(outcomes)
     }
 
+    /// Returns the binary whose tests have names that start with `id`.
+    pub(crate) fn get(&self, id: &str) -> Result<&TestBinary, Failure> {
+        let found = self.binaries.iter().find(|binary| binary.id == id);
+        found.ok_or_else(|| Failure::new(format!("there is no test binary `{id}`")))
+    }
+
     /// Returns the binary with the longest identifier that is a prefix of `name`, and the rest of the name.
     fn find<'a>(&'a self, name: &'a str) -> Option<(&'a TestBinary, &'a str)> {
         self.binaries
@@ -162,7 +175,7 @@ impl TestBinary {
     }
 
     /// Creates a command with the environment that `cargo test` sets.
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.package_directory)

@@ -227,7 +227,10 @@ mod tests {
             &[],
             &["pintle-testkit"],
         );
-        assert_eq!(messages(&tree), ["pintle-env: depends on pintle-testkit in its tests, allowed are []"]);
+        assert_eq!(
+            messages(&tree),
+            [r#"pintle-env: depends on pintle-testkit in its tests, allowed are ["pintle-test-conditions"]"#]
+        );
     }
 
     #[test]

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn an_invariant_may_name_tests_and_checks() {
         let page = "**I-01** A rule. Check: `a::tests::holds`, `a::tests::waits`, `a::*::other`.\n\
-                    * **I-02** Another `word`. Check: `xtask::tidy::arrows`, `xtask::consumers`, `xtask::ci::clippy`.\n";
+                    * **I-02** Another `word`. Check: `xtask::tidy::arrows`, `xtask::consumers`, `xtask::ci::build`.\n";
         assert_eq!(messages(page), [""; 0]);
     }
 

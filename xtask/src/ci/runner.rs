@@ -1,0 +1,56 @@
+//! This program as the runner of test programs: it runs one and prints the time that takes.
+//!
+//! Cargo runs it as `target.'cfg(..)'.runner`.
+
+use std::{
+    process::{Command, ExitCode},
+    time::Instant,
+};
+
+use nix::sys::resource::UsageWho;
+
+use crate::{
+    failure::{Context as _, Failure},
+    process,
+    test_run::ProgramTime,
+};
+
+/// The first argument of this program as a runner.
+const NAME: &str = "run-test-program";
+
+/// Variables of the build that a program's own builds must not see.
+const OF_THE_BUILD: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
+
+/// Makes cargo run test programs with this program.
+pub(super) fn use_in(test: &mut Command) -> Result<&mut Command, Failure> {
+    let own = std::env::current_exe().context("the path of this program is unknown")?;
+    // As an array, because words of the variable that cargo has for a runner end at spaces.
+    let own = serde_json::to_string(&own).context("the path of this program is not UTF-8")?;
+    Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = [{own}, \"{NAME}\"]")]))
+}
+
+/// Runs a test program if this process is a runner, else returns `None`.
+pub(crate) fn run_as_runner() -> Option<Result<ExitCode, Failure>> {
+    let mut words = std::env::args_os().skip(1);
+    if words.next()? != NAME {
+        return None;
+    }
+    let program = words.next()?;
+    let mut command = Command::new(&program);
+    command.args(words);
+    for name in OF_THE_BUILD {
+        command.env_remove(name);
+    }
+    // The time of each test is an unstable output, which the pinned toolchain has behind this variable.
+    command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+    Some(run(&mut command))
+}
+
+fn run(command: &mut Command) -> Result<ExitCode, Failure> {
+    let started = Instant::now();
+    let status = command.status().context("the test program could not be started")?;
+    let time = ProgramTime { wall: started.elapsed(), cpu: process::cpu_time(UsageWho::RUSAGE_CHILDREN)? };
+    println!("{time}");
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
