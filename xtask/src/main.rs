@@ -15,6 +15,7 @@ mod ci;
 mod clients;
 mod conformance;
 mod consumers;
+mod delays;
 mod deny;
 mod failure;
 mod features;
@@ -124,6 +125,11 @@ const COMMANDS: &[Command] = &[
         name: "load",
         summary: "the tests of signals, and the command's whole test suite, under load; [--signals N] [--whole N]",
         run: load::run,
+    },
+    Command {
+        name: "delays",
+        summary: "the test suite with random delays of system calls; [--runs N] [--rate N] [--milliseconds N] [--seed N] [-- ARGS]",
+        run: delays::run,
     },
     Command {
         name: "fuzz",

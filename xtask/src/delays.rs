@@ -1,0 +1,113 @@
+//! `cargo xtask delays`: the test suite while system calls take longer at random.
+//!
+//! Reads, writes, syncs, renames, locks, connections, and waits for events and processes are delayed before and after they
+//! happen, in the test programs and in what they start. A test that depends on how soon something happens fails.
+
+use std::{path::PathBuf, process::Command};
+
+use crate::{
+    failure::{Context as _, Failure},
+    metadata::Metadata,
+    process,
+};
+
+const SOURCE: &str = "xtask/src/delays/delays.c";
+
+/// What is delayed, and how often the suite runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Plan {
+    runs: u64,
+    /// Of 1,000 calls, those that are delayed.
+    rate: u64,
+    /// Longest delay, in milliseconds.
+    milliseconds: u64,
+    /// Seed of the first run; each run has the next one.
+    seed: u64,
+    /// Arguments of `cargo test`.
+    test: Vec<String>,
+}
+
+/// Runs the suite: `--runs N`, 3 by default, `--rate N` of 1,000 calls, 20 by default, `--milliseconds N`, 20 by default,
+/// `--seed N`, 1 by default. Words after `--` are arguments of `cargo test`.
+pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
+    let plan = plan(arguments)?;
+    let library = compile(metadata)?;
+    // Built before anything is delayed.
+    process::run(test(metadata).args(&plan.test).arg("--no-run"))?;
+    for seed in plan.seed..plan.seed + plan.runs {
+        println!("-- {} of 1,000 calls wait for up to {} ms, seed {seed}", plan.rate, plan.milliseconds);
+        let delays = format!("PINTLE_DELAYS={}:{}:{seed}", plan.rate, plan.milliseconds);
+        let runner = serde_json::to_string(&["env", &format!("LD_PRELOAD={}", library.display()), &delays])
+            .context("the runner cannot be named")?;
+        let mut command = test(metadata);
+        command.args(["--no-fail-fast", "--config", &format!("target.'cfg(all())'.runner = {runner}")]);
+        process::run(command.args(&plan.test))?;
+    }
+    println!("delays: {} runs without a failure", plan.runs);
+    Ok(())
+}
+
+fn test(metadata: &Metadata) -> Command {
+    let mut command = process::cargo(&metadata.workspace_root);
+    command.arg("test").args(process::EVERYTHING);
+    command
+}
+
+fn compile(metadata: &Metadata) -> Result<PathBuf, Failure> {
+    let library = metadata.target_directory.join("delays/libdelays.so");
+    let directory = library.parent().unwrap_or(&library);
+    std::fs::create_dir_all(directory).context("the directory of the library could not be created")?;
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut cc = Command::new(compiler);
+    cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library);
+    process::run(cc.arg(metadata.workspace_root.join(SOURCE)))?;
+    Ok(library)
+}
+
+fn plan(arguments: &[String]) -> Result<Plan, Failure> {
+    let mut plan = Plan { runs: 3, rate: 20, milliseconds: 20, seed: 1, test: Vec::new() };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let value = match word.as_str() {
+            "--runs" => &mut plan.runs,
+            "--rate" => &mut plan.rate,
+            "--milliseconds" => &mut plan.milliseconds,
+            "--seed" => &mut plan.seed,
+            "--" => {
+                plan.test = words.cloned().collect();
+                break;
+            }
+            other => {
+                return Err(Failure::new(format!(
+                    "unknown option `{other}`; expected --runs, --rate, --milliseconds or --seed with a number, or --"
+                )));
+            }
+        };
+        let number = words.next().and_then(|word| word.parse().ok());
+        *value = number.ok_or_else(|| Failure::new(format!("expected a number after {word}")))?;
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Plan, plan};
+
+    #[test]
+    fn a_plan_is_read() {
+        let default = Plan { runs: 3, rate: 20, milliseconds: 20, seed: 1, test: Vec::new() };
+        let only_env = vec![String::from("-p"), String::from("pintle-env")];
+        for (line, expected) in [
+            ("", Some(default.clone())),
+            ("--runs 1 --seed 9", Some(Plan { runs: 1, seed: 9, ..default.clone() })),
+            ("--rate 2 --milliseconds 200", Some(Plan { rate: 2, milliseconds: 200, ..default.clone() })),
+            ("-- -p pintle-env", Some(Plan { test: only_env, ..default })),
+            ("--rate", None),
+            ("--rate x", None),
+            ("--all", None),
+        ] {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(plan(&words).ok(), expected, "{line:?}");
+        }
+    }
+}
