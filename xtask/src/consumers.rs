@@ -2,7 +2,7 @@
 //!
 //! Every library is packaged, unpacked outside the workspace and used by a small program that depends on
 //! it alone. This finds files missing from a package, and features that are enabled only because other
-//! crates of the workspace ask for them. The gate checks all of these programs, and runs one.
+//! crates of the workspace ask for them. `cargo xtask ci --full` checks all of these programs, and runs one.
 
 use std::{
     fs,
@@ -17,14 +17,14 @@ use crate::{
     weight::ColdChecks,
 };
 
-/// Checks the consumers as the gate does.
+/// Checks the consumers as `cargo xtask ci --full` does.
 const CHECK: &str = "--check";
 
-/// The library above all layers. The gate runs its consumer, and checks the others.
+/// The library above all layers. `ci --full` runs its consumer, and checks the others.
 const LIBRARY: &str = "pintle";
 
 /// Packages every library, then builds and runs the consumer of each library, or of those named. With `--check`, does what
-/// the gate does.
+/// `cargo xtask ci --full` does.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     if let Some((first, names)) = arguments.split_first()
         && first == CHECK

@@ -26,6 +26,7 @@ use crate::diary::Diary;
 use crate::elicitation::Elicitor;
 use crate::error::{ServerError, ServerErrorKind};
 use crate::handler::Handler;
+use crate::hidden::hidden_path;
 use crate::http;
 use crate::spec::{ServerSpec, ServerTransport};
 use crate::stdio::StdioTransport;
@@ -64,14 +65,21 @@ impl Connection {
         tokens: Option<&Arc<dyn TokenStore>>,
     ) -> Result<Self, ServerError> {
         let diary = Diary::default();
-        let opened = Self::negotiate(spec, env, elicitor, tokens, &diary);
-        match tokio::time::timeout(spec.start_timeout, opened).await {
+        let negotiated = Self::negotiate(spec, env, elicitor, tokens, &diary);
+        let opened = match tokio::time::timeout(spec.start_timeout, negotiated).await {
             Ok(opened) => opened,
             Err(_elapsed) => {
                 let what =
                     format!("did not complete the handshake within {} s", spec.start_timeout.as_secs_f64());
                 Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(&diary))
             }
+        };
+        match opened {
+            Err(error) if error.kind() == ServerErrorKind::Start => match hidden_path(spec, env).await {
+                Some(path) => Err(error.hidden(&path)),
+                None => Err(error),
+            },
+            opened => opened,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Errors of servers.
 
 use std::error::Error as StdError;
+use std::path::Path;
 
 use pintle_env::EnvError;
 use pintle_tools::{ToolError, ToolErrorKind};
@@ -62,6 +63,15 @@ impl ServerError {
     /// Adds what the process did besides.
     pub(crate) fn explained(mut self, diary: &Diary) -> Self {
         self.explanation = diary.explanation();
+        self
+    }
+
+    /// Adds that the sandbox hides a file of the server.
+    pub(crate) fn hidden(mut self, path: &Path) -> Self {
+        let path = path.display();
+        self.explanation.push_str(&format!(
+            "; `{path}` exists, but the sandbox hides it: move it to another directory, or run the server outside of the sandbox"
+        ));
         self
     }
 

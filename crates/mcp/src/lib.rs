@@ -10,6 +10,7 @@ mod elicitation;
 mod error;
 mod filter;
 mod handler;
+mod hidden;
 mod http;
 mod http_client;
 mod lines;

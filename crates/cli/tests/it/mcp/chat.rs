@@ -3,7 +3,7 @@
 use pintle_testkit::Dialect;
 use serde_json::json;
 
-use super::{Home, SERVER};
+use super::{Home, server_in};
 use crate::chat::{begin, leave};
 use crate::harness::Harness;
 use crate::terminal::Terminal;
@@ -38,7 +38,7 @@ const ASKING: &str = r#"
 /// Begins a conversation with the server `test`.
 fn converse(harness: &Harness, flags: &[&str]) -> Terminal {
     let file = harness.path("servers.json");
-    let servers = json!({"mcpServers": {"test": {"command": "python3", "args": [SERVER]}}});
+    let servers = json!({"mcpServers": {"test": {"command": "python3", "args": [server_in(harness)]}}});
     std::fs::write(&file, servers.to_string()).unwrap();
     begin(harness, &[&["--mcp-config", file.to_str().unwrap()], flags].concat())
 }
@@ -109,7 +109,7 @@ fn a_question_goes_away_with_the_turn_that_is_interrupted() {
 fn questions_of_servers_are_answered_in_lines() {
     let harness = Harness::new(Dialect::AnthropicMessages, ASKING);
     let file = harness.path("servers.json");
-    let servers = json!({"mcpServers": {"test": {"command": "python3", "args": [SERVER]}}});
+    let servers = json!({"mcpServers": {"test": {"command": "python3", "args": [server_in(&harness)]}}});
     std::fs::write(&file, servers.to_string()).unwrap();
     go_on(&harness, "first");
     let arguments = ["--plain", "--mcp-config", file.to_str().unwrap(), "go"];
@@ -133,7 +133,8 @@ fn prompts_of_servers_are_commands_and_start_them_when_they_are_called() {
     let turns = "[[turn]]\ntext = \"Reviewed.\"\n";
     let (home, harness) = (Home::new(), Harness::new(Dialect::AnthropicMessages, turns));
     let log = format!("SERVER_LOG={}", harness.path("log").display());
-    let add = ["add", "test", "--env", &log, "--", "python3", SERVER, "offers"];
+    let server = server_in(&harness);
+    let add = ["add", "test", "--env", &log, "--", "python3", &server, "offers"];
     assert_eq!(home.mcp(&harness, &add).code, Some(0));
     // From here on its prompts are known.
     assert_eq!(home.mcp(&harness, &["tools"]).code, Some(0));
