@@ -1,5 +1,5 @@
-//! Lists the tests that were skipped because the machine lacks something. It is the last program of the test command; with
-//! `CI` set, a skipped test is a failure.
+//! Lists the groups of tests that were skipped, with the missing prerequisite and how to get it. It is the last program of
+//! the test command. With `CI` set, it fails if a group was skipped.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -18,10 +18,9 @@ fn main() -> ExitCode {
         println!("\nno tests were skipped\n");
         return ExitCode::SUCCESS;
     }
-    println!("\nSKIPPED tests, by what is missing on this machine:");
+    println!("\nSKIPPED: some tests, because this machine lacks their prerequisites.\n");
     for prerequisite in &missing {
-        println!("  {prerequisite}");
+        println!("{prerequisite}\n");
     }
-    println!();
     if std::env::var_os("CI").is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -1,8 +1,8 @@
 //! Programs, services and rights that some tests need.
 
 use std::{
+    ffi::OsStr,
     fmt,
-    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -31,16 +31,19 @@ pub struct Missing {
 /// The strictest level of the sandbox.
 pub const BUBBLEWRAP: Prerequisite = Prerequisite {
     name: "bubblewrap",
-    tests: "the sandbox at level full, and the command with it",
-    remedy: "apt-get install bubblewrap",
-    look: || succeeds("bwrap", &["--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"]),
+    tests: "the sandbox at level full; tasks run at level writes instead",
+    remedy: "apt-get install bubblewrap, and allow user namespaces",
+    look: || {
+        let mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "true"];
+        succeeds("bwrap", &[&["--unshare-all", "--cap-drop", "ALL"], &mounts[..]].concat())
+    },
 };
 
-/// The sandbox at level writes.
+/// The sandbox at level writes, with all of its restrictions.
 pub const LANDLOCK: Prerequisite = Prerequisite {
     name: "Landlock",
-    tests: "the sandbox",
-    remedy: "use a Linux kernel of version 6.2 or later with Landlock enabled",
+    tests: "the sandbox at level writes; without both levels, tasks run without a sandbox",
+    remedy: "use Linux 6.12 or later with Landlock enabled, outside of containers",
     look: landlock,
 };
 
@@ -76,12 +79,12 @@ pub const RESTATE: Prerequisite = Prerequisite {
     look: || variables(&["PINTLE_TEST_RESTATE"]),
 };
 
-/// Searches with ripgrep.
+/// Searches of remote environments with ripgrep.
 pub const RIPGREP: Prerequisite = Prerequisite {
     name: "ripgrep",
-    tests: "searches of environments with ripgrep",
+    tests: "searches of remote environments with ripgrep; they use grep instead",
     remedy: "apt-get install ripgrep",
-    look: || program("rg"),
+    look: || find("rg", REMOTE_PATH.as_ref(), REMOTE_PATH),
 };
 
 /// The conversation in a terminal multiplexer.
@@ -116,10 +119,18 @@ pub const NODE: Prerequisite = Prerequisite {
     look: || program("node").and_then(|()| program("npm")),
 };
 
+/// Installations with pip in the sandbox.
+pub const VENV: Prerequisite = Prerequisite {
+    name: "venv of Python",
+    tests: "installations with pip in the sandbox",
+    remedy: "apt-get install python3-venv",
+    look: || succeeds("python3", &["-c", "import venv, ensurepip"]),
+};
+
 /// File systems that a test mounts for itself.
 pub const MOUNTS: Prerequisite = Prerequisite {
     name: "mount namespaces",
-    tests: "full disks and other mounted file systems",
+    tests: "full disks, read-only file systems and directories that are mounted twice",
     remedy: "allow user namespaces, or run the tests as root",
     look: || {
         let line = "mount -t tmpfs -o size=64k pintle-test /mnt";
@@ -130,9 +141,20 @@ pub const MOUNTS: Prerequisite = Prerequisite {
 /// The rights of root.
 pub const ROOT: Prerequisite = Prerequisite {
     name: "root",
-    tests: "owners of files, and processes that have all rights",
+    tests: "owners of files, and attacks on the sandbox by root",
     remedy: "run the tests as root",
     look: root,
+};
+
+/// The identity of directories.
+pub const BIRTH_TIMES: Prerequisite = Prerequisite {
+    name: "birth times of files",
+    tests: "the identity of a directory that is moved or replaced",
+    remedy: "set TMPDIR to a directory on ext4, XFS, Btrfs or tmpfs",
+    look: || {
+        let created = std::fs::metadata(std::env::temp_dir()).and_then(|directory| directory.created());
+        created.map(|_| ()).map_err(|error| error.to_string())
+    },
 };
 
 /// All prerequisites, in the order in which they are listed.
@@ -141,6 +163,7 @@ pub const ALL: &[&Prerequisite] = &[
     &BUBBLEWRAP,
     &MOUNTS,
     &ROOT,
+    &BIRTH_TIMES,
     &CONTAINERS,
     &SSH_SERVERS,
     &POSTGRESQL,
@@ -150,7 +173,11 @@ pub const ALL: &[&Prerequisite] = &[
     &PYTEST,
     &GO,
     &NODE,
+    &VENV,
 ];
+
+/// Search path of commands in the remote environments of tests.
+const REMOTE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the prerequisites that are missing on this machine.
 #[must_use]
@@ -183,7 +210,7 @@ impl Prerequisite {
 impl fmt::Display for Missing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, tests, remedy, reason } = self;
-        write!(formatter, "{name} is missing ({reason}); skipped: {tests}; to run them: {remedy}")
+        write!(formatter, "{name} is missing: {reason}\n    skipped:    {tests}\n    to get it:  {remedy}")
     }
 }
 
@@ -197,9 +224,13 @@ fn variables(names: &[&str]) -> Result<(), String> {
 
 /// Fails if no directory of `PATH` contains the program.
 fn program(name: &str) -> Result<(), String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = std::env::split_paths(&path).any(|directory: PathBuf| directory.join(name).is_file());
-    if is_there { Ok(()) } else { Err(format!("{name} was not found on PATH")) }
+    find(name, &std::env::var_os("PATH").unwrap_or_default(), "PATH")
+}
+
+/// Fails if no directory of a search path contains the program.
+fn find(name: &str, path: &OsStr, path_name: &str) -> Result<(), String> {
+    let is_there = std::env::split_paths(path).any(|directory| directory.join(name).is_file());
+    if is_there { Ok(()) } else { Err(format!("{name} was not found on {path_name}")) }
 }
 
 /// Fails if the program cannot be started or does not succeed.
@@ -214,13 +245,22 @@ fn succeeds(name: &str, arguments: &[&str]) -> Result<(), String> {
     Err(stderr.lines().last().map_or_else(|| format!("{name}: {}", output.status), str::to_owned))
 }
 
+/// Fails if the kernel does not enforce all restrictions of the level writes.
 #[cfg(target_os = "linux")]
 fn landlock() -> Result<(), String> {
-    use landlock::{ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _};
+    use landlock::{
+        ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, Scope,
+    };
+    use nix::sched::{CloneFlags, unshare};
 
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let created = ruleset.handle_access(AccessFs::from_all(ABI::V3)).and_then(Ruleset::create);
-    created.map(|_| ()).map_err(|error| error.to_string())
+    let ruleset = ruleset.handle_access(AccessFs::from_all(ABI::V5));
+    let ruleset = ruleset.and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V6)));
+    ruleset.and_then(Ruleset::create).map_err(|error| error.to_string())?;
+    // The sandbox starts commands on threads with their own descriptors. Containers may refuse that.
+    let thread = std::thread::spawn(|| unshare(CloneFlags::CLONE_FILES | CloneFlags::CLONE_FS));
+    let unshared = thread.join().map_err(|_| String::from("the thread panicked"))?;
+    unshared.map_err(|errno| format!("a thread cannot have its own descriptors: {errno}"))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -256,11 +296,10 @@ mod tests {
             remedy: "install it",
             look: || program("pintle-test-no-such-program"),
         };
-        let line = ABSENT.look().unwrap_err().to_string();
         assert_eq!(
-            line,
-            "a program is missing (pintle-test-no-such-program was not found on PATH); skipped: its tests; \
-             to run them: install it"
+            ABSENT.look().unwrap_err().to_string(),
+            "a program is missing: pintle-test-no-such-program was not found on PATH\n    \
+             skipped:    its tests\n    to get it:  install it"
         );
         let runs = std::panic::catch_unwind(|| ABSENT.is_present());
         if std::env::var_os("CI").is_some() {
