@@ -20,16 +20,10 @@ use crate::{
     },
 };
 
-/// Returns the test image. Without one the test is skipped, which is an error in continuous
-/// integration.
+/// Returns the test image, or `None` without a container engine.
 fn image() -> Option<ContainerImage> {
-    let (image, host) = (std::env::var("PINTLE_TEST_IMAGE"), std::env::var("DOCKER_HOST"));
-    if let (Ok(image), Ok(_)) = (image, host) {
-        return Some(ContainerImage::new(image).with_network("none"));
-    }
-    assert!(std::env::var("CI").is_err(), "PINTLE_TEST_IMAGE and DOCKER_HOST are not set");
-    eprintln!("SKIPPED: PINTLE_TEST_IMAGE and DOCKER_HOST are not set, see `cargo xtask services up`");
-    None
+    let image = || ContainerImage::new(std::env::var("PINTLE_TEST_IMAGE").unwrap()).with_network("none");
+    pintle_test_conditions::CONTAINERS.is_present().then(image)
 }
 
 /// Runs a test in a new container, as the superuser or as `user`.

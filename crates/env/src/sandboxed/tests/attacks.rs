@@ -124,8 +124,7 @@ fn request(harness: &Harness, line: &str, victim: &Victim) -> ExecRequest {
 
 /// Checks that an attack succeeds without a sandbox, and not within.
 async fn holds(attack: &Attack, level: SandboxLevel, rules: fn(Sandboxed) -> Sandboxed) {
-    if attack.needs_root && !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: not root: {}", attack.line);
+    if attack.needs_root && !pintle_test_conditions::ROOT.is_present() {
         return;
     }
     let victim = Victim::new();
@@ -270,11 +269,7 @@ async fn system_calls_lead_nowhere() {
                 listener
             });
             let local = harness.local();
-            if !local.exec_command(ExecRequest::new("command -v python3")).await.unwrap().success() {
-                println!("SKIPPED: python3 is not here to make the system calls");
-                return;
-            }
-            let Some(environment) = harness.at_level(level).await else { return };
+            let Some(environment) = harness.at_level(level).await else { continue };
             let environment = environment.with_unix_sockets(unix_sockets);
             environment.initialize().await.unwrap();
             for name in &names {
@@ -283,11 +278,8 @@ async fn system_calls_lead_nowhere() {
                     continue;
                 }
                 let control = local.exec_command(request(&harness, name)).await.unwrap();
-                if !control.success() && OPTIONAL.contains(name) {
-                    println!("SKIPPED: {name} is not possible without a sandbox either");
-                    continue;
-                }
-                assert!(control.success(), "{name}: {:?}", control.stderr.to_text_lossy());
+                let is_possible = control.success() || OPTIONAL.contains(name);
+                assert!(is_possible, "{name}: {:?}", control.stderr.to_text_lossy());
                 let result = environment.exec_command(request(&harness, name)).await.unwrap();
                 assert!(!result.success(), "{level}: {name}");
             }
@@ -344,7 +336,7 @@ async fn no_descriptor_is_inherited() {
     let harness = Harness::new();
     assert!(run(&harness.local(), &line).await.success());
     for level in BOTH {
-        let Some(environment) = harness.at_level(level).await else { return };
+        let Some(environment) = harness.at_level(level).await else { continue };
         environment.initialize().await.unwrap();
         assert!(!run(&environment, &line).await.success());
         let open = run(&environment, "set -- /proc/$$/fd/*; echo ${@##*/}").await;
@@ -366,7 +358,7 @@ async fn many_processes_leave_nothing() {
     let tree = tree.replace("NAME", &name);
     let harness = Harness::new();
     for level in BOTH {
-        let Some(environment) = harness.at_level(level).await else { return };
+        let Some(environment) = harness.at_level(level).await else { continue };
         environment.initialize().await.unwrap();
         let request = ExecRequest::new(&tree).with_timeout(std::time::Duration::from_secs(1));
         let (result, seen) = tokio::join!(environment.exec_command(request), async {
@@ -391,13 +383,10 @@ async fn variables_do_not_reach_the_launcher() {
     };
     let count = |harness: &Harness| fs::read_dir(harness.at("outside")).unwrap().count();
     assert!(harness.local().exec_command(request(&harness)).await.unwrap().success());
-    if count(&harness) == 1 {
-        println!("SKIPPED: the loader of this system has no such variables");
-        return;
-    }
+    assert!(count(&harness) > 1, "the loader of the GNU C library has such variables");
     for level in BOTH {
         let harness = Harness::new();
-        let Some(environment) = harness.at_level(level).await else { return };
+        let Some(environment) = harness.at_level(level).await else { continue };
         environment.initialize().await.unwrap();
         environment.exec_command(request(&harness)).await.unwrap();
         assert_eq!(count(&harness), 1, "{level}");

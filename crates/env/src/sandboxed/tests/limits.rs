@@ -78,7 +78,7 @@ async fn an_older_landlock_is_refused_or_accepted_by_what_it_lacks() {
     use Protection::{Devices, Signals};
     let harness = Harness::new();
     let support = SandboxSupport::probe(&harness.local()).await.unwrap();
-    if harness.at_level(SandboxLevel::Writes).await.is_none() {
+    if !has_level(SandboxLevel::Writes) {
         return;
     }
     for (version, missing) in [
@@ -216,6 +216,9 @@ async fn placeholders_are_removed_by_cleanup() {
 /// As in a container: the default filter of Docker refuses `unshare`.
 #[test]
 fn descriptors_are_inherited_only_if_accepted() {
+    if !has_level(SandboxLevel::Writes) {
+        return;
+    }
     let harness = Harness::new();
     let refuse_unshare = || {
         let refused = std::collections::BTreeMap::from([(nix::libc::SYS_unshare, Vec::new())]);
@@ -231,15 +234,6 @@ fn descriptors_are_inherited_only_if_accepted() {
         refuse_unshare();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            if SandboxSupport::probe(&harness.local())
-                .await
-                .unwrap()
-                .unavailable(SandboxLevel::Writes)
-                .is_some()
-            {
-                println!("SKIPPED: this kernel has no sandbox");
-                return;
-            }
             let environment = Sandboxed::new(harness.local()).with_writable(harness.at("root"));
             assert!(environment.unenforced().await.unwrap().contains(&Protection::Descriptors));
             let error = environment.initialize().await.unwrap_err();
