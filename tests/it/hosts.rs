@@ -5,11 +5,7 @@
 //! effect, or before the commit. The second one takes the session over. The effect happens at most once, and exactly once
 //! if nobody can have begun it.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "read in the log of a container, and by who runs the tests"
-)]
+#![expect(clippy::print_stdout, reason = "read in the log of a container")]
 
 mod program;
 
@@ -70,17 +66,14 @@ fn done(command: &mut Command) -> Output {
 }
 
 impl Cluster {
-    /// Returns a new cluster, or `None` with a message on standard error without the services. Required in CI.
+    /// Returns a new cluster, or `None` without the services.
     fn new() -> Option<Self> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let found = variable("DOCKER_HOST").and_then(|_| variable("PINTLE_TEST_IMAGE"));
-        let Some((image, connection)) = found.zip(variable(CONNECTION)) else {
-            assert!(variable("CI").is_none(), "no services: see `cargo xtask services up`");
-            eprintln!(
-                "SKIPPED: no container engine or no PostgreSQL server; `cargo xtask services up` starts them"
-            );
+        if !pintle_test_conditions::CONTAINERS.is_present()
+            || !pintle_test_conditions::POSTGRESQL.is_present()
+        {
             return None;
-        };
+        }
+        let [image, connection] = ["PINTLE_TEST_IMAGE", CONNECTION].map(|name| std::env::var(name).unwrap());
         let id = SessionId::generate().to_string().replace('-', "");
         let directory = tempfile::tempdir().unwrap();
         Some(Self { image, connection, schema: format!("hosts_{}", &id[24..]), directory })

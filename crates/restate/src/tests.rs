@@ -1,5 +1,5 @@
-//! Workers, and tasks on a real engine. `PINTLE_TEST_RESTATE` is the path of its program; without it the tests of tasks do
-//! nothing.
+//! Workers, and tasks on a real engine. `PINTLE_TEST_RESTATE` is the path of its program; without it the tests of tasks
+//! are skipped.
 
 mod engine;
 mod workers;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A store that needs a service which may be missing writes `optional: async || MyStore::find().await.map(|store| (store, ()))`
-//! instead; without a store, the tests do nothing.
+//! instead; without a store, the tests pass without checking anything.
 //!
 //! A store that also keeps [`Ledgers`](crate::Ledgers) adds `store_contract!(ledgers, …)` with the same argument.
 //!

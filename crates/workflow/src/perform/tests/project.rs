@@ -11,6 +11,7 @@ use pintle_env::{
     ExecRequest, ExecutionEnvironment, LocalEnvironment, SandboxLevel, SandboxSupport, Sandboxed,
 };
 use pintle_store::{MemoryStore, SessionStore};
+use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -89,13 +90,18 @@ pub(super) struct Scripted {
     pub(super) steered: Mutex<Vec<String>>,
 }
 
-/// Environments on this machine, in the strictest sandbox that there is.
+/// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
-pub(super) struct Held(SandboxSupport);
+pub(super) struct Held(Option<SandboxLevel>, SandboxSupport);
 
 impl Held {
     async fn find(machine: &LocalEnvironment) -> Self {
-        Self(SandboxSupport::probe(machine).await.unwrap())
+        let level = if BUBBLEWRAP.is_present() {
+            Some(SandboxLevel::Full)
+        } else {
+            LANDLOCK.is_present().then_some(SandboxLevel::Writes)
+        };
+        Self(level, SandboxSupport::probe(machine).await.unwrap())
     }
 }
 
@@ -106,18 +112,16 @@ impl Places for Held {
         let temporary = place.directory().join("tmp");
         let local = LocalEnvironment::with_host_env(&place.root, std::env::vars_os());
         let local = local.map_err(|error| wrong(&error))?;
-        let level = self.0.levels().into_iter().max_by_key(|level| *level == SandboxLevel::Full);
+        let Self(level, support) = self;
         let environment: Arc<dyn ExecutionEnvironment> = match level {
             None => Arc::new(local),
-            Some(level) => {
-                let sandbox = Sandboxed::new(local)
-                    .with_level(level)
-                    .with_support(self.0.clone())
+            Some(level) => Arc::new(
+                Sandboxed::new(local)
+                    .with_level(*level)
+                    .with_support(support.clone())
                     .with_writable(&place.root)
-                    .with_temporary(temporary);
-                let unenforced = sandbox.unenforced().await.map_err(|error| wrong(&error))?;
-                Arc::new(unenforced.into_iter().fold(sandbox, Sandboxed::accepting))
-            }
+                    .with_temporary(temporary),
+            ),
         };
         environment.initialize().await.map_err(|error| wrong(&error))?;
         Ok(OpenPlace::new(environment, ()))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pintle_env::{ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
+use pintle_test_conditions::PYTEST;
 
 use super::{ResultsFormat, shown};
 
@@ -209,19 +210,6 @@ async fn run(directory: &Path, line: &str) -> (i32, String) {
     (result.exit_code, result.output.to_text_lossy().unwrap())
 }
 
-/// Returns whether pytest is there. In continuous integration it has to be.
-async fn has_pytest(directory: &Path) -> bool {
-    let (code, output) = run(directory, "pytest --version").await;
-    if code == 0 {
-        return true;
-    }
-    #[expect(clippy::disallowed_methods, reason = "the gate must not skip it")]
-    let is_gate = std::env::var_os("CI").is_some();
-    assert!(!is_gate, "pytest was not found (Debian: python3-pytest): {output}");
-    println!("SKIPPED: pytest is not here to be run (Debian: python3-pytest)");
-    false
-}
-
 #[tokio::test]
 async fn each_test_of_cargo_is_found() {
     let directory = tempfile::tempdir().unwrap();
@@ -283,11 +271,11 @@ async fn runs_of_cargo_that_prove_nothing_are_told() {
 
 #[tokio::test]
 async fn each_test_of_pytest_is_found() {
-    let directory = tempfile::tempdir().unwrap();
-    write(directory.path(), &[("tests/test_sums.py", PYTHON)]);
-    if !has_pytest(directory.path()).await {
+    if !PYTEST.is_present() {
         return;
     }
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &[("tests/test_sums.py", PYTHON)]);
     let (code, verbose) = run(directory.path(), "pytest -v -p no:cacheprovider").await;
     assert_eq!(code, 1, "{verbose}");
     insta::assert_snapshot!(shown(ResultsFormat::Pytest, &verbose), @r"
@@ -329,10 +317,10 @@ async fn each_test_of_pytest_is_found() {
 
 #[tokio::test]
 async fn runs_of_pytest_that_prove_nothing_are_told() {
-    let directory = tempfile::tempdir().unwrap();
-    if !has_pytest(directory.path()).await {
+    if !PYTEST.is_present() {
         return;
     }
+    let directory = tempfile::tempdir().unwrap();
     let mut said = String::new();
     for text in [
         "import nothing_like_this\n",
