@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pintle_testkit::Dialect;
 
-use crate::harness::{Harness, run};
+use crate::harness::{Harness, run, sandbox_levels};
 
 /// Lines that exit with 0 if they get what they want, with what that is. `$HOME` is the user's directory, `$STATE` and
 /// `$CONFIG` are Pintle's.
@@ -73,7 +73,7 @@ fn commands_reach_nothing_that_others_use() {
         (0..ATTACKS.len()).collect::<Vec<_>>(),
         "without a sandbox all succeed"
     );
-    for level in ["full", "writes"] {
+    for level in sandbox_levels() {
         let names: Vec<&str> =
             successful(&["--sandbox", level]).into_iter().map(|number| ATTACKS[number].0).collect();
         assert_eq!(names, <[&str; 0]>::default(), "{level}");

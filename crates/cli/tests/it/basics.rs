@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use pintle_testkit::Dialect;
 
-use crate::harness::{CommandOutput, Harness, run, run_with_input};
+use crate::harness::{CommandOutput, Harness, run, run_with_input, without_level_notice};
 
 /// Creates a file, then edits it with the dialect's editing tool.
 fn creates_and_edits(dialect: Dialect) {
@@ -153,7 +153,7 @@ fn piped_input_follows_the_prompt() {
             (Some(0), Some("A full disk.")),
             "{output:?}"
         );
-        assert_eq!(output.stderr, "");
+        assert_eq!(without_level_notice(&output.stderr), "");
     }
 }
 

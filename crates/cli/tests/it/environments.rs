@@ -1,7 +1,6 @@
 //! `--env`: runs in a container and on a remote host, without local side effects.
 //!
-//! The container engine and the ssh server are those of `cargo xtask services up`. Without them these tests are skipped,
-//! except in continuous integration, where they fail.
+//! `cargo xtask services up` starts the container engine and the ssh server. Without them, these tests are skipped.
 
 mod bad_input;
 mod prompts;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -61,6 +62,18 @@ pub(crate) fn run_with_input(command: &mut Command, input: &str) -> CommandOutpu
     // A process that rejects its arguments may exit before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap().into()
+}
+
+/// Returns the levels of the sandbox that this machine has, the strictest one first.
+pub(crate) fn sandbox_levels() -> Vec<&'static str> {
+    let levels = [("full", BUBBLEWRAP), ("writes", LANDLOCK)];
+    levels.into_iter().filter(|(_, needed)| needed.is_present()).map(|(level, _)| level).collect()
+}
+
+/// Removes the notice of the level writes, which a run prints if the machine does not have the level full.
+pub(crate) fn without_level_notice(text: &str) -> String {
+    let is_notice = |line: &&str| line.trim_start().starts_with("pintle: the sandbox limits writes only: ");
+    text.split_inclusive('\n').filter(|line| !is_notice(line)).collect()
 }
 
 /// Scripted server in this process and a working directory, for a `pintle` in another process.

@@ -3,7 +3,7 @@
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::harness::{CommandOutput, Harness, pintle, run};
+use crate::harness::{CommandOutput, Harness, pintle, run, without_level_notice};
 
 const ROUND: &str =
     "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
@@ -286,7 +286,7 @@ fn unanswerable_question_is_reported() {
     let output = run(&mut harness.command("run", &["Go"]));
     assert!(output.stdout.contains("[done, with a question]"), "{output:?}");
     assert_eq!(
-        output.stderr,
+        without_level_notice(&output.stderr),
         "pintle: the model asked a question, but no terminal is available to answer it\n"
     );
     let harness = Harness::new(Dialect::AnthropicMessages, turns);

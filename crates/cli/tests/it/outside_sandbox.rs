@@ -6,11 +6,9 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{pintle, run};
+use crate::harness::{pintle, run, sandbox_levels};
 use crate::inbox::{Fixture, finish};
 use crate::terminal::Terminal;
-
-const LEVELS: [&str; 2] = ["full", "writes"];
 
 /// A command that writes where the sandbox does not let it: first inside, then outside.
 struct Outside {
@@ -48,7 +46,7 @@ impl Outside {
 
 #[test]
 fn a_person_allows_a_command_outside_inside_or_not_at_all() {
-    for level in LEVELS {
+    for level in sandbox_levels() {
         for (answer, made, denied) in
             [("y", true, false), ("i", false, false), ("n", false, true), ("use the cache", false, true)]
         {

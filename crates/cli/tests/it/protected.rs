@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use pintle_test_conditions::BUBBLEWRAP;
 use pintle_testkit::Dialect;
 
 use crate::harness::{CommandOutput, Harness, KEY, pintle, run};
@@ -185,6 +186,9 @@ fn identity() -> [(&'static str, &'static str); 7] {
 
 #[test]
 fn commands_leave_nothing_for_later_git() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
     for Attack { name, directory, line, user, held_by } in ATTACKS {
         let free = Scene::new();
         free.run(&["--no-sandbox"], directory, line);
@@ -218,6 +222,9 @@ fn the_page_on_attacks_has_those_on_git() {
 
 #[test]
 fn ordinary_work_of_git_goes_on() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
     let scene = Scene::new();
     for (directory, line) in [
         (
@@ -238,6 +245,9 @@ fn ordinary_work_of_git_goes_on() {
 
 #[test]
 fn refused_changes_of_settings_are_explained() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
     let scene = Scene::new();
     for line in ["git config user.name x", "git submodule update", "git -C nested config user.name x"] {
         let (output, request) = scene.run(&["--sandbox", "full"], "main", line);
@@ -251,6 +261,9 @@ fn refused_changes_of_settings_are_explained() {
 
 #[test]
 fn keys_that_a_variable_moves_are_hidden() {
+    if !BUBBLEWRAP.is_present() {
+        return;
+    }
     for (flags, is_seen) in [(["--no-sandbox"].as_slice(), true), (&["--sandbox", "full"], false)] {
         let scene = Scene::new();
         std::fs::write(scene.at("keys"), "[default]\nsecret = KEY\n").unwrap();

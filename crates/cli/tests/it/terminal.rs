@@ -16,7 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, without_level_notice};
 use crate::subagents::BOTH_WRITE;
 
 /// Deadline for anything that normally happens at once.
@@ -313,6 +313,7 @@ fn activity_is_shown_and_erased() {
     });
     std::fs::write(harness.path("go"), "").unwrap();
     let (code, screen, _) = terminal.finish();
+    let screen = without_level_notice(&screen);
     assert_eq!(code, Some(0), "{screen}");
     assert!(!is_spinning(&screen) && !screen.contains("waiting"), "{screen}");
     let lines: Vec<&str> =
@@ -585,6 +586,7 @@ fn piped_output_has_no_live_region() {
     let mut piped = String::new();
     std::io::Seek::rewind(&mut out).unwrap();
     out.read_to_string(&mut piped).unwrap();
+    let [screen, bytes] = [screen, bytes].map(|text| without_level_notice(&text));
     assert_eq!((code, screen.trim(), bytes.as_str()), (Some(0), "", ""));
     assert!(
         piped.starts_with("I wait.\n\n[shell] sleep 0.4; echo went (ok, ") && !piped.contains('\u{1b}'),

@@ -2,7 +2,7 @@
 
 use pintle_testkit::Dialect;
 
-use crate::harness::{Harness, run};
+use crate::harness::{Harness, run, without_level_notice};
 use crate::terminal::Terminal;
 
 const TEXT: &str = "The quick brown fox jumps over the lazy dog and runs away from it.\\n\\n- an item of a list that is longer than a row\\n\\n```\\nlet code = \\\"is never wrapped at words, however long\\\";\\n```\\n";
@@ -18,6 +18,7 @@ fn terminal_text_wraps_at_words() {
         let harness = responding(TEXT);
         let terminal = Terminal::run(&harness.command(subcommand, arguments), 40, 24, |_| {});
         let (code, screen, _) = terminal.finish();
+        let screen = without_level_notice(&screen);
         assert_eq!(code, Some(0), "{screen}");
         let expected = "The quick brown fox jumps over the lazy\ndog and runs away from it.\n\n\
                         - an item of a list that is longer than\n  a row\n\n```\n\

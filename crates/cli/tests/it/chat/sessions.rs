@@ -57,7 +57,7 @@ fn an_input_is_taken_back_with_its_files() {
 #[test]
 fn a_rewind_leaves_state_within_the_directory_alone() {
     let harness = writing();
-    let mut terminal = begin(&harness, &["make it"]);
+    let mut terminal = Terminal::run(&chat(&harness, &["make it"]), 80, 60, |_| {});
     ended_with(&mut terminal, "Made it.");
     terminal.type_keys("/undo\r");
     let screen = terminal.wait_for_text("the conversation was cut to 0 entries");
@@ -197,7 +197,7 @@ fn a_plan_is_made_before_anything_changes() {
 fn sessions_keep_the_mode_that_they_were_left_in() {
     let (harness, state) = (writing(), TempDir::new().unwrap());
     let mut command = chat(&harness, &["--toolset", "spec", "--mode", "auto", "make it"]);
-    let mut terminal = Terminal::start(command.env("PINTLE_STATE_DIR", state.path()));
+    let mut terminal = Terminal::run(command.env("PINTLE_STATE_DIR", state.path()), 80, 60, |_| {});
     terminal.wait_for("the end", |screen| screen.contains("Made it.") && screen.contains("· auto ·"));
     terminal.type_keys("/mode ask\r");
     terminal.wait_for_text("· ask ·");

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pintle_test_conditions::SSH_SERVERS;
 use tempfile::TempDir;
 
 use super::remote::{Remote, service, stdout_of};
@@ -119,7 +120,7 @@ fn directory_must_exist() {
 #[test]
 fn ssh_failures_are_explained() {
     let Some(mut remote) = Remote::ssh() else { return };
-    let services = service("PINTLE_TEST_SSH").unwrap();
+    let services = service(&SSH_SERVERS, "PINTLE_TEST_SSH").unwrap();
     let services = Path::new(&services);
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("key");
@@ -152,7 +153,7 @@ fn ssh_failures_are_explained() {
 
 #[test]
 fn user_and_port_can_be_given() {
-    let Some(services) = service("PINTLE_TEST_SSH") else { return };
+    let Some(services) = service(&SSH_SERVERS, "PINTLE_TEST_SSH") else { return };
     let services = Path::new(&services);
     let (_directory, config) = configuration(services, "");
     let env = format!("ssh:tester@127.0.0.1:{}", option(services, "port"));

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use pintle_test_conditions::{CONTAINERS, Prerequisite, SSH_SERVERS};
 use tempfile::TempDir;
 
 use crate::harness::pintle;
@@ -46,8 +47,8 @@ impl Remote {
 
     /// Starts a container with additional options.
     pub(super) fn docker_with(options: &[String]) -> Option<Self> {
-        let image = service("PINTLE_TEST_IMAGE")?;
-        let engine = service("DOCKER_HOST")?;
+        let image = service(&CONTAINERS, "PINTLE_TEST_IMAGE")?;
+        let engine = service(&CONTAINERS, "DOCKER_HOST")?;
         let words = ["run", "--detach", "--rm", "--network=none", "--workdir=/project"];
         let container = stdout_of(Command::new("docker").args(words).args(options).arg(image).args([
             "sh",
@@ -66,7 +67,7 @@ impl Remote {
 
     /// Creates a directory on the ssh server of the services, for the user `tester`.
     pub(super) fn ssh() -> Option<Self> {
-        let config = PathBuf::from(service("PINTLE_TEST_SSH")?);
+        let config = PathBuf::from(service(&SSH_SERVERS, "PINTLE_TEST_SSH")?);
         Some(Self::ssh_with(&config, "ssh:tester"))
     }
 
@@ -178,15 +179,9 @@ impl Drop for Remote {
     }
 }
 
-/// Returns the address of a service, or `None` with a note on standard error. Fails in continuous integration.
-#[expect(clippy::print_stderr, reason = "skipped tests are reported")]
-pub(crate) fn service(variable: &str) -> Option<OsString> {
-    let value = std::env::var_os(variable);
-    if value.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "{variable} is not set, see `cargo xtask services up`");
-        eprintln!("SKIPPED: {variable} is not set, see `cargo xtask services up`");
-    }
-    value
+/// Returns the variable of a service, or `None` without the service.
+pub(crate) fn service(prerequisite: &Prerequisite, variable: &str) -> Option<OsString> {
+    prerequisite.is_present().then(|| std::env::var_os(variable).unwrap())
 }
 
 /// Returns a word that is unique among all command lines.

@@ -1,9 +1,11 @@
-//! The image of `deploy/Dockerfile`, with the command that the tests have built. Without an engine, the test does nothing
-//! (`cargo xtask services up`).
+//! The image of `deploy/Dockerfile`, with the command that the tests have built. Without a container engine, the test is
+//! skipped.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use pintle_test_conditions::CONTAINERS;
 
 use super::*;
 use crate::environments::remote::{service, stdout_of};
@@ -120,7 +122,7 @@ fn ask(
 
 #[test]
 fn the_image_serves_sessions_that_outlive_its_container() {
-    let (Some(base), Some(_)) = (service("PINTLE_TEST_IMAGE"), service("DOCKER_HOST")) else { return };
+    let Some(base) = service(&CONTAINERS, "PINTLE_TEST_IMAGE") else { return };
     let (context, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(files.path().join("script.toml"), SCRIPT).unwrap();
     // The user of the image reads it.

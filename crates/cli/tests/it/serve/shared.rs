@@ -1,5 +1,7 @@
-//! Servers that share a database: each answers for all sessions, and takes over from one that dies. Without a database, the
-//! tests do nothing (`cargo xtask services up`).
+//! Servers that share a database: each answers for all sessions, and takes over from one that dies. Without PostgreSQL, the
+//! tests are skipped.
+
+use pintle_test_conditions::POSTGRESQL;
 
 use super::*;
 
@@ -18,7 +20,10 @@ struct Store {
 
 impl Store {
     fn new(name: &str) -> Option<Self> {
-        let connection = std::env::var("PINTLE_TEST_POSTGRES").ok()?;
+        if !POSTGRESQL.is_present() {
+            return None;
+        }
+        let connection = std::env::var("PINTLE_TEST_POSTGRES").unwrap();
         Some(Self { connection, schema: format!("cli_{name}_{}", std::process::id()) })
     }
 

@@ -116,7 +116,10 @@ mod engine {
     use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
 
+    use pintle_test_conditions::RESTATE;
+
     use super::*;
+    use crate::environments::remote::service;
 
     /// An engine with a directory and ports of its own.
     struct Engine {
@@ -127,9 +130,9 @@ mod engine {
     }
 
     impl Engine {
-        /// Starts an engine, or returns `None` with a message on standard error if there is none. Required in CI.
+        /// Starts an engine, or returns `None` if there is none.
         fn start() -> Option<Self> {
-            let program = crate::environments::remote::service("PINTLE_TEST_RESTATE")?;
+            let program = service(&RESTATE, "PINTLE_TEST_RESTATE")?;
             let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let (ingress, admin, node) = (port(), port(), port());
             let directory = tempfile::tempdir().unwrap();
