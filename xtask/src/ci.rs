@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: everything that must pass before a change is merged, cheap checks first.
 //!
-//! With `--full`, also what need not run for each change: measurements, packages, and all cases of the long suites.
+//! With `--full`, also what need not run for each change: measurements, packages, and all cases of the long suites. With
+//! names, only the steps of these names.
 
 mod build;
 pub(crate) mod linker;
@@ -66,8 +67,12 @@ const STEPS: &[Step] = &[
         into_outcome(conformance::compare(metadata, &notes.built()?.binaries, &notes.tests))
     }),
     short("wire", |metadata, _| wire(metadata)),
-    short("protocols", |metadata, _| into_outcome(protocols::run_with_built_programs(metadata))),
-    short("clients", |metadata, _| into_outcome(clients::run_with_built_programs(metadata))),
+    short("protocols", |metadata, notes| {
+        into_outcome(protocols::run_with_built_programs(metadata, notes.is_full))
+    }),
+    short("clients", |metadata, notes| {
+        into_outcome(clients::run_with_built_programs(metadata, notes.is_full))
+    }),
     short("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
     short("doc", |metadata, _| into_outcome(doc(metadata))),
     long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
@@ -85,15 +90,10 @@ const LIMIT: Duration = Duration::from_secs(80 * 60);
 
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
-    let is_full = match arguments {
-        [] => false,
-        [word] if word == "--full" => true,
-        _ => return Err(Failure::new("`cargo xtask ci` takes no arguments except `--full`")),
-    };
+    let (is_full, steps) = choose(arguments)?;
     let mut notes = Notes { is_full, ..Notes::default() };
     let report = Report::start(started(), LIMIT);
     let mut skipped = 0;
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| is_full || !step.is_long).collect();
     for step in &steps {
         println!("== {}", step.name);
         let used_before = cpu_time()?;
@@ -122,6 +122,22 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     print_lines(&notes.summary);
     println!("{} in {}", verdict(steps.len(), skipped), report.total());
     Ok(())
+}
+
+/// Returns whether the long suites run all of their cases, and the steps.
+fn choose(arguments: &[String]) -> Result<(bool, Vec<&'static Step>), Failure> {
+    let is_full = arguments.iter().any(|word| word == "--full");
+    let names: Vec<&String> = arguments.iter().filter(|word| *word != "--full").collect();
+    if names.is_empty() {
+        return Ok((is_full, STEPS.iter().filter(|step| is_full || !step.is_long).collect()));
+    }
+    let find = |name: &&String| {
+        STEPS.iter().find(|step| step.name == name.as_str()).ok_or_else(|| {
+            let known: Vec<&str> = step_names().collect();
+            Failure::new(format!("unknown step `{name}`; expected --full or one of {}", known.join(", ")))
+        })
+    };
+    Ok((is_full, names.iter().map(find).collect::<Result<_, _>>()?))
 }
 
 impl Notes {
@@ -228,7 +244,24 @@ fn cpu_time() -> Result<Duration, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::verdict;
+    use super::{choose, verdict};
+
+    #[test]
+    fn steps_are_chosen_by_name() {
+        let names = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let chosen = choose(&words).map_err(|failure| failure.to_string())?;
+            Ok::<_, String>((chosen.0, chosen.1.iter().map(|step| step.name).collect::<Vec<_>>()))
+        };
+        assert_eq!(names("wire fmt"), Ok((false, vec!["wire", "fmt"])));
+        assert_eq!(names("--full weight"), Ok((true, vec!["weight"])));
+        let (default, full) = (names("").unwrap().1, names("--full").unwrap().1);
+        assert!(default.contains(&"test") && !default.contains(&"weight"), "{default:?}");
+        assert!(full.contains(&"test") && full.contains(&"weight"), "{full:?}");
+        assert!(
+            names("none").unwrap_err().starts_with("unknown step `none`; expected --full or one of fmt, ")
+        );
+    }
 
     #[test]
     fn a_skipped_step_does_not_count_as_passed() {

@@ -39,9 +39,9 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     play(metadata, true)
 }
 
-/// Runs everything but what takes minutes, with the command that the tests have built.
-pub(crate) fn run_with_built_programs(metadata: &Metadata) -> Result<(), Failure> {
-    play(metadata, false)
+/// Runs everything with the command that the tests have built; what takes minutes only if `with_long`.
+pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
+    play(metadata, with_long)
 }
 
 fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
@@ -67,14 +67,16 @@ fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
             println!("{name}: {} passed", passed.unwrap_or("checks"));
         }
     }
-    generate_requests(metadata, &program)
+    generate_requests(metadata, &program, if with_long { GENERATE_LONG } else { GENERATE })
 }
 
 /// Seconds for requests that are generated.
-const GENERATE: &str = "40";
+const GENERATE: &str = "10";
+/// The same where time matters less.
+const GENERATE_LONG: &str = "40";
 
 /// Has schemathesis send what the OpenAPI file allows, and what it does not.
-fn generate_requests(metadata: &Metadata, program: &Path) -> Result<(), Failure> {
+fn generate_requests(metadata: &Metadata, program: &Path, seconds: &str) -> Result<(), Failure> {
     let sources = metadata.workspace_root.join("tests/schemathesis");
     let directory = metadata.target_directory.join("clients");
     fs::create_dir_all(&directory).with_context(|| format!("cannot create `{}`", directory.display()))?;
@@ -82,7 +84,7 @@ fn generate_requests(metadata: &Metadata, program: &Path) -> Result<(), Failure>
     let served = Served::start(program, &sources.join("script.toml"), &directory.join("served"))?;
     let mut command = Command::new(programs.join("schemathesis"));
     command.arg("--config-file").arg(sources.join("schemathesis.toml")).args(["run", "--url", &served.url]);
-    command.args(["--header", &format!("Authorization: Bearer {}", served.token), "--max-time", GENERATE]);
+    command.args(["--header", &format!("Authorization: Bearer {}", served.token), "--max-time", seconds]);
     command.args(["--generation-deterministic", "--no-color"]);
     command.arg(metadata.workspace_root.join("crates/server/openapi.json")).current_dir(&directory);
     let output = command.output().context("schemathesis could not be started")?;

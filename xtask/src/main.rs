@@ -48,7 +48,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
-        summary: "everything that must pass before a change is merged; with --full also what takes long",
+        summary: "everything that must pass before a change is merged; with --full also what takes long; [--full] [STEP..]",
         run: ci::run,
     },
     Command {

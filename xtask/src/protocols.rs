@@ -26,6 +26,8 @@ struct Suite {
     version: Option<&'static str>,
     /// The list of scenarios that fail.
     expected: &'static str,
+    /// Whether it repeats scenarios of another run.
+    is_long: bool,
 }
 
 /// Runs of a suite of which one must pass.
@@ -37,12 +39,15 @@ const SUITES: &[Suite] = &[
         package: "@modelcontextprotocol/conformance",
         version: None,
         expected: "expected-failures-0.1.yml",
+        is_long: true,
     },
-    Suite { package: NEWEST, version: None, expected: "expected-failures.yml" },
-    Suite { package: NEWEST, version: Some("2025-06-18"), expected: "expected-failures.yml" },
-    Suite { package: NEWEST, version: Some("2025-11-25"), expected: "expected-failures.yml" },
-    Suite { package: NEWEST, version: Some("2026-07-28"), expected: "expected-failures.yml" },
+    Suite { package: NEWEST, version: None, expected: EXPECTED, is_long: false },
+    Suite { package: NEWEST, version: Some("2025-06-18"), expected: EXPECTED, is_long: true },
+    Suite { package: NEWEST, version: Some("2025-11-25"), expected: EXPECTED, is_long: true },
+    Suite { package: NEWEST, version: Some("2026-07-28"), expected: EXPECTED, is_long: true },
 ];
+
+const EXPECTED: &str = "expected-failures.yml";
 
 /// Builds the examples alone, and runs everything.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
@@ -53,50 +58,52 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     process::run(&mut build)?;
     let mut build = process::cargo(&metadata.workspace_root);
     process::run(build.args(["build", "--quiet", "--package", "pintle-cli", "--features", "full"]))?;
-    play(metadata)
+    play(metadata, true)
 }
 
-/// Runs everything with the examples that the tests have built.
-pub(crate) fn run_with_built_programs(metadata: &Metadata) -> Result<(), Failure> {
-    play(metadata)
+/// Runs the suites with the programs that the tests have built; those that repeat others only if `with_long`.
+pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
+    play(metadata, with_long)
 }
 
-fn play(metadata: &Metadata) -> Result<(), Failure> {
+fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
     let installed = Installed::install(metadata)?;
+    let suites: Vec<&Suite> = SUITES.iter().filter(|suite| with_long || !suite.is_long).collect();
     let example = |name: &str| metadata.target_directory.join("debug/examples").join(name);
-    for suite in SUITES {
+    for suite in &suites {
         suite.run(&installed, "client", &["--command", &text(&example("conformance_client"))?])?;
     }
     let server = Server::start(&example("conformance_server"))?;
-    for suite in SUITES {
+    for suite in &suites {
         suite.run(&installed, "server", &["--url", &server.url])?;
     }
     let mut real = Command::new(example("real_servers"));
     real.args([installed.node(), installed.modules().join("@modelcontextprotocol"), installed.python()]);
     process::run(real.arg(installed.sources.join("server.py")))?;
-    play_clients(metadata, &installed)
+    play_clients(metadata, &installed, with_long)
 }
 
-/// Has the clients of others drive the examples of the crates, and then the command.
-fn play_clients(metadata: &Metadata, installed: &Installed) -> Result<(), Failure> {
+/// Has the clients of others drive the command, and if `with_long` also the examples of the crates.
+fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> Result<(), Failure> {
     let program = |name: &str| metadata.target_directory.join("debug").join(name);
     let command = program("pintle");
     let sdks = Clients { passed: "ok ", directory: install::clients(metadata, "compat")? };
     // Runs the command with a scripted model.
     let scripted = sdks.directory.join("pintle.mjs");
     let examples = (program("examples/codex_exec"), program("examples/claude_stream"));
-    for (subject, codex, claude) in
-        [("the examples", &examples.0, &examples.1), ("the command", &scripted, &scripted)]
-    {
+    let subjects = [("the command", &scripted, &scripted), ("the examples", &examples.0, &examples.1)];
+    for (subject, codex, claude) in subjects.into_iter().take(if with_long { 2 } else { 1 }) {
         sdks.run(installed, &format!("the vendors' SDKs with {subject}"), |node| {
             node.args(["--test", "--test-reporter=tap"]).env("PINTLE_BINARY", &command);
             node.env("CODEX_BINARY", codex).env("CLAUDE_BINARY", claude);
         })?;
     }
     let editors = Clients { passed: "ok   ", directory: install::clients(metadata, "acp")? };
-    editors.run(installed, "the clients of ACP with the example", |node| {
-        node.arg("suite.mjs").arg(program("examples/acp_agent"));
-    })?;
+    if with_long {
+        editors.run(installed, "the clients of ACP with the example", |node| {
+            node.arg("suite.mjs").arg(program("examples/acp_agent"));
+        })?;
+    }
     editors.run(installed, "the clients of ACP with the command", |node| {
         node.arg("suite.mjs").arg(&scripted).arg("--pintle").env("PINTLE_BINARY", &command);
     })
