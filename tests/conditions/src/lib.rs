@@ -27,5 +27,5 @@ pub use self::{
         ALL, BIRTH_TIMES, BUBBLEWRAP, CONTAINERS, GO, LANDLOCK, MOUNTS, Missing, NODE, POSTGRESQL, PYTEST,
         Prerequisite, RESTATE, RIPGREP, ROOT, SSH_SERVERS, TMUX, VENV, missing,
     },
-    suites::{FULL, is_full},
+    suites::{FULL, cases, is_full},
 };

@@ -8,3 +8,9 @@ pub const FULL: &str = "PINTLE_TEST_FULL";
 pub fn is_full() -> bool {
     std::env::var_os(FULL).is_some_and(|value| !value.is_empty())
 }
+
+/// Returns the number of cases of a suite: `sample` by default, and `all` in the long run.
+#[must_use]
+pub fn cases<T>(sample: T, all: T) -> T {
+    if is_full() { all } else { sample }
+}

@@ -13,16 +13,24 @@ struct Arrows {
 }
 
 const ARROWS: &[Arrows] = &[
-    Arrows { from: "pintle-patch", to: &[], to_in_tests: &[] },
+    Arrows { from: "pintle-patch", to: &[], to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-llm", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-middleware", to: &["pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-env", to: &[], to_in_tests: &["pintle-test-conditions"] },
-    Arrows { from: "pintle-providers", to: &["pintle-llm"], to_in_tests: &["pintle-testkit"] },
-    Arrows { from: "pintle-tools", to: &["pintle-env", "pintle-llm", "pintle-patch"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-providers",
+        to: &["pintle-llm"],
+        to_in_tests: &["pintle-test-conditions", "pintle-testkit"],
+    },
+    Arrows {
+        from: "pintle-tools",
+        to: &["pintle-env", "pintle-llm", "pintle-patch"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
     Arrows {
         from: "pintle-agent",
         to: &["pintle-env", "pintle-llm", "pintle-middleware", "pintle-tools"],
-        to_in_tests: &["pintle-testkit"],
+        to_in_tests: &["pintle-test-conditions", "pintle-testkit"],
     },
     Arrows {
         from: "pintle-governance",
@@ -51,7 +59,11 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-test-conditions", "pintle-postgres"],
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
-    Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    Arrows {
+        from: "pintle-web",
+        to: &["pintle-llm", "pintle-tools"],
+        to_in_tests: &["pintle-test-conditions"],
+    },
     Arrows { from: "pintle-mcp", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows {
         from: "pintle-acp",
