@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pintle_test_conditions::cases;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -223,12 +224,17 @@ fn allows(grant: &Grant, facts: &Facts) -> bool {
         && grant.budget.wall_time_ms.is_none_or(|limit| facts.spent <= limit)
 }
 
+/// Returns texts that match a regular expression. It is parsed once, unlike a literal, which is parsed for each value.
+fn texts(regex: &str) -> impl Strategy<Value = String> + use<> {
+    proptest::string::string_regex(regex).unwrap()
+}
+
 fn patterns() -> impl Strategy<Value = BTreeSet<Pattern>> {
-    proptest::collection::btree_set("[ab*]{0,3}".prop_map(Pattern::new), 0..4)
+    proptest::collection::btree_set(texts("[ab*]{0,3}").prop_map(Pattern::new), 0..4)
 }
 
 fn scopes() -> impl Strategy<Value = PathScope> {
-    let path = || "(/[ab]){0,3}".prop_map(|path| if path.is_empty() { "/".to_owned() } else { path });
+    let path = || texts("(/[ab]){0,3}").prop_map(|path| if path.is_empty() { "/".to_owned() } else { path });
     let paths = move || proptest::collection::btree_set(path(), 0..3);
     (paths(), paths()).prop_map(|(roots, except)| PathScope { roots, except })
 }
@@ -238,7 +244,7 @@ fn moments() -> impl Strategy<Value = Option<Timestamp>> {
 }
 
 prop_compose! {
-    fn argument_scopes()(tool in "[ab*]{0,2}", other in proptest::bool::ANY, allowed in patterns()) -> ArgumentScope {
+    fn argument_scopes()(tool in texts("[ab*]{0,2}"), other in proptest::bool::ANY, allowed in patterns()) -> ArgumentScope {
         ArgumentScope::new(Pattern::new(tool), if other { "/w" } else { "/v" }, allowed)
     }
 }
@@ -264,8 +270,8 @@ prop_compose! {
 
 prop_compose! {
     fn facts()(
-        (tool, value, environment) in ("[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}"),
-        path in "(/[abc]){1,4}",
+        (tool, value, environment) in (texts("[ab]{0,3}"), texts("[ab]{0,3}"), texts("[ab]{0,3}")),
+        path in texts("(/[abc]){1,4}"),
         effect in prop_oneof![Just(Effect::Read), Just(Effect::Write), Just(Effect::Execute), Just(Effect::Network)],
         leaves_sandbox in proptest::bool::ANY,
         (at, spent) in (0..7i64, 0..6u64),
@@ -275,7 +281,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(500, 2_000)))]
 
     /// An accepted child allows nothing that its parent does not. Children of one field taken from another grant are
     /// accepted often enough to be judged.

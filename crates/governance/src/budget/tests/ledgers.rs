@@ -1,5 +1,6 @@
 //! Random days: whatever sessions draw, spend and lose, a day is never exceeded.
 
+use pintle_test_conditions::cases;
 use proptest::prelude::*;
 
 use super::super::ledger::{Amounts, DayLedger};
@@ -41,7 +42,7 @@ fn of_tokens(tokens: u64) -> Amounts {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases(200, 2_000)))]
 
     #[test]
     fn no_day_is_exceeded(steps in proptest::collection::vec((0_usize..4, step()), 1..80)) {

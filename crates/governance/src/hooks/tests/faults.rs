@@ -57,7 +57,8 @@ async fn hooks_that_do_not_answer_are_ignored_unless_they_are_required() {
     let fixture = Fixture::new();
     for (script, failure, exit_code, why) in cases {
         for is_required in [false, true] {
-            let hooks = fixture.limited(&script, Duration::from_secs(2), is_required);
+            let limit = if failure == HookFailure::TimedOut { Duration::from_millis(200) } else { PATIENCE };
+            let hooks = fixture.limited(&script, limit, is_required);
             let answer = tokio::time::timeout(PATIENCE, fixture.before_call(&hooks)).await.unwrap();
             let reason = format!("the hook h is required and did not answer: {why}");
             let (expected, word) = if is_required {
