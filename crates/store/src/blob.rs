@@ -253,7 +253,9 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::Mutex;
 
+    use pintle_test_conditions::cases;
     use proptest::prelude::*;
+    use proptest::string::string_regex;
 
     use super::*;
 
@@ -333,11 +335,14 @@ mod tests {
     }
 
     proptest! {
+        // Strings of up to half a megabyte.
+        #![proptest_config(ProptestConfig::with_cases(cases(64, 256)))]
+
         #[test]
-        fn any_strings_come_back(texts in proptest::collection::vec((".*", 0..3usize), 0..6)) {
+        fn any_strings_come_back(texts in proptest::collection::vec((string_regex(".*").unwrap(), 0..3usize), 0..6)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let texts: Vec<String> =
-                texts.into_iter().map(|(text, size)| text.repeat([1, 100, 9_000][size])).collect();
+                texts.into_iter().map(|(text, size)| text.repeat([1, 100, 3_000][size])).collect();
             let object = serde_json::json!({"a": texts, "b": {"c": texts.first()}}).to_string();
             let blobs = InMemory::default();
             let back = runtime.block_on(async {
