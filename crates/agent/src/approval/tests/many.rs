@@ -1,20 +1,21 @@
-//! A thousand requests at once.
+//! Many concurrent requests.
+
+use pintle_test_conditions::cases;
 
 use super::*;
 
-const MANY: usize = 1000;
-
-/// One round asks about a thousand commands. They are decided on in reverse order, every second one is denied, and
-/// somebody else denies everything a moment later.
+/// One round asks about many commands. They are decided on in reverse order, every second one is denied, and another
+/// client denies all of them a moment later. The decisions exceed the queue of the session.
 #[tokio::test]
-async fn each_of_a_thousand_requests_has_its_own_decision() {
+async fn each_of_many_requests_has_its_own_decision() {
+    let many = cases(550, 1_000);
     let env = env();
-    let commands: Vec<_> = (0..MANY).map(|n| ("shell", json!({"command": format!("make {n}")}))).collect();
+    let commands: Vec<_> = (0..many).map(|n| ("shell", json!({"command": format!("make {n}")}))).collect();
     let session = session(&env, &[calls(&commands)], |builder| builder);
     let handle = session.handle();
     let run = session.submit("go");
     timeout(TIMEOUT, async {
-        while handle.approvals().len() < MANY {
+        while handle.approvals().len() < many {
             tokio::task::yield_now().await;
         }
     })
@@ -49,9 +50,9 @@ async fn each_of_a_thousand_requests_has_its_own_decision() {
         })
         .collect();
     ran.sort_unstable();
-    assert_eq!(ran, (0..MANY).step_by(2).collect::<Vec<_>>(), "each approved command once, and no other");
+    assert_eq!(ran, (0..many).step_by(2).collect::<Vec<_>>(), "each approved command once, and no other");
     let results = results(&session);
-    assert_eq!(results.len(), MANY);
+    assert_eq!(results.len(), many);
     for (n, result) in results.iter().enumerate() {
         assert_eq!(result.contains("odd"), n % 2 == 1, "{n}: {result}");
         assert!(!result.contains("late"), "{n}: {result}");

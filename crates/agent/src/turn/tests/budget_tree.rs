@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use pintle_test_conditions::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -244,7 +245,7 @@ fn act(member: &mut Member, deed: Deed) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(100, 300), ..ProptestConfig::default() })]
 
     #[test]
     fn tree_never_exceeds_the_limit_of_its_root(

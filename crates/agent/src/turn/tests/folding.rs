@@ -1,5 +1,6 @@
 //! Folding: what another version recorded leads to the same conversation, spending and open calls as stepping it.
 
+use pintle_test_conditions::cases;
 use proptest::prelude::*;
 
 use super::properties::{Step, limits, limits_of_a_change, step, take};
@@ -163,7 +164,7 @@ fn folding_keeps_a_closed_session_closed() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(75, 300), ..ProptestConfig::default() })]
 
     #[test]
     fn folding_keeps_what_stepping_made(

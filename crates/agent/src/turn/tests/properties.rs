@@ -4,6 +4,7 @@
 mod judge;
 mod steps;
 
+use pintle_test_conditions::cases;
 use proptest::prelude::*;
 
 use self::judge::{Judge, in_place};
@@ -42,7 +43,7 @@ pub(super) fn limits() -> impl Strategy<Value = TurnLimits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(100, 200), ..ProptestConfig::default() })]
 
     #[test]
     fn every_interleaving_keeps_requests_and_events_well_formed(
@@ -84,7 +85,7 @@ proptest! {
 
 proptest! {
     // Each case serialises the session after each of its inputs.
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(30, 60), ..ProptestConfig::default() })]
 
     /// Serialising a session after every input changes nothing.
     #[test]
