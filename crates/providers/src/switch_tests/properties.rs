@@ -1,6 +1,7 @@
 //! Properties of all conversations in all dialects: requests are legal, and nothing is lost or leaks.
 
 use pintle_llm::{HistoryItem, Message, MessageList, ReasoningEffort, Request, Role, ToolCall};
+use pintle_test_conditions::cases;
 use pintle_testkit::{Dialect as Rules, check};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -133,7 +134,7 @@ fn check_growth(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(cases(64, 256)))]
 
     #[test]
     fn every_history_is_legal_in_every_dialect(steps in steps(), effort in any::<bool>()) {

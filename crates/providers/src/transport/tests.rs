@@ -398,9 +398,9 @@ async fn streams_and_events_have_size_limits() {
 #[tokio::test]
 async fn last_event_may_repeat_a_large_response() {
     // Each takes 1.5 MiB on the wire.
-    const PIECES: usize = 12;
+    let pieces = pintle_test_conditions::cases(3, 12);
     let piece = "a\\n".repeat(1 << 19);
-    let text = piece.repeat(PIECES);
+    let text = piece.repeat(pieces);
     let item = format!(
         r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}"}}]}}"#
     );
@@ -408,7 +408,7 @@ async fn last_event_may_repeat_a_large_response() {
     stream.push_str(
         r#"data: {"type":"response.output_item.added","output_index":0,"item":{"id":"i","type":"message"}}"#,
     );
-    for _ in 0..PIECES {
+    for _ in 0..pieces {
         stream.push_str("\n\n");
         stream.push_str(
             r#"data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":""#,
@@ -426,7 +426,7 @@ async fn last_event_may_repeat_a_large_response() {
     let (events, error) = collect(&adapter, &request()).await;
     assert!(error.is_none(), "{error:?}");
     let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no end") };
-    assert_eq!(response.text().len(), PIECES * (2 << 19));
+    assert_eq!(response.text().len(), pieces * (2 << 19));
 }
 
 #[tokio::test]
