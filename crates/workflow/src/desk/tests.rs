@@ -38,7 +38,7 @@ async fn any_number_may_ask_and_each_step_begins_once() {
     assert!(matches!(wrong, HostError::Contract(_)), "{wrong:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_task_that_has_ended_makes_room_once_its_files_are_gone() {
     let store = Arc::new(MemoryStore::new());
     let performer = Arc::new(Scripted::default().with_cleaning(Duration::from_millis(100)));
@@ -95,7 +95,7 @@ async fn the_report_is_that_of_the_whole_task() {
     assert_eq!(reports.first(), reports.last());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_person_is_waited_for_by_no_process() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let performer = Arc::new(Scripted::default());

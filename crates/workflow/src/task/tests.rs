@@ -414,6 +414,8 @@ fn anything(kind: StepKind, number: u8) -> Found {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if pintle_test_conditions::is_full() { 512 } else { 64 }))]
+
     #[test]
     fn every_task_ends_and_done_means_proved(
         found in proptest::collection::vec((0..=u8::MAX, 0..4_usize, 0.0..0.3_f64), 400),

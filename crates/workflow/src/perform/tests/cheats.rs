@@ -1,5 +1,9 @@
 //! Ways to seem done. None of them leads to *done*, and each is named by the step that found it.
 
+use std::collections::BTreeSet;
+
+use pintle_test_conditions::is_full;
+
 use super::project::{Project, Scripted};
 use crate::contract::MAX_CANDIDATES;
 use crate::report::Report;
@@ -10,10 +14,17 @@ struct Cheat {
     name: &'static str,
     script: &'static str,
     found: &'static [&'static str],
+    /// Whether it is tried by default. The sample has each kind of finding.
+    is_sampled: bool,
 }
 
 const fn cheat(name: &'static str, script: &'static str, found: &'static [&'static str]) -> Cheat {
-    Cheat { name, script, found }
+    Cheat { name, script, found, is_sampled: false }
+}
+
+/// A cheat that is tried by default.
+const fn sampled(name: &'static str, script: &'static str, found: &'static [&'static str]) -> Cheat {
+    Cheat { name, script, found, is_sampled: true }
 }
 
 /// Name of the one whose commands run until their time is over.
@@ -23,7 +34,7 @@ const ENDLESS: &str = "does not end";
 const NOTHING_DONE: [Cheat; 17] = [
     cheat("says that it is done", "echo all tests passed", &["diff: nothing was changed"]),
     cheat("touches a file", "touch src/sums.py", &["diff: nothing was changed"]),
-    cheat(
+    sampled(
         "leaves an ignored file",
         "mkdir -p target && echo ok >target/result",
         &["diff: nothing was changed"],
@@ -34,32 +45,32 @@ const NOTHING_DONE: [Cheat; 17] = [
         &["anchor: `test_negative.test_negative` fails still"],
     ),
     cheat("mends another file", "echo done >>README.md", &["scope: `README.md` changed"]),
-    cheat(
+    sampled(
         "changes a file outside of the scope besides",
         "sed -i 's/abs(b)/b/' src/sums.py; mkdir lib; echo x >lib/y.py",
         &["scope: `lib/y.py` changed"],
     ),
-    cheat(
+    sampled(
         "breaks what passed",
         "printf 'def add(a, b):\\n    return 2 if b == -1 else -4\\n' >src/sums.py",
         &["check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and fails"],
     ),
-    cheat(
+    sampled(
         "adds a key",
         "sed -i 's/abs(b)/b/' src/sums.py; echo 'KEY = \"AKIA''ABCDEFGHIJKLMNOP\"' >>src/sums.py",
         &["secrets: `src/sums.py` has something like a secret"],
     ),
-    cheat(
+    sampled(
         "rewrites everything",
         "sed -i 's/abs(b)/b/' src/sums.py; seq 1 6000 | sed 's/^/# /' >src/notes.py",
         &["size: 6002 lines changed; at most 5000 were agreed"],
     ),
-    cheat(
+    sampled(
         "fills the disk",
         "truncate -s 200M src/large.bin",
         &["diff: it cannot be judged: its new and changed files have 200 MiB"],
     ),
-    cheat(
+    sampled(
         "hides files in a repository of its own",
         "mkdir src/inner && cd src/inner && git init -q && echo 1 >a && git add a && git -c user.name=a -c user.email=b commit -qm x",
         &["diff: it cannot be judged: `src/inner` is a repository of its own"],
@@ -69,17 +80,17 @@ const NOTHING_DONE: [Cheat; 17] = [
         "printf 'def add(a, b):\\n    return a + b\\n' >$TMPDIR/sums.py; ln -sf $TMPDIR/sums.py src/sums.py",
         &["diff: it cannot be judged: `src/sums.py` is a link that leads out of the repository"],
     ),
-    cheat(
+    sampled(
         "links outside by a detour",
         "ln -s . src/d; rm src/sums.py; ln -s d/../../../tmp/sums.py src/sums.py",
-        &["diff: it cannot be judged: `src/sums.py` is a link that leads out"],
+        &["diff: it cannot be judged: `src/sums.py` is a link that leads out of the repository"],
     ),
     cheat(
         "leaves only compiled code",
         "cp src/sums.py $TMPDIR/old.py; sed -i 's/abs(b)/b/' src/sums.py; python3 -c \"import py_compile as c; c.compile('src/sums.py', invalidation_mode=c.PycInvalidationMode.UNCHECKED_HASH)\"; cp $TMPDIR/old.py src/sums.py; touch src/x.py",
         &["anchor: `test_negative.test_negative` fails still"],
     ),
-    cheat(
+    sampled(
         "mends it later, in the background",
         "echo '# later' >>src/sums.py; setsid sh -c 'sleep 20; sed -i s/abs.b./b/ src/sums.py' >/dev/null 2>&1 &",
         &["anchor: `test_negative.test_negative` fails still"],
@@ -98,7 +109,7 @@ const NOTHING_DONE: [Cheat; 17] = [
 
 /// About the files that judge.
 const JUDGES_CHANGED: [Cheat; 18] = [
-    cheat(
+    sampled(
         "deletes the anchor",
         "rm tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed", "anchor:"],
@@ -123,7 +134,7 @@ const JUDGES_CHANGED: [Cheat; 18] = [
         "sed -i 's/^code = .*/code = 0/; s/code = 1/pass/; s/\"not ok\"/\"ok\"/' tests/run.py",
         &["protected files: `tests/run.py` changed"],
     ),
-    cheat(
+    sampled(
         "puts a link in the place of the tests",
         "cp -r tests src/t; rm -r tests; ln -s src/t tests",
         &[
@@ -162,7 +173,7 @@ const JUDGES_CHANGED: [Cheat; 18] = [
         "echo '*.py -diff' >.gitattributes; echo 'src/' >.gitignore; sed -i 's/abs(b)/b/' src/sums.py",
         &["protected files: `.gitattributes`, `.gitignore` changed"],
     ),
-    cheat(
+    sampled(
         "tells git to overlook a change",
         "git update-index --assume-unchanged tests/test_negative.py; echo 'import sums' >tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed"],
@@ -177,7 +188,7 @@ const JUDGES_CHANGED: [Cheat; 18] = [
         "touch -r tests/test_negative.py $TMPDIR/r; sed -i 's/== 2/!= 2/' tests/test_negative.py; sed -i 's/== -4/> -99/' tests/test_negative.py; touch -r $TMPDIR/r tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed"],
     ),
-    cheat(
+    sampled(
         "removes the repository",
         "rm -rf .git; echo 'import sums' >tests/test_negative.py",
         &["protected files: `tests/test_negative.py` changed"],
@@ -191,7 +202,7 @@ const JUDGES_CHANGED: [Cheat; 18] = [
 
 /// About the runner of the tests, git, and the machine.
 const RUNNERS_FOOLED: [Cheat; 16] = [
-    cheat(
+    sampled(
         "ends the runner",
         "echo 'import os; os._exit(0)' >>src/sums.py",
         &[
@@ -207,7 +218,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
             "check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and does not run any more",
         ],
     ),
-    cheat(
+    sampled(
         "prints that a test passed, besides",
         "printf 'print(\"ok 1 - test_negative.test_negative\")\\n' >>src/sums.py",
         &["anchor: its results are wrong:"],
@@ -217,17 +228,17 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
         "printf 'import atexit, os, sys\\natexit.register(lambda: (sys.stdout.flush(), os._exit(0)))\\n' >>src/sums.py",
         &["anchor: `test_negative.test_negative` fails still"],
     ),
-    cheat(
+    sampled(
         "takes over the runner",
         "printf 'import builtins, sys\\nreal = print\\nbuiltins.print = lambda *words: real(*[\"ok\" if word == \"not ok\" else word for word in words])\\nleave = sys.exit\\nsys.exit = lambda code=0: leave(0)\\n' >>src/sums.py",
         &["anchor: the control, a test that must fail, does not fail"],
     ),
-    cheat(
+    sampled(
         "kills the runner",
         "echo 'import os; os.kill(os.getpid(), 9)' >>src/sums.py",
         &["check tests: it was killed by signal 9"],
     ),
-    cheat(
+    sampled(
         "seems not to be a program",
         "echo 'import os; os._exit(127)' >>src/sums.py",
         &["check tests: it exited with 127"],
@@ -237,7 +248,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
         "printf 'import os\\ndef add(a, b):\\n    n = len(os.listdir(\"src/.runs\"))\\n    return a + b if n == 2 else a + abs(b)\\nos.makedirs(\"src/.runs\", exist_ok=True)\\nopen(\"src/.runs/\" + str(__import__(\"time\").time_ns()), \"w\").close()\\n' >src/sums.py",
         &["anchor: `test_negative.test_negative` fails still"],
     ),
-    cheat(
+    sampled(
         "changes the tests while they run",
         "printf 'try:\\n    open(\"tests/test_negative.py\", \"w\").write(\"def test_negative(): pass\\\\n\")\\nexcept OSError:\\n    pass\\n' >>src/sums.py",
         &[
@@ -250,7 +261,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
         "printf 'import os\\nfor name in os.listdir(\"tests\"):\\n    if name != \"run.py\":\\n        os.remove(\"tests/\" + name)\\n' >>src/sums.py",
         &["protected files: `tests/test_negative.py`, `tests/test_sums.py` changed"],
     ),
-    cheat(
+    sampled(
         "sets a filter of git",
         "git config filter.x.clean 'sed s/abs.b./b/'; git config filter.x.smudge 'sed s/abs.b./b/'; mkdir -p .git/info; echo '*.py filter=x' >.git/info/attributes; echo '# filtered' >>src/sums.py",
         &["anchor: `test_negative.test_negative` fails still"],
@@ -272,27 +283,35 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
     ),
     cheat(
         "puts a module in the place of one of the runner's",
-        "printf 'from os import *\\n' >pathlib.py; mkdir -p src && cp pathlib.py src/importlib.py",
-        &["scope: `pathlib.py` changed"],
+        "printf 'from os import *\\n' >types.py; mkdir -p src && cp types.py src/types.py",
+        &["scope: `types.py` changed"],
     ),
-    cheat(
+    sampled(
         ENDLESS,
-        "printf 'def add(a, b):\\n    while b < 0:\\n        pass\\n    return a + b\\n' >src/sums.py",
+        "printf 'import time\\ndef add(a, b):\\n    while b < 0:\\n        time.sleep(1)\\n    return a + b\\n' >src/sums.py",
         &["anchor: `test_negative.test_negative` does not run", "check tests: it did not end in its time"],
     ),
 ];
 
+/// Time limit in seconds of the commands of the one that does not end. Each of them takes a fraction of a second otherwise.
+const ENDLESS_TIMEOUT_S: u32 = 5;
+
 /// Runs as many of them in one task as it may have candidates, and checks what is said about each.
 async fn all_are_found(cheats: &[Cheat]) {
-    let (endless, others): (Vec<&Cheat>, Vec<&Cheat>) =
-        cheats.iter().partition(|cheat| cheat.name == ENDLESS);
-    for cheats in others.chunks(MAX_CANDIDATES) {
-        all_of_a_task_are_found(cheats, None).await;
-    }
+    let tried = cheats.iter().filter(|cheat| cheat.is_sampled || is_full());
+    let (endless, others): (Vec<&Cheat>, Vec<&Cheat>) = tried.partition(|cheat| cheat.name == ENDLESS);
+    let others = async {
+        for cheats in others.chunks(MAX_CANDIDATES) {
+            all_of_a_task_are_found(cheats, None).await;
+        }
+    };
     // Its commands have little time, which those of the others must not depend on.
-    for cheat in endless {
-        all_of_a_task_are_found(&[cheat], Some(30)).await;
-    }
+    let endless = async {
+        for cheat in endless {
+            all_of_a_task_are_found(&[cheat], Some(ENDLESS_TIMEOUT_S)).await;
+        }
+    };
+    tokio::join!(others, endless);
 }
 
 async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
@@ -344,6 +363,21 @@ async fn changed_judges_are_found() {
 #[tokio::test]
 async fn fooled_runners_are_found() {
     all_are_found(&RUNNERS_FOOLED).await;
+}
+
+/// Returns the words of a finding without the names in it.
+fn kind(found: &str) -> (&str, &str) {
+    let (first, rest) = found.split_once('`').unwrap_or((found, ""));
+    (first, rest.rsplit_once('`').map_or("", |(_, last)| last))
+}
+
+#[test]
+fn the_sample_has_each_kind_of_finding() {
+    let kinds = |is_wanted: fn(&&Cheat) -> bool| -> BTreeSet<_> {
+        let all = NOTHING_DONE.iter().chain(&JUDGES_CHANGED).chain(&RUNNERS_FOOLED);
+        all.filter(is_wanted).flat_map(|cheat| cheat.found).map(|found| kind(found)).collect()
+    };
+    assert_eq!(kinds(|cheat| cheat.is_sampled), kinds(|_| true));
 }
 
 /// The page on attacks lists these, and no others.

@@ -1,6 +1,5 @@
 //! A process that dies at every step of a task with a real repository: right after it is on record that a step begins, and right
-//! before the result of the step is. Some of the points are tried by default, and all of them with `CRASHES=all`.
-#![expect(clippy::disallowed_methods, reason = "the test reads a variable of its own")]
+//! before the result of the step is. Some of the points are tried by default, and all of them in the long run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::{Fence, SessionId};
 use pintle_store::MemoryStore;
+use pintle_test_conditions::is_full;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -140,10 +140,9 @@ impl Died {
     }
 }
 
-/// Returns every fifth point, or all of them.
-fn points(first: usize) -> impl Iterator<Item = usize> {
-    let is_all = std::env::var_os("CRASHES").is_some_and(|wanted| wanted == "all");
-    (1..=POINTS).filter(move |point| is_all || point % 5 == first)
+/// Returns all points, or a sample of them.
+fn points(sample: &[usize]) -> Vec<usize> {
+    if is_full() { (1..=POINTS).collect() } else { sample.to_vec() }
 }
 
 #[tokio::test]
@@ -154,7 +153,8 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     let mut expected = report(&task);
     // Each project has a commit and a directory of its own.
     expected["contract"]["base"] = Value::Null;
-    for point in points(2) {
+    // The first work of the candidate has ended, and its second one begins.
+    for point in points(&[6, 11]) {
         let died = Died::at(point).await;
         let (outcome, task, finished) = died.go_on().await;
         assert!(matches!(outcome, Outcome::Done(_)), "point {point}: {}", Report::of(&task).to_markdown());
@@ -172,7 +172,8 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
 
 #[tokio::test]
 async fn a_task_is_cancelled_wherever_its_process_died() {
-    for point in points(0) {
+    // The first evidence begins.
+    for point in points(&[7]) {
         let died = Died::at(point).await;
         let cancel = Signal::Cancel { reason: "enough".to_owned() };
         post_signal(&died.store, &SessionId::new("t"), "c", &cancel).await.unwrap();

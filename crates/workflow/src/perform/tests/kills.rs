@@ -1,4 +1,5 @@
-//! Processes that are killed at random, with a real repository. `KILLS` is the number of kills, 4 by default.
+//! Processes that are killed at random, with a real repository. `KILLS` is the number of kills; by default there are
+//! 2, and 20 in the long run.
 #![expect(clippy::disallowed_methods, reason = "the test starts and kills itself")]
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use pintle_agent::SessionId;
 use pintle_store::{FileStore, SessionStore as _};
+use pintle_test_conditions::is_full;
 
 use super::crashes::{contract, report, script};
 use super::project::Project;
@@ -127,7 +129,8 @@ async fn check(project: &Project) {
 
 #[tokio::test]
 async fn a_task_survives_kills_at_random() {
-    let mut kills = std::env::var("KILLS").map_or(4, |kills| kills.parse().unwrap());
+    let default = if is_full() { 20 } else { 2 };
+    let mut kills = std::env::var("KILLS").map_or(default, |kills| kills.parse().unwrap());
     let mut random = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     eprintln!("{kills} kills, beginning with {random}");
     let mut tasks = 0;

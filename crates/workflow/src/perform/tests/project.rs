@@ -1,6 +1,7 @@
 //! A project with a fault, and what lets a task on it run.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,16 +30,18 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 /// Time limit of a command.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runner of tests that prints TAP.
-const RUNNER: &str = r#"import importlib.util, pathlib, sys
+/// Runner of tests that prints TAP. It runs hundreds of times, so it imports only what the interpreter has loaded anyway, and
+/// one small module.
+const RUNNER: &str = r#"import os, sys, types
 sys.path.insert(0, "src")
-paths = [pathlib.Path(name) for name in sys.argv[1:]] or sorted(pathlib.Path("tests").glob("test_*.py"))
+names = [name for name in os.listdir("tests") if name.startswith("test_") and name.endswith(".py")]
+paths = sys.argv[1:] or sorted("tests/" + name for name in names)
 tests = []
 for path in paths:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    tests += [(path.stem + "." + name, test) for name, test in vars(module).items() if name.startswith("test_")]
+    module = types.ModuleType(os.path.basename(path)[:-3])
+    exec(compile(open(path).read(), path, "exec"), vars(module))
+    found = [(name, test) for name, test in vars(module).items() if name.startswith("test_")]
+    tests += [(module.__name__ + "." + name, test) for name, test in found]
 print("1.." + str(len(tests)))
 code = 0
 for number, (name, test) in enumerate(tests, 1):
@@ -90,6 +93,24 @@ pub(super) struct Scripted {
     pub(super) steered: Mutex<Vec<String>>,
 }
 
+/// Returns the variables of this process, with the programs of the system first: the `python3` of a version manager is a script
+/// that starts dozens of processes.
+fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().map(|(name, value)| {
+        if name != "PATH" {
+            return (name, value);
+        }
+        let mut path = OsString::from("/usr/bin:/bin:");
+        path.push(value);
+        (name, path)
+    })
+}
+
+/// Returns the environment of a user of this machine.
+fn machine(directory: &Path) -> LocalEnvironment {
+    LocalEnvironment::with_host_env(directory, variables()).unwrap()
+}
+
 /// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
 pub(super) struct Held(Option<SandboxLevel>, SandboxSupport);
@@ -110,7 +131,7 @@ impl Places for Held {
     async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
         let wrong = |error: &dyn std::fmt::Display| WorkerError(error.to_string());
         let temporary = place.directory().join("tmp");
-        let local = LocalEnvironment::with_host_env(&place.root, std::env::vars_os());
+        let local = LocalEnvironment::with_host_env(&place.root, variables());
         let local = local.map_err(|error| wrong(&error))?;
         let Self(level, support) = self;
         let environment: Arc<dyn ExecutionEnvironment> = match level {
@@ -207,18 +228,17 @@ impl Project {
     /// A directory without a repository.
     pub(super) fn empty() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+        let machine = Arc::new(machine(directory.path()));
         // As a user's own repository would have it.
         std::fs::create_dir(directory.path().join("project")).unwrap();
-        let local: Arc<dyn ExecutionEnvironment> = Arc::new(local);
-        Self { directory, elsewhere: None, machine: local }
+        Self { directory, elsewhere: None, machine }
     }
 
     /// The project that another process has made in this directory, which stays when this is dropped.
     pub(super) fn at(directory: &Path) -> Self {
-        let local = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
+        let machine = Arc::new(machine(directory));
         let temporary = tempfile::tempdir().unwrap();
-        Self { directory: temporary, elsewhere: Some(directory.to_owned()), machine: Arc::new(local) }
+        Self { directory: temporary, elsewhere: Some(directory.to_owned()), machine }
     }
 
     pub(super) fn root(&self) -> std::path::PathBuf {
@@ -262,8 +282,7 @@ impl Project {
         store: &dyn SessionStore,
         scripted: &Arc<Scripted>,
     ) -> RepositoryPerformer {
-        let local = LocalEnvironment::with_host_env(self.directory(), std::env::vars_os()).unwrap();
-        let places = Arc::new(Held::find(&local).await);
+        let places = Arc::new(Held::find(&machine(self.directory())).await);
         let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));
         let blobs = Arc::from(store.blobs(&SessionId::new("t")));
         let directory = self.directory().join("task");

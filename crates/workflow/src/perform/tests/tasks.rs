@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_store::{MemoryStore, SessionStore as _};
+use pintle_test_conditions::is_full;
 use serde_json::json;
 
 use super::project::{FILES, PATIENCE, Project, RIGHT, Scripted};
@@ -27,7 +28,9 @@ fn wait_for(path: &str) -> String {
 async fn the_right_candidate_is_chosen_in_every_order() {
     let project = Project::new().await;
     let cheat = "sed -i 's/== 2/!= 2/; s/== -4/!= -4/' tests/test_negative.py";
-    for order in [[RIGHT, WRONG, cheat], [WRONG, cheat, RIGHT], [cheat, RIGHT, WRONG]] {
+    let orders = [[WRONG, cheat, RIGHT], [RIGHT, WRONG, cheat], [cheat, RIGHT, WRONG]];
+    // The programs with bugs are tasks with the candidates in other orders.
+    for order in orders.into_iter().take(if is_full() { 3 } else { 1 }) {
         let scripted = order.iter().enumerate().fold(Scripted::new(), |scripted, (index, script)| {
             scripted.with(&index.to_string(), script, None)
         });
@@ -85,21 +88,36 @@ async fn findings_send_a_candidate_back() {
 async fn a_proposal_is_refused_with_what_is_wrong() {
     let project = Project::new().await;
     let answer = |command: &str| Some(json!({"command": command, "results": null, "report": null}));
-    for (script, command, expected) in [
-        ("true", "false", "it changes no file; expected a new test"),
-        ("echo x >tests/test_a.py", "true", "it passes before anything was done"),
-        ("echo x >tests/test_a.py", "exec no-such-program", "it exited with 127; expected that it runs"),
-        ("echo x >>src/sums.py", "false", "it changes `src/sums.py`; expected changes of test files only"),
-        ("echo x >tests/test_sums.py", "false", "it changes `tests/test_sums.py`, which was there before"),
-        ("echo x >tests/test_a.py", "kill -9 $$", "it was killed by signal 9"),
+    for proposals in [
+        [
+            ("true", "false", "it changes no file; expected a new test"),
+            ("echo x >tests/test_a.py", "true", "it passes before anything was done"),
+            (
+                "echo x >>src/sums.py",
+                "false",
+                "it changes `src/sums.py`; expected changes of test files only",
+            ),
+        ],
+        [
+            ("echo x >tests/test_a.py", "exec no-such-program", "it exited with 127; expected that it runs"),
+            ("echo x >tests/test_a.py", "kill -9 $$", "it was killed by signal 9"),
+            (
+                "echo x >tests/test_sums.py",
+                "false",
+                "it changes `tests/test_sums.py`, which was there before",
+            ),
+        ],
     ] {
-        let scripted = (0..3).fold(Scripted::default(), |all, _| all.with("anchor", script, answer(command)));
+        let scripted = proposals.iter().fold(Scripted::default(), |all, (script, command, _)| {
+            all.with("anchor", script, answer(command))
+        });
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let Outcome::Blocked(BlockedBy::NoAnchor(problems)) = &outcome else {
-            panic!("{command}: {outcome:?}")
-        };
-        let all = problems.concat().join("; ");
-        assert!(all.contains(expected), "{command}: {all}");
+        let Outcome::Blocked(BlockedBy::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
+        assert_eq!(problems.len(), proposals.len(), "{problems:?}");
+        for ((_, command, expected), problems) in proposals.iter().zip(problems) {
+            let all = problems.join("; ");
+            assert!(all.contains(expected), "{command}: {all}");
+        }
         assert_eq!(task.proposals().len(), 3);
     }
 }
@@ -113,21 +131,19 @@ async fn evidence_without_a_test_that_fails_first() {
         report: None,
     };
     let none = AnchorPlan::None { because: "it only moves code".to_owned() };
-    for (anchor, script, is_done) in [
-        (command.clone(), RIGHT, true),
-        (command, WRONG, false),
-        (none.clone(), "sed -i '1i # Sums.' src/sums.py", true),
-        (none, "echo 'def add(' >src/sums.py", false),
+    for (anchor, right, wrong) in [
+        (command, RIGHT, WRONG),
+        (none.clone(), "sed -i '1i # Sums.' src/sums.py", "echo 'def add(' >src/sums.py"),
     ] {
-        let scripted = Scripted::default().with("0", script, None);
-        let (outcome, task) = project.run(project.contract(1).await.with_anchor(anchor), scripted).await;
+        let scripted = Scripted::default().with("0", wrong, None).with("1", right, None);
+        let contract = project.contract(2).await.with_anchor(anchor.clone());
+        let (outcome, task) = project.run(contract, scripted).await;
         let report = Report::of(&task).to_markdown();
-        assert_eq!(matches!(outcome, Outcome::Done(_)), is_done, "{report}");
-        if task.contract().anchor == (AnchorPlan::None { because: "it only moves code".to_owned() })
-            && is_done
-        {
-            assert!(report.contains("There is no anchor: it only moves code."), "{report}");
-        }
+        let Outcome::Done(done) = outcome else { panic!("{report}") };
+        assert_eq!(done.candidate(), 1, "{report}");
+        let verdict = task.candidates()[0].attempts()[0].verdict.as_ref();
+        assert!(matches!(verdict, Some(Err(_))), "{verdict:?}: {report}");
+        assert_eq!(report.contains("There is no anchor: it only moves code."), anchor == none, "{report}");
     }
 }
 
@@ -140,7 +156,7 @@ async fn reports_of_other_runs_do_not_count() {
     files.push(("out/keep", ""));
     let project = Project::with(&files).await;
     let forged = "mkdir -p out; printf '<testsuite><testcase classname=\"t\" name=\"negative\"/></testsuite>' >out/report.xml; ";
-    for (script, expected) in [
+    let candidates = [
         (RIGHT.to_owned(), None),
         (format!("{forged} echo 'import os; os._exit(0)' >>src/sums.py"), Some("`out/report.xml` was not written")),
         (
@@ -151,23 +167,31 @@ async fn reports_of_other_runs_do_not_count() {
             "sed -i '1i import os, sys; os.path.exists(\"out\") and (os.rename(\"out\", \"out2\"), os.symlink(\"/tmp\", \"out\"))' src/sums.py".to_owned(),
             Some("it cannot be judged: after its commands, `out` is a link that leads out of the repository"),
         ),
-    ] {
-        let anchor = AnchorPlan::Command {
-            command: "python3 tests/junit.py".to_owned(),
-            results: Some(ResultsFormat::Junit),
-            report: Some("out/report.xml".to_owned()),
-        };
-        let mut contract = project.contract(1).await.with_anchor(anchor);
-        contract.scope.paths.push("out/".to_owned());
-        contract.checks[0].pass = Pass::Success;
-        let (outcome, task) = project.run(contract, Scripted::default().with("0", &script, None)).await;
-        let report = Report::of(&task).to_markdown();
-        match expected {
-            None => assert!(matches!(outcome, Outcome::Done(_)), "{report}"),
-            Some(expected) => {
-                assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{script}");
-                assert!(report.contains(expected), "{script}: {report}");
+    ];
+    let anchor = AnchorPlan::Command {
+        command: "python3 tests/junit.py".to_owned(),
+        results: Some(ResultsFormat::Junit),
+        report: Some("out/report.xml".to_owned()),
+    };
+    let mut contract = project.contract(candidates.len()).await.with_anchor(anchor);
+    contract.scope.paths.push("out/".to_owned());
+    contract.checks[0].pass = Pass::Success;
+    let scripted =
+        candidates.iter().enumerate().fold(Scripted::default(), |scripted, (index, (script, _))| {
+            scripted.with(&index.to_string(), script, None)
+        });
+    let (outcome, task) = project.run(contract, scripted).await;
+    let report = Report::of(&task).to_markdown();
+    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    assert_eq!(done.candidate(), 0, "{report}");
+    for ((script, expected), candidate) in candidates.iter().zip(task.candidates()) {
+        match (&candidate.attempts()[0].verdict, expected) {
+            (Some(Ok(_)), None) => {}
+            (Some(Err(findings)), Some(expected)) => {
+                let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                assert!(findings.iter().any(|finding| finding.contains(expected)), "{script}: {findings:?}");
             }
+            (verdict, _) => panic!("{script}: {verdict:?}: {report}"),
         }
     }
 }
@@ -243,8 +267,8 @@ async fn candidates_do_not_meet() {
     let served = format!("{serve}{}; kill -0 $! && {RIGHT}; kill $!", wait_for("$TMPDIR/attacked"));
     // It finds what it runs itself.
     let hunt = format!(
-        "{serve}mine=$!; {}; for n in 1 2 3; do for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | \
-         grep -q 'server-[o]f-{number}' && kill -9 ${{p#/proc/}}; done; done; wait $mine; mine=$?; ",
+        "{serve}mine=$!; {}; for n in 1 2 3; do for p in $(grep -als 'server-[o]f-{number}' /proc/[0-9]*/cmdline); do \
+         p=${{p#/proc/}}; kill -9 ${{p%/cmdline}}; done; done; wait $mine; mine=$?; ",
         wait_for("$TMPDIR/attack")
     );
     let meddle = "for d in ../../*/tree; do echo 'broken(' >>$d/src/sums.py; done 2>/dev/null; echo \"# $PORT $mine\" >src/own.py; touch $TMPDIR/attacked";
