@@ -147,7 +147,15 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
     Fence {
         dependency: "nix",
-        owners: &["pintle-env", "pintle-postgres", "pintle-cli", "pintle-tests", "pintle-benches", "xtask"],
+        owners: &[
+            "pintle-env",
+            "pintle-postgres",
+            "pintle-cli",
+            "pintle-tests",
+            "pintle-test-conditions",
+            "pintle-benches",
+            "xtask",
+        ],
     },
     Fence { dependency: "rmcp", owners: &["pintle-benches", "pintle-mcp"] },
     Fence { dependency: "tokio-postgres", owners: &["pintle-postgres"] },

@@ -51,19 +51,19 @@ pub(super) fn check_crate_roots(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-fn before_tests(file: &File) -> Vec<(usize, String)> {
-    let mut lines = file.code_lines();
-    let is_tests = |line: &(usize, String)| line.1.starts_with("mod tests {");
-    if let Some(index) = lines.iter().position(is_tests) {
-        lines.truncate(index);
-    }
-    lines
+fn before_tests(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    file.code_lines().take_while(|(_, line)| !line.starts_with("mod tests {"))
 }
 
-fn uses(file: &File, lines: Vec<(usize, String)>, words: &[&str], why: &str) -> Vec<Violation> {
+fn uses<'a>(
+    file: &File,
+    lines: impl Iterator<Item = (usize, &'a str)>,
+    words: &[&str],
+    why: &str,
+) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (number, line) in lines {
-        for word in words.iter().filter(|word| has_word(&line, word)) {
+        for word in words.iter().filter(|word| has_word(line, word)) {
             violations.push(Violation::at_line(&file.path, number, format!("`{word}`: {why}")));
         }
     }

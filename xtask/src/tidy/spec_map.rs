@@ -80,8 +80,8 @@ struct Index<'a> {
 #[derive(Default)]
 struct PackageNames {
     items: BTreeSet<String>,
-    /// `Type::member`, for each type mentioned in the member's file.
-    members: BTreeSet<String>,
+    /// For each file, the types that it mentions and the members that it defines.
+    members: Vec<(BTreeSet<String>, BTreeSet<String>)>,
     tests: BTreeSet<String>,
 }
 
@@ -99,8 +99,10 @@ impl<'a> Index<'a> {
         match path.split("::").skip_while(is_module).collect::<Vec<_>>().as_slice() {
             [item] => package_names.items.contains(*item),
             [item, member] => {
-                package_names.items.contains(*item)
-                    && package_names.members.contains(&format!("{item}::{member}"))
+                let defines = |(types, members): &(BTreeSet<String>, BTreeSet<String>)| {
+                    types.contains(*item) && members.contains(*member)
+                };
+                package_names.items.contains(*item) && package_names.members.iter().any(defines)
             }
             _ => false,
         }
@@ -132,17 +134,14 @@ impl PackageNames {
 
     fn read(&mut self, file: &File) {
         self.tests.extend(test_names::of(file));
-        let lines = file.code_lines();
-        let words: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| words(line)).collect();
-        let types: Vec<&str> =
-            words.iter().copied().filter(|word| word.starts_with(char::is_uppercase)).collect();
-        for (_, line) in &lines {
+        let (mut types, mut members) = (BTreeSet::new(), BTreeSet::new());
+        for (_, line) in file.code_lines() {
+            types.extend(words(line).filter(|word| word.starts_with(char::is_uppercase)).map(str::to_owned));
             let line = line.trim();
             self.items.extend(defined(line).map(str::to_owned));
-            if let Some(member) = member(line) {
-                self.members.extend(types.iter().map(|kind| format!("{kind}::{member}")));
-            }
+            members.extend(member(line).map(str::to_owned));
         }
+        self.members.push((types, members));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The packages and files that the rules check.
 
-use std::{fs, path::Path, process::Command};
+use std::{cell::OnceCell, fs, path::Path, process::Command};
 
 use super::rust_code;
 use crate::{failure::Failure, metadata::Metadata, process};
@@ -30,6 +30,8 @@ pub(super) struct File {
     pub(super) path: String,
     /// Text; empty if the file is binary.
     pub(super) text: String,
+    /// The text with comments and literals replaced by spaces, once a rule has asked for it.
+    code: OnceCell<String>,
 }
 
 impl Tree {
@@ -46,7 +48,7 @@ impl Tree {
             // Deleted files are still listed. Binary files have no text, but pages show them.
             if let Ok(bytes) = fs::read(root.join(path)) {
                 let text = String::from_utf8(bytes).unwrap_or_default();
-                files.push(File { path: path.to_owned(), text });
+                files.push(File::new(path, text));
             }
         }
         files.sort_by(|left, right| left.path.cmp(&right.path));
@@ -94,10 +96,14 @@ impl Package {
 }
 
 impl File {
+    fn new(path: &str, text: String) -> Self {
+        Self { path: path.to_owned(), text, code: OnceCell::new() }
+    }
+
     /// Returns the lines, numbered from 1, with comments and literals replaced by spaces.
-    pub(super) fn code_lines(&self) -> Vec<(usize, String)> {
-        let code = rust_code::without_comments_and_literals(&self.text);
-        code.lines().enumerate().map(|(index, line)| (index + 1, line.to_owned())).collect()
+    pub(super) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let code = self.code.get_or_init(|| rust_code::without_comments_and_literals(&self.text));
+        code.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
@@ -109,10 +115,7 @@ impl File {
 impl Tree {
     /// Creates a tree of files from strings.
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
-            .collect();
+        let files = files.iter().map(|(path, text)| File::new(path, (*text).to_owned())).collect();
         Self { packages: Vec::new(), files }
     }
 
