@@ -8,14 +8,22 @@ pub(crate) mod linker;
 mod report;
 pub(crate) mod runner;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant, SystemTime},
+};
 
 use nix::sys::resource::UsageWho;
 
 use self::{build::Build, report::Report};
 use crate::{
-    callgrind, clients, conformance, consumers, deny, failure::Failure, features, load, metadata::Metadata,
-    package, process, protocols, test_run::TestRun, tidy, weight, wire,
+    callgrind, clients, conformance, consumers, deny,
+    failure::{Context as _, Failure},
+    features, load,
+    metadata::Metadata,
+    package, process, protocols,
+    test_run::TestRun,
+    tidy, weight, wire,
 };
 
 /// A step of the run.
@@ -27,8 +35,9 @@ struct Step {
 }
 
 /// Results that outlive a step.
-#[derive(Default)]
 struct Notes {
+    /// A copy of this program, as the linker of the build and the runner of test programs: the build replaces the original.
+    program: PathBuf,
     /// Whether all cases of the long suites run.
     is_full: bool,
     /// Lines that are repeated at the end of the run.
@@ -91,7 +100,13 @@ const LIMIT: Duration = Duration::from_secs(80 * 60);
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let (is_full, steps) = choose(arguments)?;
-    let mut notes = Notes { is_full, ..Notes::default() };
+    let mut notes = Notes {
+        program: copy_of_this_program(metadata)?,
+        is_full,
+        summary: Vec::new(),
+        build: None,
+        tests: TestRun::default(),
+    };
     let report = Report::start(started(), LIMIT);
     let mut skipped = 0;
     for step in &steps {
@@ -146,6 +161,16 @@ impl Notes {
     }
 }
 
+fn copy_of_this_program(metadata: &Metadata) -> Result<PathBuf, Failure> {
+    let directory = metadata.target_directory.join("ci");
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("{} could not be created", directory.display()))?;
+    let copy = directory.join("xtask");
+    let own = std::env::current_exe().context("the path of this program is unknown")?;
+    std::fs::copy(own, &copy).context("this program could not be copied")?;
+    Ok(copy)
+}
+
 /// Returns when `.ci/run` started, or now if something else has started this program.
 fn started() -> Instant {
     let now = Instant::now();
@@ -184,19 +209,19 @@ fn wire(metadata: &Metadata) -> Result<StepOutcome, Failure> {
 }
 
 fn build(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
-    notes.build = Some(Build::run(metadata)?);
+    notes.build = Some(Build::run(metadata, &notes.program)?);
     Ok(())
 }
 
 /// Runs the README's test command. The summary lines of the test runner are repeated at the end of the run.
 fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
-    let Notes { is_full, summary, tests, .. } = notes;
+    let Notes { program, is_full, summary, tests, .. } = notes;
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = build::test_command(metadata)?;
     if *is_full {
         command.env(process::FULL, "1");
     }
-    let outcome = process::run_with_lines(runner::use_in(&mut command)?, |line| {
+    let outcome = process::run_with_lines(runner::use_in(&mut command, program)?, |line| {
         if tests.add(line) {
             summary.push(line.to_owned());
         }

@@ -4,7 +4,7 @@
 //! crates is clippy's own, which lints what it compiles; dependencies are compiled by rustc, as in every other build.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -25,8 +25,8 @@ pub(super) struct Build {
 }
 
 impl Build {
-    pub(super) fn run(metadata: &Metadata) -> Result<Self, Failure> {
-        let links = LinkerLog::create(metadata)?;
+    pub(super) fn run(metadata: &Metadata, program: &Path) -> Result<Self, Failure> {
+        let links = LinkerLog::create(metadata, program)?;
         let (started, used_before) = (Instant::now(), process::cpu_time(UsageWho::RUSAGE_CHILDREN)?);
         let mut build = test_command(metadata)?;
         // `--locked` reports an outdated lock file.

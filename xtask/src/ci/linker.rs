@@ -6,6 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, OpenOptions},
     io::Write as _,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     time::Duration,
@@ -32,23 +33,15 @@ pub(super) struct LinkerLog {
 }
 
 impl LinkerLog {
-    pub(super) fn create(metadata: &Metadata) -> Result<Self, Failure> {
-        let directory = metadata.target_directory.join("ci");
-        fs::create_dir_all(&directory).context("the directory of the linker could not be created")?;
-        let log = Self { directory };
-        for path in [log.directory.join(NAME), log.path()] {
-            match fs::remove_file(&path) {
-                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(
-                        Failure::new(format!("{} could not be removed", path.display())).with_source(cause)
-                    );
-                }
-                _ => {}
-            }
+    /// Creates the directory, with an empty log. `program` is this program.
+    pub(super) fn create(metadata: &Metadata, program: &Path) -> Result<Self, Failure> {
+        let log = Self { directory: metadata.target_directory.join("ci/linker") };
+        fs::create_dir_all(&log.directory).context("the directory of the linker could not be created")?;
+        fs::write(log.path(), "").context("the log of the linker could not be emptied")?;
+        let linker = log.directory.join(NAME);
+        if !linker.is_symlink() {
+            symlink(program, linker).context("the linker could not be linked")?;
         }
-        let own = std::env::current_exe().context("the path of this program is unknown")?;
-        std::os::unix::fs::symlink(own, log.directory.join(NAME))
-            .context("the linker could not be linked")?;
         Ok(log)
     }
 

@@ -3,6 +3,7 @@
 //! Cargo runs it as `target.'cfg(..)'.runner`.
 
 use std::{
+    path::Path,
     process::{Command, ExitCode},
     time::Instant,
 };
@@ -21,11 +22,10 @@ const NAME: &str = "run-test-program";
 /// Variables of the build that a program's own builds must not see.
 const OF_THE_BUILD: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
 
-/// Makes cargo run test programs with this program.
-pub(super) fn use_in(test: &mut Command) -> Result<&mut Command, Failure> {
-    let own = std::env::current_exe().context("the path of this program is unknown")?;
+/// Makes cargo run test programs with `program`, which is this program.
+pub(super) fn use_in<'a>(test: &'a mut Command, program: &Path) -> Result<&'a mut Command, Failure> {
     // As an array, because words of the variable that cargo has for a runner end at spaces.
-    let own = serde_json::to_string(&own).context("the path of this program is not UTF-8")?;
+    let own = serde_json::to_string(program).context("the path of this program is not UTF-8")?;
     Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = [{own}, \"{NAME}\"]")]))
 }
 
