@@ -1,12 +1,41 @@
 //! `pintle demo` in each dialect.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use pintle_test_conditions::is_full;
 
 use crate::harness::{pintle, run};
 
-fn fixes_the_bug(dialect: &str, editing_tool: &str) {
+/// Plays cargo: prints what the script expects of its output for the project with the bug, and without it.
+const CARGO: &str = "#!/bin/sh
+[ $1 = test ] || exec echo cargo 1.0.0
+if grep -q '<= 10' src/symbol.rs; then
+    echo 'test result: ok. 9 passed; 0 failed'
+else
+    echo 'test outline::tests::chapters_come_in_order ... FAILED'
+    echo 'test result: FAILED. 8 passed; 1 failed'
+    exit 101
+fi
+";
+
+/// Whether the project is built: by default, in one dialect. A build takes seconds, and does not depend on the dialect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Builds {
+    Always,
+    InTheLongRun,
+}
+
+fn fixes_the_bug(dialect: &str, editing_tool: &str, builds: Builds) {
     let directory = tempfile::tempdir().unwrap();
     let mut command = pintle(&["demo", "--dialect", dialect, "--dir"]);
+    if builds == Builds::InTheLongRun && !is_full() {
+        let cargo = directory.path().join("cargo");
+        std::fs::write(&cargo, CARGO).unwrap();
+        std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", directory.path().display()));
+    }
     let target = directory.path().join("copy");
     let output = run(command.arg(&target));
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -23,20 +52,20 @@ fn source(directory: &Path, name: &str) -> std::path::PathBuf {
 
 #[test]
 fn openai() {
-    fixes_the_bug("openai", "apply_patch");
+    fixes_the_bug("openai", "apply_patch", Builds::Always);
 }
 
 #[test]
 fn anthropic() {
-    fixes_the_bug("anthropic", "edit_file");
+    fixes_the_bug("anthropic", "edit_file", Builds::InTheLongRun);
 }
 
 #[test]
 fn gemini() {
-    fixes_the_bug("gemini", "edit_file");
+    fixes_the_bug("gemini", "edit_file", Builds::InTheLongRun);
 }
 
 #[test]
 fn compatible() {
-    fixes_the_bug("openai-compatible", "edit_file");
+    fixes_the_bug("openai-compatible", "edit_file", Builds::InTheLongRun);
 }

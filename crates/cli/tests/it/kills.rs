@@ -1,7 +1,7 @@
 //! The command is killed at random moments of its work in a repository, and taken up again: the work is done, each command
 //! ran at most once, and nothing is left behind (guarantees G3 to G7).
 //!
-//! `PINTLE_KILLS=500 cargo test -p pintle-cli --test it kills -- --nocapture` kills that often and prints the counts.
+//! `KILLS=500 cargo test -p pintle-cli --test it kills -- --nocapture` kills that often and prints the counts.
 #![expect(clippy::indexing_slicing, reason = "a value that is missing fails the test")]
 
 use std::collections::BTreeMap;
@@ -10,13 +10,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pintle_test_conditions::is_full;
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
 use crate::harness::{Harness, KEY, pintle, run};
 
-/// Number of kills without `PINTLE_KILLS`.
-const KILLS: u32 = 12;
+/// Number of kills without `KILLS`, by default and in the long run.
+const KILLS: [u32; 2] = [4, 40];
 
 /// Rounds of one piece of work; each changes files and runs a command with an effect outside.
 const ROUNDS: usize = 4;
@@ -197,7 +198,8 @@ impl Random {
 
 #[test]
 fn killed_work_is_taken_up_and_done_once() {
-    let wanted = std::env::var("PINTLE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let default = KILLS[usize::from(is_full())];
+    let wanted = std::env::var("KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(default);
     let mut seed = u64::from(std::process::id());
     let mut counts = Counts::default();
     // How long the work takes without a kill.

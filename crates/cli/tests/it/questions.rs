@@ -104,7 +104,7 @@ fn totals_and_limits_span_an_answered_question() {
         ("--max-turns=4", 3, "turn_limit", 4, 4),
         ("--max-tool-rounds=4", 3, "round_limit", 4, 4),
     ];
-    for (limit, code, status, model_calls, tool_calls) in cases {
+    let check = |(limit, code, status, model_calls, tool_calls): (&str, i32, &str, usize, usize)| {
         let (exit, output) = run_and_answer(&[limit, "Go"]);
         let counts = format!("] {model_calls} model calls, {tool_calls} tool calls, ");
         assert!(exit == Some(code) && output.contains(&counts), "{counts} in {output}");
@@ -125,7 +125,12 @@ fn totals_and_limits_span_an_answered_question() {
                 assert_eq!(outcome["usage"]["total_tokens"], tokens.iter().sum::<u64>(), "{outcome}");
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
 }
 
 #[test]

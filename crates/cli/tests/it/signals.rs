@@ -46,14 +46,20 @@ fn has_exited(pid: &str) -> bool {
 
 #[test]
 fn first_signal_shuts_down_gracefully() {
-    for name in ["INT", "TERM", "HUP"] {
+    let check = |name: &str| {
         let harness = Harness::new(Dialect::AnthropicMessages, SLEEP);
         let (child, pid) = start(&harness);
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{name}: {output:?}");
         assert!(has_exited(&pid), "{name}: the command that ignores TERM exits before pintle");
-    }
+    };
+    // Each waits until the command is killed.
+    std::thread::scope(|scope| {
+        for name in ["INT", "TERM", "HUP"] {
+            scope.spawn(move || check(name));
+        }
+    });
 }
 
 #[test]

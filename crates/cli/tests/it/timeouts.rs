@@ -18,9 +18,9 @@ fn model_calls_time_out() {
     let headers = request().write("HTTP/1.1 200 OK\r\nx: ").repeat("a", 1_000_000, DRIP);
     let silence = request().write(HEAD).await_close();
     let cases = [
-        (comments, "the response stalled: no content for 2s"),
-        (headers, "within 2s"),
-        (silence, "no response within 2s"),
+        (comments, "the response stalled: no content for 1s"),
+        (headers, "within 1s"),
+        (silence, "no response within 1s"),
     ];
     thread::scope(|scope| {
         for (script, words) in &cases {
@@ -36,7 +36,7 @@ fn times_out(subcommand: &str, script: FaultScript, words: &str) {
     let server = runtime.block_on(FaultServer::start([script])).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut command = pintle(&[subcommand, "--provider", "anthropic", "--base-url", &server.url()]);
-    command.args(["--timeout", "2s", "Well?"]).env("ANTHROPIC_API_KEY", KEY).current_dir(directory.path());
+    command.args(["--timeout", "1s", "Well?"]).env("ANTHROPIC_API_KEY", KEY).current_dir(directory.path());
     let started = Instant::now();
     let output = run(&mut command);
     assert_eq!(output.code, Some(1), "{subcommand}: {output:?}");

@@ -552,6 +552,8 @@ fn events() -> Vec<(&'static str, Value)> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if pintle_test_conditions::is_full() { 256 } else { 64 }))]
+
     /// After any sequence of events, the screen shows exactly the transcript.
     #[test]
     fn final_screen_is_the_transcript(

@@ -151,7 +151,7 @@ fn a_paste_is_kept_up_to_its_limit() {
     let mut decoder = Decoder::default();
     decoder.push(PASTE_START);
     let piece = vec![b'x'; 64 << 10];
-    let pieces = 100 << 4;
+    let pieces = 2 * MAX_PASTE / piece.len();
     for _ in 0..pieces {
         assert_eq!(decoder.push(&piece), []);
         assert!(decoder.pending.len() < PASTE_END.len());

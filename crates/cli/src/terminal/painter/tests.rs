@@ -160,7 +160,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(if pintle_test_conditions::is_full() { 200 } else { 50 }))]
 
     /// Whatever is painted, the terminal has all printed lines in order, then the region.
     #[test]
