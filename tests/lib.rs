@@ -1,4 +1,10 @@
-//! Empty: the tests are in `it/`, and the examples of the README and of the guide are compiled here.
+//! The tests are in `it/`. The examples of the README and of the guide are compiled here.
+
+/// The environment of the guide. It is in the library, whose unit tests do not run: the tests of `pintle-env` check it
+/// against the contract.
+#[path = "../crates/env/examples/own_environment.rs"]
+#[expect(dead_code, reason = "an example is a program")]
+pub mod own_environment;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

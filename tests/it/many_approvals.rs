@@ -1,4 +1,4 @@
-//! A thousand calls of 250 sessions wait at once, in one store, and two people decide on all of them.
+//! Calls of many sessions wait for decisions in one store, and two users decide on all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_store::{FileStore, Filter, Page, SessionStore, StoredJournal, Summary, post_input, read_record};
+use pintle_test_conditions::cases;
 use pintle_tools::Effect;
 use pintle_tools::gate::{EffectGate, Permission};
 use serde_json::json;
-
-const SESSIONS: usize = 250;
 
 const CALLS: usize = 4;
 
@@ -44,11 +43,11 @@ async fn start(store: &Arc<dyn SessionStore>, env: &Arc<MemoryEnvironment>, numb
 }
 
 /// Returns the calls that wait in all sessions, once all of them wait.
-async fn waiting(store: &dyn SessionStore) -> Vec<(SessionId, PendingApproval)> {
+async fn waiting(store: &dyn SessionStore, sessions: usize) -> Vec<(SessionId, PendingApproval)> {
     let filter = Filter::default().with_property(StoredJournal::PENDING_APPROVALS, CALLS.to_string());
     let summaries = loop {
         let summaries = store.list(&filter, &Page::default()).await.unwrap();
-        if summaries.len() == SESSIONS {
+        if summaries.len() == sessions {
             break summaries;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -86,20 +85,21 @@ async fn settled(session: &Session) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_calls_have_one_decision_each() {
+async fn many_calls_have_one_decision_each() {
+    let number_of_sessions = cases(40, 250);
     let directory = tempfile::tempdir().unwrap();
     let store: Arc<dyn SessionStore> = Arc::new(FileStore::open(directory.path()).unwrap());
     let env = MemoryEnvironment::new("/w").with_commands(|_| CommandScript::exit(0));
     let env = Arc::new(env);
     let mut sessions = Vec::new();
     let mut runs = Vec::new();
-    for number in 0..SESSIONS {
+    for number in 0..number_of_sessions {
         let session = start(&store, &env, number).await;
         runs.push(session.submit("go"));
         sessions.push(session);
     }
-    let waiting = waiting(store.as_ref()).await;
-    assert_eq!(waiting.len(), SESSIONS * CALLS);
+    let waiting = waiting(store.as_ref(), number_of_sessions).await;
+    assert_eq!(waiting.len(), number_of_sessions * CALLS);
     let backwards: Vec<_> = waiting.iter().rev().cloned().collect();
     let ada = tokio::spawn(decide(Arc::clone(&store), "ada", waiting));
     let bob = tokio::spawn(decide(Arc::clone(&store), "bob", backwards));
@@ -122,7 +122,7 @@ async fn a_thousand_calls_have_one_decision_each() {
         }
     }
     let mut deciders = BTreeSet::new();
-    for number in 0..SESSIONS {
+    for number in 0..number_of_sessions {
         let record = read_record(store.as_ref(), &SessionId::new(format!("s{number}"))).await.unwrap();
         let events = record.replay().unwrap().events;
         let mut decided: BTreeMap<&str, Vec<bool>> = BTreeMap::new();

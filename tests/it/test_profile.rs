@@ -41,6 +41,11 @@ impl TestProfile {
         Self { dialect, ..self }
     }
 
+    /// Returns the number of a profile with its own tools, below 8.
+    pub(crate) fn number(self) -> usize {
+        2 * self.dialect as usize + usize::from(self.toolset == Toolset::Native)
+    }
+
     /// Returns the tool that changes files.
     pub(crate) fn editing_tool(self) -> &'static str {
         match (self.tools_of, self.toolset) {

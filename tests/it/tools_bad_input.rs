@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, SessionEvent};
 use pintle_env::{OutputChunk, OutputStream};
 use pintle_llm::ToolDefinition;
+use pintle_test_conditions::cases;
 use pintle_testkit::Dialect;
 use pintle_tools::{
     DefinitionError, DynTool, Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry,
@@ -20,11 +21,14 @@ in_each_dialect![
     calls_that_do_not_fit_are_explained,
     tools_that_fail_in_their_own_way_have_a_result,
     a_tool_that_hangs_can_be_interrupted,
-    ten_megabytes_of_arguments_are_taken,
+    megabytes_of_arguments_are_accepted,
     plain_mistakes_are_mended_and_told,
     a_host_can_have_them_refused,
     a_tool_that_no_provider_would_take_is_not_added,
 ];
+
+/// Size of a large output, several times the limit for outputs in memory.
+const HUGE: usize = 10_000_000;
 
 /// A tool that misbehaves as its argument says.
 struct Odd;
@@ -59,7 +63,7 @@ impl Tool for Odd {
                 pending().await
             }
             "nothing" => Ok(ToolOutput::default()),
-            "huge" => Ok(ToolOutput::new(vec![b'x'; 100_000_000])),
+            "huge" => Ok(ToolOutput::new(vec![b'x'; HUGE])),
             "bytes" => Ok(ToolOutput::new(b"\xff\xfe and text".to_vec())),
             text => Ok(ToolOutput::new(format!("{} bytes", text.len()))),
         }
@@ -165,7 +169,7 @@ async fn calls_that_do_not_fit_are_explained(dialect: Dialect) {
 async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
     // A model with a small window sees less of an output.
     let read = if dialect == Dialect::ChatCompletions { 16_384 } else { 30_000 };
-    let removed = format!("{} characters were removed from the middle", 100_000_000 - read);
+    let removed = format!("{} characters were removed from the middle", HUGE - read);
     let turns = format!("[[turn]]\n{}{}{}{}", odd("panic"), odd("nothing"), odd("bytes"), odd("huge"))
         + &answered(&[
             ("Tool error (odd): the tool itself is broken: it panicked (out of tune)", true),
@@ -183,7 +187,7 @@ async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
             _ => None,
         })
         .collect();
-    assert!(sizes.contains(&(100_000_000, true)) && sizes.contains(&(0, false)), "{sizes:?}");
+    assert!(sizes.contains(&(HUGE as u64, true)) && sizes.contains(&(0, false)), "{sizes:?}");
     assert!(harness.requests().iter().all(|request| request.body.to_string().len() < 200_000));
     assert_eq!(harness.run("And now?").await.1.text, "Still here.");
     harness.finish().await;
@@ -205,9 +209,10 @@ async fn a_tool_that_hangs_can_be_interrupted(dialect: Dialect) {
     harness.finish().await;
 }
 
-async fn ten_megabytes_of_arguments_are_taken(dialect: Dialect) {
-    let turns =
-        format!("[[turn]]\n{}", odd(&"x".repeat(10_000_000))) + &answered(&[("10000000 bytes", false)]);
+async fn megabytes_of_arguments_are_accepted(dialect: Dialect) {
+    let size = cases(1_000_000, 10_000_000);
+    let result = format!("{size} bytes");
+    let turns = format!("[[turn]]\n{}", odd(&"x".repeat(size))) + &answered(&[(&result, false)]);
     let harness = Harness::new(dialect, &turns).await;
     // They fit the window for any size of a token.
     let profile = profile(dialect).with_context_window(16_000_000).with_tool(Odd).unwrap();

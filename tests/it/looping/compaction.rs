@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use pintle_agent::{CompactionPolicy, EventKind, OutcomeStatus, Session, SessionConfig, SessionEvent};
 use pintle_env::LocalEnvironment;
+use pintle_test_conditions::cases;
 use pintle_testkit::{Dialect, RecordedRequest};
 use serde_json::Value;
 
@@ -66,8 +67,8 @@ fn moved(events: &[SessionEvent]) -> usize {
 /// The server chooses its turn by the number of responses in a request. After a compaction one is left, so the script goes
 /// on at its second turn; a request for a summary asks for the last turn.
 async fn requests_stay_well_formed_and_their_beginning_stable(dialect: Dialect) {
-    const ROUNDS: usize = 20;
-    let turns = task(ROUNDS, "done") + "[[turn]]\ntext = \"The summary.\"\n";
+    let rounds = cases(12, 20);
+    let turns = task(rounds, "done") + "[[turn]]\ntext = \"The summary.\"\n";
     let config = SessionConfig::default();
     let harness = Harness::with(dialect, &turns, config, |builder| builder.record(true)).await;
     harness.write("part.txt", "what matters\n");
@@ -87,7 +88,7 @@ async fn requests_stay_well_formed_and_their_beginning_stable(dialect: Dialect) 
             let (events, outcome) = harness.run("Go on.").await;
             assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "done"));
             assert_eq!(moved(&events), 1, "only the first request after a compaction begins differently");
-            goes_on(&harness.requests()[sent + 1..], ROUNDS);
+            goes_on(&harness.requests()[sent + 1..], rounds);
         }
     }
 
@@ -95,7 +96,7 @@ async fn requests_stay_well_formed_and_their_beginning_stable(dialect: Dialect) 
     let fork = harness.session.fork(entries).await.unwrap().build().unwrap();
     let sent = harness.requests().len();
     assert_eq!(fork.submit("Go on in a fork.").await.unwrap().text, "done");
-    goes_on(&harness.requests()[sent..], ROUNDS);
+    goes_on(&harness.requests()[sent..], rounds);
     fork.close().await;
 
     let record = harness.session.record().unwrap();
@@ -104,7 +105,7 @@ async fn requests_stay_well_formed_and_their_beginning_stable(dialect: Dialect) 
     let resumed = Session::builder(client, profile(dialect), env).resume(record).build().unwrap();
     let sent = harness.requests().len();
     assert_eq!(resumed.submit("Go on later.").await.unwrap().text, "done");
-    goes_on(&harness.requests()[sent..], ROUNDS);
+    goes_on(&harness.requests()[sent..], rounds);
     resumed.close().await;
     harness.session.close().await;
 }

@@ -9,14 +9,9 @@ use pintle_env::{
     contract,
 };
 use pintle_testkit::Dialect;
+use pintle_tests::own_environment::Launched;
 
-use self::own_environment::Launched;
 use crate::harness::{Harness, in_each_dialect, profile};
-
-// The environment of the guide. Its own test holds it to the contract.
-#[path = "../../../crates/env/examples/own_environment.rs"]
-#[expect(dead_code, unreachable_pub, reason = "an example is a program")]
-mod own_environment;
 
 in_each_dialect![a_launcher_serves_every_tool, an_environment_of_primitives_serves_every_tool];
 
