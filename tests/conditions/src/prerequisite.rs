@@ -31,7 +31,7 @@ pub struct Missing {
 /// The strictest level of the sandbox.
 pub const BUBBLEWRAP: Prerequisite = Prerequisite {
     name: "bubblewrap",
-    tests: "the sandbox at level full; tasks run at level writes instead",
+    tests: "the sandbox at level full; tasks are tested at level writes",
     remedy: "apt-get install bubblewrap, and allow user namespaces",
     look: || {
         let mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "true"];
@@ -42,14 +42,14 @@ pub const BUBBLEWRAP: Prerequisite = Prerequisite {
 /// The sandbox at level writes, with all of its restrictions.
 pub const LANDLOCK: Prerequisite = Prerequisite {
     name: "Landlock",
-    tests: "the sandbox at level writes; without both levels, tasks run without a sandbox",
+    tests: "the sandbox at level writes; without both levels, tasks are tested without a sandbox",
     remedy: "use Linux 6.12 or later with Landlock enabled, outside of containers",
     look: landlock,
 };
 
 /// Containers of the engine that `cargo xtask services up` starts.
 pub const CONTAINERS: Prerequisite = Prerequisite {
-    name: "a container engine",
+    name: "container engine",
     tests: "environments in containers",
     remedy: "eval \"$(cargo xtask services up docker)\"",
     look: || variables(&["DOCKER_HOST", "PINTLE_TEST_IMAGE"]),
@@ -58,7 +58,7 @@ pub const CONTAINERS: Prerequisite = Prerequisite {
 /// The database that `cargo xtask services up` starts.
 pub const POSTGRESQL: Prerequisite = Prerequisite {
     name: "PostgreSQL",
-    tests: "the store on PostgreSQL, and whatever several hosts share",
+    tests: "the store on PostgreSQL, and sessions that several hosts share",
     remedy: "eval \"$(cargo xtask services up postgres)\"",
     look: || variables(&["PINTLE_TEST_POSTGRES"]),
 };
@@ -82,7 +82,7 @@ pub const RESTATE: Prerequisite = Prerequisite {
 /// Searches of remote environments with ripgrep.
 pub const RIPGREP: Prerequisite = Prerequisite {
     name: "ripgrep",
-    tests: "searches of remote environments with ripgrep; they use grep instead",
+    tests: "searches of remote environments with ripgrep; they are tested with grep",
     remedy: "apt-get install ripgrep",
     look: || find("rg", REMOTE_PATH.as_ref(), REMOTE_PATH),
 };
@@ -210,7 +210,7 @@ impl Prerequisite {
 impl fmt::Display for Missing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, tests, remedy, reason } = self;
-        write!(formatter, "{name} is missing: {reason}\n    skipped:    {tests}\n    to get it:  {remedy}")
+        write!(formatter, "missing: {name} ({reason})\n  skipped tests: {tests}\n  to get it:     {remedy}")
     }
 }
 
@@ -298,8 +298,8 @@ mod tests {
         };
         assert_eq!(
             ABSENT.look().unwrap_err().to_string(),
-            "a program is missing: pintle-test-no-such-program was not found on PATH\n    \
-             skipped:    its tests\n    to get it:  install it"
+            "missing: a program (pintle-test-no-such-program was not found on PATH)\n  \
+             skipped tests: its tests\n  to get it:     install it"
         );
         let runs = std::panic::catch_unwind(|| ABSENT.is_present());
         if std::env::var_os("CI").is_some() {
@@ -314,7 +314,7 @@ mod tests {
         let absent: Vec<String> = missing().iter().map(ToString::to_string).collect();
         for prerequisite in super::ALL {
             let is_listed =
-                absent.iter().any(|line| line.starts_with(&format!("{} is missing", prerequisite.name)));
+                absent.iter().any(|line| line.starts_with(&format!("missing: {} (", prerequisite.name)));
             assert_eq!(is_listed, prerequisite.look().is_err(), "{}", prerequisite.name);
         }
     }
