@@ -218,6 +218,8 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     let Notes { program, is_full, summary, tests, .. } = notes;
     summary.push(format!("== cargo test {}", process::EVERYTHING.join(" ")));
     let mut command = build::test_command(metadata)?;
+    // A run takes long enough that it should report all that fails.
+    command.arg("--no-fail-fast");
     if *is_full {
         command.env(process::FULL, "1");
     }
