@@ -4,7 +4,7 @@
 //! that directory, and returns the first violated rule. [`all`] is the complete suite; an
 //! environment without commands, or without a shell, runs [`files`] and [`search`].
 //!
-//! The suite requires a tokio runtime with time enabled. It takes some ten seconds, mostly for
+//! The suite requires a tokio runtime with time enabled. It takes some five seconds, mostly for
 //! commands that run into their time-out. It leaves only the directory behind.
 //!
 //! ```

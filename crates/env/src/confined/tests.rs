@@ -253,14 +253,16 @@ async fn swapped_links_cannot_escape() {
 
 #[tokio::test]
 async fn keeps_the_contract() {
-    for mode in MODES {
+    let check = async |mode: Mode| {
         let harness = Harness::new();
         let environment = harness.confined(mode, &["root"]);
         contract::files(&environment, &harness.at("root/files")).await.unwrap();
         contract::search(&environment, &harness.at("root/search")).await.unwrap();
         contract::commands(&environment, &harness.at("root/commands")).await.unwrap();
         environment.cleanup().await.unwrap();
-    }
+    };
+    let [first, second] = MODES;
+    tokio::join!(check(first), check(second));
     let memory = Confined::new(Arc::new(MemoryEnvironment::new("/project")), ["contract"]);
     contract::files(&memory, Path::new("/project/contract/files")).await.unwrap();
     contract::search(&memory, Path::new("/project/contract/search")).await.unwrap();

@@ -44,14 +44,24 @@ pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(),
     let subject = Subject { env, root };
     subject.write("present", "").await?;
     exits(subject).await?;
-    streams(subject).await?;
     surroundings(subject).await?;
     links(subject).await?;
     arguments(subject).await?;
     volume(subject).await?;
-    time_out(subject).await?;
-    jobs(subject).await?;
-    cancellation(subject).await
+    // These wait most of the time. Each has a directory for its files.
+    let roots = ["time-out", "jobs", "cancellation"].map(|name| root.join(name));
+    let [timed_out, left, dropped] = roots.each_ref().map(|root| Subject { env, root });
+    for subject in [timed_out, left, dropped] {
+        subject.write("present", "").await?;
+    }
+    tokio::try_join!(
+        streams(subject),
+        polite_time_out(subject),
+        stubborn_time_out(timed_out),
+        jobs(left),
+        cancellation(dropped),
+    )?;
+    Ok(())
 }
 
 async fn exits(subject: Subject<'_>) -> Checked {
@@ -153,13 +163,16 @@ async fn volume(subject: Subject<'_>) -> Checked {
     Ok(())
 }
 
-async fn time_out(subject: Subject<'_>) -> Checked {
+async fn polite_time_out(subject: Subject<'_>) -> Checked {
     let polite = "trap 'echo bye; exit 3' TERM; echo hello; while :; do sleep 0.1; done";
     let request = ExecRequest::new(polite).with_timeout(Duration::from_secs(1));
     let result = run(subject, request).await?;
     holds("a time-out is reported", result.timed_out, &result)?;
     equals("a time-out lets the command write final output", text(&result.stdout), "hello\nbye\n")?;
-    equals("a time-out keeps the exit code", result.exit_code, 3)?;
+    equals("a time-out keeps the exit code", result.exit_code, 3)
+}
+
+async fn stubborn_time_out(subject: Subject<'_>) -> Checked {
     let stubborn = "trap '' TERM; echo $$ >id; while :; do sleep 0.1; done";
     let request =
         ExecRequest::new(stubborn).with_working_dir(subject.root).with_timeout(Duration::from_secs(1));

@@ -211,8 +211,8 @@ async fn a_process_that_ignores_terminate_is_killed() {
 
 #[tokio::test]
 async fn leftover_jobs_are_terminated_and_counted() {
-    let (directory, environment) = environment();
     let wait_for = "while [ ! -s id ]; do sleep 0.01; done";
+    let mut checks = tokio::task::JoinSet::new();
     for (name, job) in [
         ("holds the pipe", "(echo $BASHPID > id; exec sleep 100) &"),
         ("has left the group", "setsid sh -c 'echo $$ > id; exec sleep 100' &"),
@@ -225,15 +225,17 @@ async fn leftover_jobs_are_terminated_and_counted() {
         ("wiped its variables", "(echo $BASHPID > id; exec env -i /bin/sleep 100) &"),
         ("runs behind nohup", "nohup sh -c 'echo $$ > id; exec sleep 100' >/dev/null 2>&1 &"),
     ] {
-        let id = directory.path().join("id");
-        let _ = fs::remove_file(&id);
-        let result = run(&environment, &format!("{job} {wait_for}; echo done")).await;
-        assert_eq!(result.exit_code, 0, "{name}");
-        assert_eq!(text(&result.stdout), "done\n", "{name}");
-        assert!(result.ended_jobs >= 1, "{name}");
-        assert!(result.duration < Duration::from_secs(5), "{name}: {:?}", result.duration);
-        assert!(!is_running(wait_for_id(&id).await), "{name}");
+        checks.spawn(async move {
+            let (directory, environment) = environment();
+            let result = run(&environment, &format!("{job} {wait_for}; echo done")).await;
+            assert_eq!(result.exit_code, 0, "{name}");
+            assert_eq!(text(&result.stdout), "done\n", "{name}");
+            assert!(result.ended_jobs >= 1, "{name}");
+            assert!(result.duration < Duration::from_secs(5), "{name}: {:?}", result.duration);
+            assert!(!is_running(wait_for_id(&directory.path().join("id")).await), "{name}");
+        });
     }
+    checks.join_all().await;
 }
 
 #[tokio::test]

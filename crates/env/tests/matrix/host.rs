@@ -28,53 +28,57 @@ const COMMANDS: [(&str, &str); 6] = [
     ("orphan", "(env -i /bin/sh -c 'echo $$ >orphan; exec /bin/sleep 1000' &); exec sleep 1000"),
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+#[derive(Clone, Copy, Debug)]
+enum End {
     Killed,
     Exits,
 }
 
-/// Plays both roles of a test: the application if started as such, else the observer.
-pub(crate) fn check(test: &str, end: End) {
+/// Plays both roles of a test: the application if started as such, else the observer. One
+/// application is killed while another one exits.
+pub(crate) fn check(test: &str) {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
-        run_application(Path::new(&directory), end);
-        return;
+        return run_application(Path::new(&directory));
     }
     run_case(async |_| {
-        let directory = TempDir::new().unwrap();
-        let mut host = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture"])
-            .env(DIRECTORY, directory.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let harness = Harness::new(directory.path(), directory.path());
-        let mut ids = Vec::new();
-        for (name, _) in COMMANDS {
-            ids.push((name, harness.wait_for_line(name).await.parse::<i32>().unwrap()));
-        }
-        match end {
-            End::Killed => host.kill().unwrap(),
-            End::Exits => std::fs::write(harness.at("exit"), "").unwrap(),
-        }
-        host.wait().unwrap();
-        let ended = Instant::now();
-        for (name, id) in ids {
-            while is_running(id) {
-                assert!(ended.elapsed() < LIMIT, "{name} still runs");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        while harness.running() > 0 {
-            assert!(ended.elapsed() < LIMIT, "{} processes still run", harness.running());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        println!("the last command was gone after {:?}", ended.elapsed());
+        tokio::join!(observe(test, End::Killed), observe(test, End::Exits));
     });
 }
 
-fn run_application(directory: &Path, end: End) {
+async fn observe(test: &str, end: End) {
+    let directory = TempDir::new().unwrap();
+    let mut host = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(DIRECTORY, directory.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let harness = Harness::new(directory.path(), directory.path());
+    let mut ids = Vec::new();
+    for (name, _) in COMMANDS {
+        ids.push((name, harness.wait_for_line(name).await.parse::<i32>().unwrap()));
+    }
+    match end {
+        End::Killed => host.kill().unwrap(),
+        End::Exits => std::fs::write(harness.at("exit"), "").unwrap(),
+    }
+    host.wait().unwrap();
+    let ended = Instant::now();
+    for (name, id) in ids {
+        while is_running(id) {
+            assert!(ended.elapsed() < LIMIT, "{end:?}: {name} still runs");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    while harness.running() > 0 {
+        assert!(ended.elapsed() < LIMIT, "{end:?}: {} processes still run", harness.running());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!("{end:?}: the last command was gone after {:?}", ended.elapsed());
+}
+
+fn run_application(directory: &Path) {
     let harness = Harness::new(directory, directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -84,7 +88,7 @@ fn run_application(directory: &Path, end: End) {
             let request = ExecRequest::new(line).with_timeout(LONG * 10);
             commands.spawn(async move { environment.exec_command(request).await });
         }
-        while end == End::Killed || !harness.at("exit").exists() {
+        while !harness.at("exit").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         // Without drops, which would terminate the commands in the usual way.

@@ -84,6 +84,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if pintle_test_conditions::is_full() { 512 } else { 64 }))]
+
         #[test]
         fn every_match_contains_the_literal(
             parts in prop::collection::vec(prop::sample::select(vec![

@@ -48,28 +48,33 @@ pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
         let environment = Arc::new(build(&client(&directory, program)));
         return run_application(environment, &directory).await;
     }
-    for delay in DELAYS {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
-        let mut application = this_test(test);
-        // Files that the killed application cannot remove are removed with our directory.
-        application.envs(variable).env("TMPDIR", directory.path());
-        application.env(APPLICATION_IN, directory.path()).stdout(Stdio::null());
-        let mut application = application.spawn().unwrap();
-        let waiting = directory.path().join("waiting");
-        let id = || fs::read_to_string(&waiting).ok().and_then(|id| id.trim().parse::<i32>().ok());
-        until("the client of the command is held up", || id().is_some()).await;
-        application.kill().unwrap();
-        application.wait().unwrap();
-        let client = Client(id().unwrap());
-        let variable = assignment(directory.path());
-        until("the client ends", || !client.is_running()).await;
-        // The client may exit before its line starts remotely, and nothing reports that it never
-        // will.
-        tokio::time::sleep(START_MARGIN).await;
-        until("the command has ended", || processes_with(&variable).is_empty()).await;
-    }
+    let [first, second] = DELAYS;
+    tokio::join!(late_command_ends(test, variable, first), late_command_ends(test, variable, second));
+}
+
+/// Kills an application while the client of its command is delayed by so many seconds, and waits
+/// until the command has ended.
+async fn late_command_ends(test: &str, variable: Option<(&str, &str)>, delay: u32) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
+    let mut application = this_test(test);
+    // Files that the killed application cannot remove are removed with our directory.
+    application.envs(variable).env("TMPDIR", directory.path());
+    application.env(APPLICATION_IN, directory.path()).stdout(Stdio::null());
+    let mut application = application.spawn().unwrap();
+    let waiting = directory.path().join("waiting");
+    let id = || fs::read_to_string(&waiting).ok().and_then(|id| id.trim().parse::<i32>().ok());
+    until("the client of the command is held up", || id().is_some()).await;
+    application.kill().unwrap();
+    application.wait().unwrap();
+    let client = Client(id().unwrap());
+    let variable = assignment(directory.path());
+    until("the client ends", || !client.is_running()).await;
+    // The client may exit before its line starts remotely, and nothing reports that it never
+    // will.
+    tokio::time::sleep(START_MARGIN).await;
+    until("the command has ended", || processes_with(&variable).is_empty()).await;
 }
 
 async fn run_application(environment: Arc<dyn ExecutionEnvironment>, directory: &Path) {
