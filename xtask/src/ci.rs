@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that must pass before a change is merged, cheap checks first.
 //!
-//! With `--full`, also what need not run for each change: measurements, packages, and all cases of the long suites. With
-//! names, only the steps of these names.
+//! With `--full`, also runs measurements, checks of packages, and all cases of the long suites. With names of steps, runs only
+//! those steps.
 
 mod build;
 pub(crate) mod linker;
@@ -94,8 +94,13 @@ const STEPS: &[Step] = &[
 /// Variable with the time at which `.ci/run` started, in seconds since 1970.
 const STARTED: &str = "PINTLE_CI_STARTED";
 
-/// Longest time of a run that `.ci/run` has started. What takes the change gives up after 90 minutes, without a table.
+/// Time limit of a run that `.ci/run` has started. The machines that run it give it 90 minutes, and print no table.
 const LIMIT: Duration = Duration::from_secs(80 * 60);
+/// The same with `--full`, which the hosted workflow gives two hours.
+const FULL_LIMIT: Duration = Duration::from_secs(110 * 60);
+
+/// Steps that use what the step `build` has compiled.
+const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clients", "load"];
 
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
@@ -107,7 +112,11 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         build: None,
         tests: TestRun::default(),
     };
-    let report = Report::start(started(), LIMIT);
+    let limit = if is_full { FULL_LIMIT } else { LIMIT };
+    let report = match started() {
+        Some(started) => Report::start(started, Some(limit)),
+        None => Report::start(Instant::now(), None),
+    };
     let mut skipped = 0;
     for step in &steps {
         println!("== {}", step.name);
@@ -124,17 +133,12 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
             }
             Err(failure) => {
                 println!("error: {}", failure.chain());
-                print_lines(&notes.summary);
-                print!("{}", report.table());
+                print_times(&notes, &report);
                 return Err(Failure::new(format!("ci FAILED at `{}` after {}", step.name, report.total())));
             }
         }
     }
-    if let Some(build) = &notes.build {
-        print!("{}", report::of_tests(build, &notes.tests));
-    }
-    print!("{}", report.table());
-    print_lines(&notes.summary);
+    print_times(&notes, &report);
     println!("{} in {}", verdict(steps.len(), skipped), report.total());
     Ok(())
 }
@@ -152,7 +156,12 @@ fn choose(arguments: &[String]) -> Result<(bool, Vec<&'static Step>), Failure> {
             Failure::new(format!("unknown step `{name}`; expected --full or one of {}", known.join(", ")))
         })
     };
-    Ok((is_full, names.iter().map(find).collect::<Result<_, _>>()?))
+    let mut steps = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    let has_build = steps.iter().any(|step| step.name == "build");
+    if !has_build && steps.iter().any(|step| AFTER_BUILD.contains(&step.name)) {
+        steps.splice(0..0, STEPS.iter().filter(|step| step.name == "build"));
+    }
+    Ok((is_full, steps))
 }
 
 impl Notes {
@@ -171,12 +180,12 @@ fn copy_of_this_program(metadata: &Metadata) -> Result<PathBuf, Failure> {
     Ok(copy)
 }
 
-/// Returns when `.ci/run` started, or now if something else has started this program.
-fn started() -> Instant {
+/// Returns when `.ci/run` started. Returns `None` if it did not start this program.
+fn started() -> Option<Instant> {
     let now = Instant::now();
     let seconds = std::env::var(STARTED).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().zip(seconds);
-    since.and_then(|(current, start)| now.checked_sub(current.checked_sub(start)?)).unwrap_or(now)
+    since.and_then(|(current, start)| now.checked_sub(current.checked_sub(start)?))
 }
 
 /// Returns the names of the steps, for the invariants whose check is a step.
@@ -223,7 +232,7 @@ fn test(metadata: &Metadata, notes: &mut Notes) -> Result<(), Failure> {
     if *is_full {
         command.env(process::FULL, "1");
     }
-    let outcome = process::run_with_lines(runner::use_in(&mut command, program)?, |line| {
+    let outcome = process::run_with_lines(runner::set_runner(&mut command, program)?, |line| {
         if tests.add(line) {
             summary.push(line.to_owned());
         }
@@ -257,8 +266,11 @@ fn cargo(metadata: &Metadata, arguments: &[&str]) -> Result<(), Failure> {
     process::run(process::cargo(&metadata.workspace_root).args(arguments))
 }
 
-fn print_lines(summary: &[String]) {
-    for line in summary {
+/// Prints the table of steps, the times of the tests, and the summary.
+fn print_times(notes: &Notes, report: &Report) {
+    print!("{}", report::render_test_times(notes.build.as_ref(), &notes.tests));
+    print!("{}", report.table());
+    for line in &notes.summary {
         println!("{line}");
     }
 }
@@ -280,8 +292,9 @@ mod tests {
             let chosen = choose(&words).map_err(|failure| failure.to_string())?;
             Ok::<_, String>((chosen.0, chosen.1.iter().map(|step| step.name).collect::<Vec<_>>()))
         };
-        assert_eq!(names("wire fmt"), Ok((false, vec!["wire", "fmt"])));
+        assert_eq!(names("fmt deny"), Ok((false, vec!["fmt", "deny"])));
         assert_eq!(names("--full weight"), Ok((true, vec!["weight"])));
+        assert_eq!(names("wire"), Ok((false, vec!["build", "wire"])));
         let (default, full) = (names("").unwrap().1, names("--full").unwrap().1);
         assert!(default.contains(&"test") && !default.contains(&"weight"), "{default:?}");
         assert!(full.contains(&"test") && full.contains(&"weight"), "{full:?}");

@@ -36,15 +36,11 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     crate::require_no_arguments("clients", arguments)?;
     let mut build = process::cargo(&metadata.workspace_root);
     process::run(build.args(["build", "--quiet", "--package", "pintle-cli", "--features", "full"]))?;
-    play(metadata, true)
+    run_with_built_programs(metadata, true)
 }
 
-/// Runs everything with the command that the tests have built; what takes minutes only if `with_long`.
+/// Runs the suites with the built programs. Slow ones, and those that repeat scenarios of others, run only if `with_long`.
 pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
-    play(metadata, with_long)
-}
-
-fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
     let program = metadata.target_directory.join("debug/pintle");
     for package in PACKAGES {
         let directory = metadata.workspace_root.join(package.directory);
@@ -72,7 +68,7 @@ fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
 
 /// Seconds for requests that are generated.
 const GENERATE: &str = "10";
-/// The same where time matters less.
+/// Seconds for generated requests with `--full`.
 const GENERATE_LONG: &str = "40";
 
 /// Has schemathesis send what the OpenAPI file allows, and what it does not.

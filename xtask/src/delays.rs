@@ -1,7 +1,7 @@
-//! `cargo xtask delays`: the test suite while system calls take longer at random.
+//! `cargo xtask delays`: runs the tests with random delays in calls of the C library.
 //!
 //! Reads, writes, syncs, renames, locks, connections, and waits for events and processes are delayed before and after they
-//! happen, in the test programs and in what they start. A test that depends on how soon something happens fails.
+//! happen, in the test programs and in what they start. A test that depends on timing fails.
 
 use std::{path::PathBuf, process::Command};
 
@@ -17,26 +17,24 @@ const SOURCE: &str = "xtask/src/delays/delays.c";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plan {
     runs: u64,
-    /// Of 1,000 calls, those that are delayed.
+    /// Delayed calls per 1,000.
     rate: u64,
     /// Longest delay, in milliseconds.
     milliseconds: u64,
-    /// Seed of the first run; each run has the next one.
-    seed: u64,
     /// Arguments of `cargo test`.
     test: Vec<String>,
 }
 
-/// Runs the suite: `--runs N`, 3 by default, `--rate N` of 1,000 calls, 20 by default, `--milliseconds N`, 20 by default,
-/// `--seed N`, 1 by default. Words after `--` are arguments of `cargo test`.
+/// Runs the suite: `--runs N`, 3 by default, `--rate N` of 1,000 calls, 20 by default, `--milliseconds N`, 20 by default.
+/// Words after `--` are arguments of `cargo test`.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let plan = plan(arguments)?;
     let library = compile(metadata)?;
     // Built before anything is delayed.
     process::run(test(metadata).args(&plan.test).arg("--no-run"))?;
-    for seed in plan.seed..plan.seed + plan.runs {
-        println!("-- {} of 1,000 calls wait for up to {} ms, seed {seed}", plan.rate, plan.milliseconds);
-        let delays = format!("PINTLE_DELAYS={}:{}:{seed}", plan.rate, plan.milliseconds);
+    for run in 1..=plan.runs {
+        println!("-- run {run}: {} of 1,000 calls wait for up to {} ms", plan.rate, plan.milliseconds);
+        let delays = format!("PINTLE_DELAYS={}:{}", plan.rate, plan.milliseconds);
         let runner = serde_json::to_string(&["env", &format!("LD_PRELOAD={}", library.display()), &delays])
             .context("the runner cannot be named")?;
         let mut command = test(metadata);
@@ -65,26 +63,27 @@ fn compile(metadata: &Metadata) -> Result<PathBuf, Failure> {
 }
 
 fn plan(arguments: &[String]) -> Result<Plan, Failure> {
-    let mut plan = Plan { runs: 3, rate: 20, milliseconds: 20, seed: 1, test: Vec::new() };
+    let mut plan = Plan { runs: 3, rate: 20, milliseconds: 20, test: Vec::new() };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let value = match word.as_str() {
             "--runs" => &mut plan.runs,
             "--rate" => &mut plan.rate,
             "--milliseconds" => &mut plan.milliseconds,
-            "--seed" => &mut plan.seed,
             "--" => {
                 plan.test = words.cloned().collect();
                 break;
             }
             other => {
                 return Err(Failure::new(format!(
-                    "unknown option `{other}`; expected --runs, --rate, --milliseconds or --seed with a number, or --"
+                    "unknown option `{other}`; expected --runs, --rate or --milliseconds with a number, or --"
                 )));
             }
         };
         let number = words.next().and_then(|word| word.parse().ok());
-        *value = number.ok_or_else(|| Failure::new(format!("expected a number after {word}")))?;
+        *value = number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| Failure::new(format!("expected a positive number after {word}")))?;
     }
     Ok(plan)
 }
@@ -95,11 +94,12 @@ mod tests {
 
     #[test]
     fn a_plan_is_read() {
-        let default = Plan { runs: 3, rate: 20, milliseconds: 20, seed: 1, test: Vec::new() };
+        let default = Plan { runs: 3, rate: 20, milliseconds: 20, test: Vec::new() };
         let only_env = vec![String::from("-p"), String::from("pintle-env")];
         for (line, expected) in [
             ("", Some(default.clone())),
-            ("--runs 1 --seed 9", Some(Plan { runs: 1, seed: 9, ..default.clone() })),
+            ("--runs 1", Some(Plan { runs: 1, ..default.clone() })),
+            ("--runs 0", None),
             ("--rate 2 --milliseconds 200", Some(Plan { rate: 2, milliseconds: 200, ..default.clone() })),
             ("-- -p pintle-env", Some(Plan { test: only_env, ..default })),
             ("--rate", None),

@@ -48,7 +48,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
-        summary: "everything that must pass before a change is merged; with --full also what takes long; [--full] [STEP..]",
+        summary: "the checks required for a merge; --full adds the slow ones; [--full] [STEP..]",
         run: ci::run,
     },
     Command {
@@ -128,7 +128,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "delays",
-        summary: "the test suite with random delays of system calls; [--runs N] [--rate N] [--milliseconds N] [--seed N] [-- ARGS]",
+        summary: "the test suite with random delays of system calls; [--runs N] [--rate N] [--milliseconds N] [-- ARGS]",
         run: delays::run,
     },
     Command {

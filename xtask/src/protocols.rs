@@ -58,15 +58,11 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     process::run(&mut build)?;
     let mut build = process::cargo(&metadata.workspace_root);
     process::run(build.args(["build", "--quiet", "--package", "pintle-cli", "--features", "full"]))?;
-    play(metadata, true)
+    run_with_built_programs(metadata, true)
 }
 
-/// Runs the suites with the programs that the tests have built; those that repeat others only if `with_long`.
+/// Runs the suites with the built programs. Slow ones, and those that repeat scenarios of others, run only if `with_long`.
 pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
-    play(metadata, with_long)
-}
-
-fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
     let installed = Installed::install(metadata)?;
     let suites: Vec<&Suite> = SUITES.iter().filter(|suite| with_long || !suite.is_long).collect();
     let example = |name: &str| metadata.target_directory.join("debug/examples").join(name);
@@ -83,7 +79,7 @@ fn play(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
     play_clients(metadata, &installed, with_long)
 }
 
-/// Has the clients of others drive the command, and if `with_long` also the examples of the crates.
+/// Runs third-party clients against the command and, if `with_long`, against the examples.
 fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> Result<(), Failure> {
     let program = |name: &str| metadata.target_directory.join("debug").join(name);
     let command = program("pintle");

@@ -40,6 +40,9 @@ const CANCEL_TIME: Duration = Duration::from_secs(1);
 /// How long a server that does not end on its own keeps its owner waiting. It is killed before.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
 
+/// How long the search for a path that the sandbox hides may delay the error of a server.
+const HIDDEN_PATH_TIME: Duration = Duration::from_secs(5);
+
 /// Server that answers.
 pub(crate) struct Connection {
     spec: Arc<ServerSpec>,
@@ -75,10 +78,13 @@ impl Connection {
             }
         };
         match opened {
-            Err(error) if error.kind() == ServerErrorKind::Start => match hidden_path(spec, env).await {
-                Some(path) => Err(error.hidden(&path)),
-                None => Err(error),
-            },
+            Err(error) if error.kind() == ServerErrorKind::Start => {
+                let hidden = tokio::time::timeout(HIDDEN_PATH_TIME, hidden_path(spec, env)).await;
+                Err(match hidden.ok().flatten() {
+                    Some(path) => error.with_hidden_path(&path),
+                    None => error,
+                })
+            }
             opened => opened,
         }
     }

@@ -67,7 +67,7 @@ impl ServerError {
     }
 
     /// Adds that the sandbox hides a file of the server.
-    pub(crate) fn hidden(mut self, path: &Path) -> Self {
+    pub(crate) fn with_hidden_path(mut self, path: &Path) -> Self {
         let path = path.display();
         self.explanation.push_str(&format!(
             "; `{path}` exists, but the sandbox hides it: move it to another directory, or run the server outside of the sandbox"

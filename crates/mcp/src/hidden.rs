@@ -7,8 +7,8 @@ use pintle_env::{Command, ExecutionEnvironment, ExitStatus};
 
 use crate::spec::{ServerSpec, ServerTransport};
 
-/// Returns the first absolute path among the program and the arguments of a server in the sandbox that exists, but not in the
-/// sandbox. Returns `None` if there is no such path, or if it cannot be found out.
+/// Returns the first absolute path in the server's command line that exists outside of the sandbox but not in it. Returns
+/// `None` if there is none or if the check fails.
 pub(crate) async fn hidden_path(spec: &ServerSpec, env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
     let ServerTransport::Stdio(server) = &spec.transport else { return None };
     if server.outside_sandbox {
@@ -25,7 +25,7 @@ pub(crate) async fn hidden_path(spec: &ServerSpec, env: &dyn ExecutionEnvironmen
     None
 }
 
-/// Asks a command in the sandbox; files are read outside of it.
+/// Runs `test -e` in the sandbox, because the methods for files of an environment are not confined by it.
 async fn exists_in_sandbox(path: &Path, env: &dyn ExecutionEnvironment) -> Option<bool> {
     let test = Command::argv("test", [OsStr::new("-e"), path.as_os_str()]);
     match env.spawn(test).await.ok()?.wait().await.ok()? {

@@ -1,4 +1,4 @@
-//! What tests need of the machine, and whether the long suites run.
+//! Prerequisites of tests, and the switch for the long suites.
 //!
 //! A test that needs a program or a service asks for its [`Prerequisite`] and returns early if it is missing:
 //!

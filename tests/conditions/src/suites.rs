@@ -6,7 +6,7 @@ pub const FULL: &str = "PINTLE_TEST_FULL";
 /// Returns whether suites run all of their cases. By default, suites of hundreds of cases run a sample.
 #[must_use]
 pub fn is_full() -> bool {
-    std::env::var_os(FULL).is_some_and(|value| !value.is_empty())
+    std::env::var_os(FULL).is_some_and(|value| value == "1")
 }
 
 /// Returns the number of cases of a suite: `sample` by default, and `all` in the long run.

@@ -18,7 +18,7 @@ use crate::{conformance::TestBinaries, failure::Failure, metadata::Metadata, pro
 pub(super) struct Build {
     pub(super) binaries: TestBinaries,
     pub(super) wall: Duration,
-    /// Includes that of linkers.
+    /// Includes the CPU time of linkers.
     pub(super) cpu: Duration,
     /// Number of runs of the linker and their CPU time.
     pub(super) links: (usize, Duration),
@@ -46,7 +46,7 @@ pub(super) fn test_command(metadata: &Metadata) -> Result<Command, Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
     command.arg("test").args(process::EVERYTHING);
     command.env("RUSTC_WORKSPACE_WRAPPER", clippy(metadata)?);
-    // As `cargo clippy -- -D warnings` has it.
+    // Encoded as by `cargo clippy -- -D warnings`.
     command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
     // Nothing is compiled twice here, so what incremental builds write would only take time.
     command.env("CARGO_INCREMENTAL", "0");

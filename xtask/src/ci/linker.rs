@@ -1,4 +1,4 @@
-//! This program as the linker of a build: it runs the real one and logs the CPU time that takes.
+//! This program as the linker of a build. It runs the real linker and logs its CPU time.
 //!
 //! The compiler finds it as `cc` in the first directory of `PATH`, so that no unit of the build differs from one without it.
 

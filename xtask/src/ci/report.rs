@@ -1,4 +1,4 @@
-//! Where the time of a run went.
+//! The times of a run.
 
 use std::{
     fmt::Write as _,
@@ -29,9 +29,10 @@ struct Times {
 }
 
 impl Report {
-    /// Starts the report of a run. When `limit` is over, the process prints the table and exits with a failure.
-    pub(super) fn start(started: Instant, limit: Duration) -> Self {
+    /// Starts the report of a run. When its time is over, the process prints the table and exits with a failure.
+    pub(super) fn start(started: Instant, limit: Option<Duration>) -> Self {
         let report = Self { started, times: Arc::default() };
+        let Some(limit) = limit else { return report };
         let watched = Self { started, times: Arc::clone(&report.times) };
         thread::spawn(move || {
             thread::sleep(limit.saturating_sub(started.elapsed()));
@@ -82,19 +83,28 @@ impl Report {
     }
 }
 
-/// Returns the times of compilers, linkers and test programs, and the slowest tests.
-pub(super) fn of_tests(build: &Build, tests: &TestRun) -> String {
-    let (count, links) = build.links;
-    let mut text = format!(
-        "== build and test\ncompile: CPU {}, link: CPU {} ({count} programs), both: {}\n",
-        seconds(build.cpu.saturating_sub(links)),
-        seconds(links),
-        seconds(build.wall),
-    );
+/// Renders the times of compilers, linkers and test programs, and the slowest tests.
+pub(super) fn render_test_times(build: Option<&Build>, tests: &TestRun) -> String {
+    let mut text = String::new();
+    if let Some(build) = build {
+        let (count, links) = build.links;
+        let _ = writeln!(
+            text,
+            "== compile: CPU {}, link: CPU {} ({count} programs), both: {}",
+            seconds(build.cpu.saturating_sub(links)),
+            seconds(links),
+            seconds(build.wall),
+        );
+    }
+    if !tests.slowest(1).is_empty() {
+        text.push_str("== test programs\n");
+    }
     for (program, time) in tests.programs(LONG_PROGRAM) {
         let _ = writeln!(text, "{:>9} CPU {:>9}  {program}", seconds(time.wall), seconds(time.cpu));
     }
-    let _ = writeln!(text, "== slowest tests");
+    if !tests.slowest(1).is_empty() {
+        text.push_str("== slowest tests\n");
+    }
     for (time, test) in tests.slowest(SLOWEST) {
         let _ = writeln!(text, "{:>9}  {test}", seconds(*time));
     }
@@ -113,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_step_that_runs_is_in_the_table() {
-        let report = Report::start(Instant::now(), Duration::from_secs(3600));
+        let report = Report::start(Instant::now(), None);
         report.begin("first");
         report.end(Duration::from_secs(2));
         report.begin("second");

@@ -1,4 +1,4 @@
-//! This program as the runner of test programs: it runs one and prints the time that takes.
+//! This program as cargo's test runner. It runs a test program and prints its wall time and CPU time.
 //!
 //! Cargo runs it as `target.'cfg(..)'.runner`.
 
@@ -20,11 +20,11 @@ use crate::{
 const NAME: &str = "run-test-program";
 
 /// Variables of the build that a program's own builds must not see.
-const OF_THE_BUILD: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
+const BUILD_VARIABLES: &[&str] = &["RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS", "CARGO_INCREMENTAL"];
 
 /// Makes cargo run test programs with `program`, which is this program.
-pub(super) fn use_in<'a>(test: &'a mut Command, program: &Path) -> Result<&'a mut Command, Failure> {
-    // As an array, because words of the variable that cargo has for a runner end at spaces.
+pub(super) fn set_runner<'a>(test: &'a mut Command, program: &Path) -> Result<&'a mut Command, Failure> {
+    // As an array, because cargo splits a string at spaces.
     let own = serde_json::to_string(program).context("the path of this program is not UTF-8")?;
     Ok(test.args(["--config", &format!("target.'cfg(all())'.runner = [{own}, \"{NAME}\"]")]))
 }
@@ -38,10 +38,10 @@ pub(crate) fn run_as_runner() -> Option<Result<ExitCode, Failure>> {
     let program = words.next()?;
     let mut command = Command::new(&program);
     command.args(words);
-    for name in OF_THE_BUILD {
+    for name in BUILD_VARIABLES {
         command.env_remove(name);
     }
-    // The time of each test is an unstable output, which the pinned toolchain has behind this variable.
+    // The times of tests are an unstable output; the variable enables it in the pinned toolchain.
     command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
     Some(run(&mut command))
 }

@@ -1,6 +1,6 @@
-// Delays calls of the C library at random, before and after them, in every process that has this library preloaded.
-// `cargo xtask delays` compiles it. The variable PINTLE_DELAYS is RATE:MILLISECONDS:SEED: RATE of 1,000 calls wait for up to
-// that many milliseconds.
+// Delays calls of the C library at random, before and after them, in every process that preloads this library.
+// `cargo xtask delays` compiles it. The variable PINTLE_DELAYS is RATE:MILLISECONDS: RATE of 1,000 calls wait for up to that
+// many milliseconds.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,14 +18,13 @@
 
 static unsigned rate;
 static unsigned milliseconds;
-static uint64_t seed;
 static __thread uint64_t state;
 
 static uint64_t draw(void) {
     if (state == 0) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        state = (seed ^ (uint64_t)(uintptr_t)&state ^ (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_nsec) | 1;
+        state = ((uint64_t)(uintptr_t)&state ^ (uint64_t)getpid() << 32 ^ (uint64_t)now.tv_nsec) | 1;
     }
     state ^= state << 13;
     state ^= state >> 7;
@@ -75,11 +74,9 @@ DELAYED(int, waitid, (idtype_t kind, id_t id, siginfo_t *info, int options), (ki
 // Calls between fork and exec must not resolve symbols, so that is done first.
 __attribute__((constructor)) static void prepare(void) {
     const char *plan = getenv("PINTLE_DELAYS");
-    unsigned long long given = 0;
     unsigned of_thousand = 0;
-    if (plan == NULL || sscanf(plan, "%u:%u:%llu", &of_thousand, &milliseconds, &given) != 3)
+    if (plan == NULL || sscanf(plan, "%u:%u", &of_thousand, &milliseconds) != 2)
         return;
-    seed = given;
 #define RESOLVE(name) real_##name = (__typeof__(real_##name))dlsym(RTLD_NEXT, #name)
     RESOLVE(read);
     RESOLVE(write);

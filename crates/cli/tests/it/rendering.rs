@@ -15,12 +15,12 @@ fn leave(mut terminal: Terminal) -> String {
 
 #[test]
 fn a_rate_limit_is_counted_down() {
-    let turns = "[[turn]]\nfailure = [{ status = 429, retry_after = \"2\" }]\ntext = \"Done.\"\n";
+    let turns = "[[turn]]\nfailure = [{ status = 429, retry_after = \"4\" }]\ntext = \"Done.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);
     let mut terminal = Terminal::start(&chat(&harness, &["go"]));
     terminal.wait_for("the countdown", |screen| {
-        screen.contains("rate limit reached, retry 1 in 2 s")
-            || screen.contains("rate limit reached, retry 1 in 1 s")
+        screen.contains("rate limit reached, retry 1 in 3 s")
+            || screen.contains("rate limit reached, retry 1 in 2 s")
     });
     // A busy machine may skip a second.
     terminal.wait_for("the last second, or the end", |screen| {

@@ -36,7 +36,7 @@ pub(crate) fn check(test: &str, disk: Disk) {
     }
     run_case(async |_| {
         let directory = TempDir::new().unwrap();
-        let mount = "mount -t tmpfs -o size=256k tmpfs \"$1\" && printf '%s' \"$4\" >\"$1/file\"; mkdir \"$1/empty\"; \
+        let mount = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 99; printf '%s' \"$4\" >\"$1/file\"; mkdir \"$1/empty\"; \
                      [ \"$5\" = full ] || mount -o remount,ro \"$1\"; exec \"$2\" --exact \"$3\" --nocapture";
         let status = Command::new("unshare")
             .args(["--map-root-user", "--mount", "/bin/sh", "-c", mount, "sh"])

@@ -20,7 +20,6 @@ use pintle_agent::{ApprovalRequest, Decision, JsonLines, ProviderProfile, Sessio
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, ContentPart, Message, Role, ToolCall};
-use pintle_test_conditions::is_full;
 use serde_json::{Value, json};
 
 use super::tests::{Approves, ModelsByTask};
@@ -350,14 +349,11 @@ fn all() -> Vec<&'static Attack> {
 #[tokio::test]
 async fn whole_sessions_hold_what_was_not_granted() {
     let mut wrong = Vec::new();
-    for (number, attack) in all().into_iter().enumerate() {
-        // The controls check the attacks, and change only with them.
-        if number.is_multiple_of(4) || is_full() {
-            let scene = Scene::new();
-            let (results, _) = scene.run(attack, false).await;
-            if !(attack.got)(&scene, &results) {
-                wrong.push(format!("{}: without the guard it does not succeed: {results}", attack.name));
-            }
+    for attack in all() {
+        let scene = Scene::new();
+        let (results, _) = scene.run(attack, false).await;
+        if !(attack.got)(&scene, &results) {
+            wrong.push(format!("{}: without the guard it does not succeed: {results}", attack.name));
         }
         let scene = Scene::new();
         let (results, denied) = scene.run(attack, true).await;

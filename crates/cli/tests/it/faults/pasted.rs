@@ -1,5 +1,7 @@
 //! Pastes without measure, and bytes that nobody types.
 
+use pintle_test_conditions::cases;
+
 use super::*;
 
 /// 100 MB: without a limit, more than the memory that a conversation may need.
@@ -52,7 +54,7 @@ fn a_large_paste_that_is_not_marked_fills_the_input_and_no_more() {
     let mut terminal = begin(&harness, &[]);
     let before = peak_memory(&terminal);
     // Each byte is decoded as a key, which takes its time without optimisation.
-    type_much(&mut terminal, TOO_LARGE);
+    type_much(&mut terminal, cases(TOO_LARGE, LARGE / 5));
     refused(terminal, before, "the input is full (4,194,304 bytes)", "\u{3}");
 }
 
@@ -84,21 +86,26 @@ fn a_paste_without_an_end_is_ended_by_the_user() {
     terminal.type_keys(" and more\r");
     let screen = terminal.wait_for_text("First answer.");
     assert!(screen.contains("› some text and more"), "{screen}");
+    let before = peak_memory(&terminal);
     terminal.type_keys("\u{1b}[200~");
-    type_much(&mut terminal, TOO_LARGE);
+    let size = cases(TOO_LARGE, LARGE);
+    type_much(&mut terminal, size);
     terminal.wait_for_text("a paste has not ended; Ctrl+C ends it");
     terminal.type_keys("\u{3}");
-    terminal.wait_for_text("not pasted: 8,388,608 bytes, at most 4,194,304; name a file instead");
+    let shown = if size == LARGE { "104,857,600" } else { "8,388,608" };
+    terminal.wait_for_text(&format!("not pasted: {shown} bytes, at most 4,194,304; name a file instead"));
     terminal.type_keys("hello\r");
     terminal.wait_for_text("Second answer.");
+    let more = peak_memory(&terminal) - before;
+    assert!(more < MORE_MEMORY, "{more} KiB more");
     leave(terminal);
 }
 
-/// Types bytes that nobody types, and returns after the input has shown what is left of them.
-fn do_no_harm(cases: &[(&[u8], &str, IsComplete)]) {
+/// Sends invalid and unusual bytes and checks the input line.
+fn check_unusual_bytes(table: &[(&[u8], &str, IsComplete)]) {
     let harness = Harness::new(Dialect::AnthropicMessages, ANSWERS);
     let mut terminal = begin(&harness, &[]);
-    for &(bytes, shown, is_complete) in cases {
+    for &(bytes, shown, is_complete) in table {
         terminal.type_bytes(bytes);
         if is_complete == IsComplete::No {
             // The sequence ends after a moment, which is long on a busy machine.
@@ -152,8 +159,8 @@ fn bytes_that_nobody_types_do_no_harm() {
         (b"\x1b]52;c;", "", No),
     ];
     std::thread::scope(|scope| {
-        for cases in [&complete[..], &incomplete[..2], &incomplete[2..]] {
-            scope.spawn(move || do_no_harm(cases));
+        for table in [&complete[..], &incomplete[..2], &incomplete[2..]] {
+            scope.spawn(move || check_unusual_bytes(table));
         }
     });
 }

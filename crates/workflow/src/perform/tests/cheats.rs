@@ -294,9 +294,9 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
 ];
 
 /// Time limit in seconds of the commands of the one that does not end. Each of them takes a fraction of a second otherwise.
-const ENDLESS_TIMEOUT_S: u32 = 5;
+const ENDLESS_TIMEOUT_S: u32 = 15;
 
-/// Runs as many of them in one task as it may have candidates, and checks what is said about each.
+/// Runs as many of them in one task as it may have candidates, and checks the findings for each.
 async fn all_are_found(cheats: &[Cheat]) {
     let tried = cheats.iter().filter(|cheat| cheat.is_sampled || is_full());
     let (endless, others): (Vec<&Cheat>, Vec<&Cheat>) = tried.partition(|cheat| cheat.name == ENDLESS);
