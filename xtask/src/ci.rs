@@ -99,7 +99,7 @@ const LIMIT: Duration = Duration::from_secs(80 * 60);
 /// The same with `--full`, which the hosted workflow gives two hours.
 const FULL_LIMIT: Duration = Duration::from_secs(110 * 60);
 
-/// Steps that use what the step `build` has compiled.
+/// Steps that use the programs of the step `build`.
 const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clients", "load"];
 
 /// Runs every step. Stops at the first failure, and when the time of the run is over.

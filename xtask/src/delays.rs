@@ -1,7 +1,7 @@
 //! `cargo xtask delays`: runs the tests with random delays in calls of the C library.
 //!
 //! Reads, writes, syncs, renames, locks, connections, and waits for events and processes are delayed before and after they
-//! happen, in the test programs and in what they start. A test that depends on timing fails.
+//! happen, in the test programs and their children. A test that depends on timing fails.
 
 use std::{path::PathBuf, process::Command};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const SOURCE: &str = "xtask/src/delays/delays.c";
 
-/// What is delayed, and how often the suite runs.
+/// Rate and length of the delays, and the number of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Plan {
     runs: u64,

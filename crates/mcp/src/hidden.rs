@@ -8,7 +8,7 @@ use pintle_env::{Command, ExecutionEnvironment, ExitStatus};
 use crate::spec::{ServerSpec, ServerTransport};
 
 /// Returns the first absolute path in the server's command line that exists outside of the sandbox but not in it. Returns
-/// `None` if there is none or if the check fails.
+/// `None` if no path is hidden or if the check fails.
 pub(crate) async fn hidden_path(spec: &ServerSpec, env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
     let ServerTransport::Stdio(server) = &spec.transport else { return None };
     if server.outside_sandbox {

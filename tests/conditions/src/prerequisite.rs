@@ -9,7 +9,7 @@ use std::{
 /// A program, a service or a right that a group of tests needs.
 #[derive(Debug)]
 pub struct Prerequisite {
-    /// What is needed, as it is called in messages.
+    /// Name used in messages.
     name: &'static str,
     /// The tests that are skipped without it.
     tests: &'static str,

@@ -1,7 +1,7 @@
 //! The build of everything that the tests need, with the lints of clippy.
 //!
 //! `cargo clippy` checks each crate, and `cargo test` would then read, check and compile it again. Here the compiler of our
-//! crates is clippy's own, which lints what it compiles; dependencies are compiled by rustc, as in every other build.
+//! crates is clippy's own, which also lints them; dependencies are compiled by rustc, as in every other build.
 
 use std::{
     path::{Path, PathBuf},

@@ -7,7 +7,7 @@ use pintle_test_conditions::is_full;
 
 use crate::harness::{pintle, run};
 
-/// Plays cargo: prints what the script expects of its output for the project with the bug, and without it.
+/// Fake cargo: prints the test results that the script expects with the bug and without it.
 const CARGO: &str = "#!/bin/sh
 [ $1 = test ] || exec echo cargo 1.0.0
 if grep -q '<= 10' src/symbol.rs; then

@@ -62,7 +62,7 @@ pub(super) struct TestEngine {
 }
 
 impl TestEngine {
-    /// Starts an engine, or returns `None` if there is none.
+    /// Starts an engine. Returns `None` if Restate is missing.
     pub(super) async fn start() -> Option<Self> {
         let mut engine = Self::new().await?;
         engine.go_on().await;

@@ -137,7 +137,7 @@ enum IsComplete {
 fn bytes_that_nobody_types_do_no_harm() {
     use IsComplete::{No, Yes};
 
-    // Other control bytes do something: what they do is tested elsewhere.
+    // The other control bytes have effects, which other tests check.
     let controls = b"\x00\x01\x02\x05\x06\x08\x0b\x0c\x0e\x0f\x10\x11\x13\x16\x17\x18\x1c\x1d\x1e".to_vec();
     let long =
         |start: &str, inner: &str, end: &str| format!("{start}{}{end}", inner.repeat(50_000)).into_bytes();

@@ -130,7 +130,7 @@ mod engine {
     }
 
     impl Engine {
-        /// Starts an engine, or returns `None` if there is none.
+        /// Starts an engine. Returns `None` if Restate is missing.
         fn start() -> Option<Self> {
             let program = service(&RESTATE, "PINTLE_TEST_RESTATE")?;
             let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

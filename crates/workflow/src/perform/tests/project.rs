@@ -30,7 +30,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 /// Time limit of a command.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runner of tests that prints TAP. It runs hundreds of times, so it imports only what the interpreter has loaded anyway, and
+/// Runner of tests that prints TAP. It runs hundreds of times, so it imports only modules that the interpreter has loaded anyway, and
 /// one small module.
 const RUNNER: &str = r#"import os, sys, types
 sys.path.insert(0, "src")
