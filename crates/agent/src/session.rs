@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 pub use self::builder::SessionBuilder;
 pub use self::handle::SessionHandle;
-pub(crate) use self::handle::Shared;
+pub(crate) use self::handle::{SessionLink, Shared};
 pub(crate) use self::owner::RunOwner;
 use crate::driver::Command;
 use crate::error::SessionError;
@@ -92,7 +92,7 @@ impl Session {
     /// subagent have the id of its session, its depth and its parent, and sequence numbers of their own.
     #[must_use]
     pub fn tree_events(&self) -> TreeEvents {
-        TreeEvents::new(Arc::clone(&self.handle.tree), self.id.clone(), Arc::clone(&self.log))
+        TreeEvents::new(Arc::clone(&self.handle.link().tree), self.id.clone(), Arc::clone(&self.log))
     }
 
     /// Frees the memory of the events before `before` and returns the sequence number of the first event that is kept.
@@ -103,7 +103,7 @@ impl Session {
     /// case. Without this call, a session keeps all events, like its history, until it is dropped.
     pub fn forget_events(&self, before: u64) -> u64 {
         let (first, ended) = self.log.forget(before);
-        self.handle.tree.forget(ended);
+        self.handle.link().tree.forget(ended);
         first
     }
 
@@ -136,13 +136,13 @@ impl Session {
     /// Returns the state of the session.
     #[must_use]
     pub fn state(&self) -> SessionState {
-        self.handle.shared.borrow().state
+        self.handle.link().shared.borrow().state
     }
 
     /// Returns the conversation so far.
     #[must_use]
     pub fn history(&self) -> Vec<Turn> {
-        self.handle.shared.borrow().history.clone()
+        self.handle.link().shared.borrow().history.clone()
     }
 
     /// Returns, once, the run that was unfinished at the end of the record from which this session resumed. Its events are
@@ -204,7 +204,7 @@ impl Session {
     /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
     pub async fn suspend(mut self) {
         // As for `close`.
-        let _ = self.handle.commands.send(Command::Suspend).await;
+        let _ = self.handle.link().commands.send(Command::Suspend).await;
         while self.driver.join_next().await.is_some() {}
     }
 
@@ -212,7 +212,7 @@ impl Session {
     /// last event.
     pub async fn close(mut self) {
         // If the session accepts no commands, it is ending already. If its queue is full, wait for a free slot.
-        let _ = self.handle.commands.send(Command::Close).await;
+        let _ = self.handle.link().commands.send(Command::Close).await;
         while self.driver.join_next().await.is_some() {}
     }
 }

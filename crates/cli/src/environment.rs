@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
     WriteSwitch,
@@ -114,7 +115,12 @@ impl<'a> EnvTarget<'a> {
     /// # Errors
     ///
     /// A usage failure for a missing directory, otherwise a failure with the cause.
-    pub(crate) async fn connect(&self) -> Result<EnvSession, Failure> {
+    pub(crate) fn connect(&self) -> BoxFuture<'_, Result<EnvSession, Failure>> {
+        // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
+        Box::pin(self.connect_to_target())
+    }
+
+    async fn connect_to_target(&self) -> Result<EnvSession, Failure> {
         let limits = OutputLimits::default();
         let limits = match self.process_env.variable("TMPDIR") {
             Some(directory) => limits.with_spool_dir(directory),

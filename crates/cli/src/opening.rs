@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pintle_agent::protocol::{Change, InputKind};
 use pintle_agent::{
     BudgetSource, CompactionPolicy, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
@@ -104,7 +105,20 @@ impl Opening<'_> {
     /// # Errors
     ///
     /// A usage failure for wrong rules, hooks, budgets, grants or files of servers, otherwise a failure with the cause.
-    pub(crate) async fn open(
+    pub(crate) fn open<'f>(
+        self,
+        env_session: &'f EnvSession,
+        prompter: &'f Prompter,
+        process_env: &'f ProcessEnv,
+    ) -> BoxFuture<'f, Result<Opened, Failure>>
+    where
+        Self: 'f,
+    {
+        // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
+        Box::pin(self.open_session(env_session, prompter, process_env))
+    }
+
+    async fn open_session(
         mut self,
         env_session: &EnvSession,
         prompter: &Prompter,

@@ -16,6 +16,7 @@ pub(crate) mod worktree;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
@@ -113,7 +114,12 @@ impl Sessions {
     /// # Errors
     ///
     /// A failure that names the directory or the variable.
-    pub(crate) async fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub(crate) fn open(process_env: &ProcessEnv) -> BoxFuture<'_, Result<Self, Failure>> {
+        // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
+        Box::pin(Self::open_store(process_env))
+    }
+
+    async fn open_store(process_env: &ProcessEnv) -> Result<Self, Failure> {
         if let Some(address) = kept_in::database(process_env) {
             return kept_in::connect(&address, process_env).await.map(|kept_in| Self { kept_in });
         }

@@ -8,7 +8,7 @@ use pintle_tools::pipeline::Gate;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::handle::Shared;
+use super::handle::{SessionLink, Shared};
 use super::start::StartOptions;
 use super::{MAX_COMMANDS, Session, SessionHandle};
 use crate::approval::Approver;
@@ -265,9 +265,9 @@ impl SessionBuilder {
         let unfinished = options.apply(&mut driver, &log, origin)?;
         let replayed = log.next_seq();
         let (recorder, background) = (driver.recorder(), driver.background());
-        let handle =
-            SessionHandle { commands: sender, shared: shared_receiver, client, recorder, tree, principal };
-        handle.tree.join(Member::new(Arc::clone(&log), &handle));
+        let link = SessionLink { commands: sender, shared: shared_receiver, client, recorder, tree };
+        link.tree.join(Member::new(Arc::clone(&log), &link));
+        let handle = SessionHandle::new(link, principal);
         let (runs, resumed) = (driver.run_counter(), Mutex::new(unfinished));
         let session =
             Session { id, handle, runs, log, background, replayed, resumed, driver: JoinSet::new() };

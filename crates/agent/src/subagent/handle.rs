@@ -172,6 +172,6 @@ impl SessionHandle {
     /// As [`Session::subagents`]. Empty once the session has ended.
     #[must_use]
     pub fn subagents(&self) -> Vec<SubagentHandle> {
-        self.tree.subagents_of(&self.commands)
+        self.link().tree.subagents_of(&self.link().commands)
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::Command;
 use crate::event_log::EventLog;
 use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
-use crate::session::{SessionHandle, Shared};
+use crate::session::{SessionHandle, SessionLink, Shared};
 
 /// Ended subagents whose events are kept for streams that begin later.
 const MAX_ENDED: usize = 64;
@@ -83,12 +83,12 @@ impl UnreadLogs {
 }
 
 impl Member {
-    pub(crate) fn new(log: Arc<EventLog>, handle: &SessionHandle) -> Self {
+    pub(crate) fn new(log: Arc<EventLog>, link: &SessionLink) -> Self {
         let live = Live {
-            commands: handle.commands.downgrade(),
-            shared: handle.shared.clone(),
-            client: handle.client.clone(),
-            recorder: handle.recorder.clone(),
+            commands: link.commands.downgrade(),
+            shared: link.shared.clone(),
+            client: link.client.clone(),
+            recorder: link.recorder.clone(),
         };
         let (id, parent) = (log.session_id().clone(), log.identity().parent.clone());
         Self { id, parent, log, live: Some(live) }
@@ -160,14 +160,14 @@ impl Tree {
         let state = self.lock();
         let live = state.members.iter().find(|member| member.id == *id)?.live.as_ref()?;
         let commands = live.commands.upgrade().filter(|commands| !commands.is_closed())?;
-        Some(SessionHandle {
+        let link = SessionLink {
             commands,
             shared: live.shared.clone(),
             client: live.client.clone(),
             recorder: live.recorder.clone(),
             tree: Arc::clone(self),
-            principal: None,
-        })
+        };
+        Some(SessionHandle::new(link, None))
     }
 
     /// Returns the calls that wait for a decision in the session that takes its commands from this channel, and in those

@@ -139,7 +139,7 @@ impl Worker {
     pub(super) async fn run(mut self) {
         let Some(mut session) = self.build_session().await else { return };
         let closing = self.closing.clone();
-        let mut shared = session.handle().shared;
+        let mut shared = session.handle().link().shared.clone();
         self.queued = session.handle().queued().steering.len();
         let mut goes_on = match session.resumed() {
             Some(run) => self.follow_to_end(&session, run).await,

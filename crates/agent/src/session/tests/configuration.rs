@@ -124,7 +124,7 @@ async fn queued_messages_can_be_read() {
         handle.steer(text).await.unwrap();
     }
     handle.follow_up("then this").await.unwrap();
-    handle.clone().shared.wait_for(|shared| shared.queued.follow_ups.len() == 1).await.unwrap();
+    handle.link().shared.clone().wait_for(|shared| shared.queued.follow_ups.len() == 1).await.unwrap();
     let queued = handle.queued();
     assert_eq!(queued.steering, ["this way", "and that way"]);
     assert_eq!(queued.follow_ups, ["then this"]);

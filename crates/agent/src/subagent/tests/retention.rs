@@ -29,7 +29,7 @@ async fn late_streams_have_only_the_newest_ended_subagents() {
     let harness = sequential(70);
     let early = harness.session.tree_events();
     assert_eq!(harness.session.submit("go").await.unwrap().text, "ok");
-    let tree = Arc::clone(&harness.session.handle().tree);
+    let tree = Arc::clone(&harness.session.handle().link().tree);
     assert_eq!(tree.member_count(), 1 + 64, "the root and the newest 64");
     let late = harness.session.tree_events();
     harness.session.close().await;
@@ -47,7 +47,7 @@ async fn forget_events_drops_logs_of_ended_subagents() {
     let harness = sequential(3);
     let mut events = harness.session.tree_events();
     harness.session.submit("go").await.unwrap();
-    let tree = Arc::clone(&harness.session.handle().tree);
+    let tree = Arc::clone(&harness.session.handle().link().tree);
     assert_eq!(tree.member_count(), 4);
     let (_, ended) = read_until(&mut events, |event| kind(event) == "SUBAGENT_ENDED").await;
     drop(events);

@@ -30,15 +30,14 @@ impl Harness {
         let identity =
             Identity { session_id: SessionId::new(name), depth: 1, parent: Some(SessionId::new(parent)) };
         let log = Arc::new(EventLog::new(identity));
-        let handle = SessionHandle {
+        let link = SessionLink {
             commands: self.commands.clone(),
             shared: self.shared.subscribe(),
             client: self.client.clone(),
             recorder: None,
             tree: Arc::clone(&self.tree),
-            principal: None,
         };
-        self.tree.join(Member::new(Arc::clone(&log), &handle));
+        self.tree.join(Member::new(Arc::clone(&log), &link));
         log
     }
 
