@@ -9,6 +9,8 @@ mod same_results;
 
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
+use pintle_test_conditions::cases;
+
 use super::*;
 use crate::{
     command::ExecRequest,
@@ -41,10 +43,15 @@ async fn in_a_container(user: Option<&str>, test: impl AsyncFnOnce(&DockerEnviro
     environment.cleanup().await.unwrap();
 }
 
+/// Users that the contract tests run as: by default only an ordinary one, with `--full` also root.
+fn users() -> &'static [Option<&'static str>] {
+    cases(&[Some("1000:1000")], &[None, Some("1000:1000")])
+}
+
 #[tokio::test]
 async fn keeps_the_contract_of_files() {
-    for user in [None, Some("1000:1000")] {
-        in_a_container(user, async |environment| {
+    for user in users() {
+        in_a_container(*user, async |environment| {
             contract::files(environment, Path::new("/tmp/contract")).await.unwrap();
         })
         .await;
@@ -61,8 +68,8 @@ async fn keeps_the_contract_of_search() {
 
 #[tokio::test]
 async fn keeps_the_contract_of_commands() {
-    for user in [None, Some("1000:1000")] {
-        in_a_container(user, async |environment| {
+    for user in users() {
+        in_a_container(*user, async |environment| {
             contract::commands(environment, Path::new("/tmp/contract")).await.unwrap();
         })
         .await;
@@ -131,13 +138,11 @@ fn a_flood_uses_bounded_memory() {
 
 #[test]
 fn the_process_matrix() {
-    in_own_process("docker::tests::the_process_matrix", || process_matrix("root", "0:0"));
-}
-
-#[test]
-fn the_process_matrix_as_another_user() {
-    in_own_process("docker::tests::the_process_matrix_as_another_user", || {
-        process_matrix("other", "1000:1000")
+    in_own_process("docker::tests::the_process_matrix", async || {
+        let all = [("root", "0:0"), ("other", "1000:1000")];
+        for (name, user) in cases(&all[..1], &all) {
+            process_matrix(name, user).await;
+        }
     });
 }
 

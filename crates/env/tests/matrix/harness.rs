@@ -130,6 +130,19 @@ pub(crate) fn children() -> Vec<i32> {
     processes().filter(|id| fields(*id).is_some_and(|(_, of)| of == parent)).collect()
 }
 
+/// Returns the child of this process. Waits until it is the only one: a killed child stays a zombie until it is reaped.
+pub(crate) async fn only_child() -> i32 {
+    let started = Instant::now();
+    loop {
+        let children = children();
+        if let [only] = children[..] {
+            return only;
+        }
+        assert!(started.elapsed() < LONG, "children: {children:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Returns true for a live process; a zombie is not.
 pub(crate) fn is_running(id: i32) -> bool {
     fields(id).is_some_and(|(state, _)| state != "Z" && state != "X")

@@ -8,6 +8,8 @@ use std::{
     path::Path,
 };
 
+use pintle_test_conditions::{cases, is_full};
+
 use crate::{
     EntryKind, ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, ReadLimits,
     SearchScope, WalkEntry, WalkOutput, WalkRequest,
@@ -49,7 +51,8 @@ pub(crate) fn fill(root: &Path) {
     symlink("keep.log", root.join("link.txt")).unwrap();
     symlink("nowhere", root.join("broken.txt")).unwrap();
     symlink("src", root.join("directory.txt")).unwrap();
-    for number in 0..300 {
+    // More than a search returns by default.
+    for number in 0..cases(120, 300) {
         fs::create_dir_all(root.join("many")).unwrap();
         fs::write(root.join(format!("many/{number:04}")), format!("line\nneedle {number}\n")).unwrap();
     }
@@ -129,8 +132,8 @@ pub(crate) async fn walks_find_the_same(remote: &dyn ExecutionEnvironment, root:
             let limits = ReadLimits::new(100, total);
             let read = local.read_many(&files, limits).await.unwrap();
             assert_eq!(read, remote.read_many(&files, limits).await.unwrap(), "{path} {total}");
-            // The primitives take too long for all files.
-            if !path.is_empty() {
+            // The primitives take too long for all files, and in a container a process of the engine for each.
+            if !path.is_empty() && (is_full() || total == 1_000) {
                 let portable = crate::environment::walk::read_many(remote, &files, limits).await.unwrap();
                 assert_eq!(read, portable, "{path} {total}");
             }
@@ -153,7 +156,7 @@ pub(crate) async fn walks_find_the_same(remote: &dyn ExecutionEnvironment, root:
     }
 }
 
-/// Every pattern in the whole tree, and one pattern in every path, in all modes.
+/// Every pattern in the whole tree, and one pattern in every path: with `--full` in all modes, otherwise each in one mode.
 fn requests() -> Vec<GrepRequest> {
     let patterns = ["needle", "NEEDLE", "^fn needle\\(", "need.e|nothing", "e{2}dle$", "\\bneedle \\d+"];
     let paths = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
@@ -167,6 +170,13 @@ fn requests() -> Vec<GrepRequest> {
             request.with_output_mode(GrepMode::FilesWithMatches).with_glob_filter("!*.txt"),
         ]
     };
-    let all = everywhere.into_iter().chain(needle).flat_map(ways);
-    all.collect()
+    let all = everywhere.into_iter().chain(needle).enumerate();
+    let chosen = |(index, request)| {
+        let ways = ways(request);
+        let count = ways.len();
+        // A pattern in capitals is searched for in any case, and a filter for names leaves something in its path.
+        let is_chosen = move |way: usize| is_full() || way == (index + index / patterns.len()) % count;
+        ways.into_iter().enumerate().filter(move |(way, _)| is_chosen(*way)).map(|(_, request)| request)
+    };
+    all.flat_map(chosen).collect()
 }

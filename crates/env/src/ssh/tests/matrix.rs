@@ -2,25 +2,22 @@
 
 use std::sync::Arc;
 
+use pintle_test_conditions::cases;
+
 use super::service::{Harness, config_file, remote_directory};
 use crate::{
     environment::ExecutionEnvironment,
     remote::tests::matrix::{in_own_process, matrix},
 };
 
+/// By default within a server's default limits; with `--full` also as root, and without such limits.
 #[test]
-fn the_process_matrix_as_root() {
-    in_own_process("ssh::tests::matrix::the_process_matrix_as_root", || at("root"));
-}
-
-#[test]
-fn the_process_matrix_as_another_user() {
-    in_own_process("ssh::tests::matrix::the_process_matrix_as_another_user", || at("tester"));
-}
-
-#[test]
-fn the_process_matrix_within_default_limits() {
-    in_own_process("ssh::tests::matrix::the_process_matrix_within_default_limits", || at("limits"));
+fn the_process_matrix() {
+    in_own_process("ssh::tests::matrix::the_process_matrix", async || {
+        for host in cases(&["limits"][..], &["limits", "root", "tester"]) {
+            at(host).await;
+        }
+    });
 }
 
 async fn at(host: &str) {
