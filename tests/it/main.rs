@@ -28,6 +28,8 @@ mod session_bad_input;
 mod session_caching;
 mod session_shutdown;
 mod session_soak;
+#[path = "../shipped/shipped.rs"]
+mod shipped;
 mod smoke;
 mod stability;
 mod subagents;

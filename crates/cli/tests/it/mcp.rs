@@ -193,28 +193,6 @@ fn declarations_are_checked_shown_and_removed() {
 }
 
 #[test]
-fn a_server_that_the_sandbox_hides_says_so() {
-    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
-        return;
-    }
-    let home = Home::new();
-    // Outside of the workspace, and below a temporary directory, of which the sandbox has its own.
-    let hidden = tempfile::tempdir().unwrap();
-    let server = hidden.path().join("server.py");
-    std::fs::copy(SERVER, &server).unwrap();
-    let server = server.display().to_string();
-    let declares = |harness: &Harness| {
-        let output = home.mcp(harness, &["add", "test", "--", "python3", &server]);
-        assert_eq!(output.code, Some(0), "{output:?}");
-    };
-    let (output, harness) = home.run(SEARCHING, declares, &[]);
-    assert_eq!(output.code, Some(0), "{output:?}");
-    let found = harness.server.requests()[1].body.to_string();
-    let reason = format!("`{server}` exists, but the sandbox hides it: move it to another directory");
-    assert!(found.contains(&reason), "{found}");
-}
-
-#[test]
 fn servers_of_a_project_need_trust() {
     let home = Home::new();
     let declares = |harness: &Harness| {

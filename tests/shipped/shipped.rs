@@ -1,0 +1,7 @@
+//! The command as it is shipped: the built program with default settings, run with a separate home directory.
+//!
+//! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
+
+mod commands;
+mod servers;
+mod user;

@@ -1,0 +1,97 @@
+//! A user of the command, with a home and a project, and a scripted model.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+const KEY: &str = "sk-of-a-user";
+
+pub(super) struct User {
+    pub(super) model: ScriptedServer,
+    home: TempDir,
+    // Dropped last: the server's tasks must end before their runtime.
+    _runtime: Runtime,
+}
+
+impl User {
+    /// Creates a user whose model answers with `turns`.
+    pub(super) fn new(turns: &str) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let script = Script::parse(&format!("name = \"shipped\"\n{turns}")).unwrap();
+        let options = ServerOptions::new().with_api_key(KEY);
+        let model = runtime.block_on(ScriptedServer::start(script, options)).unwrap();
+        let user = Self {
+            model,
+            home: tempfile::tempdir_in(outside_temporary_directories()).unwrap(),
+            _runtime: runtime,
+        };
+        std::fs::create_dir(user.project()).unwrap();
+        let mut init = Command::new("git");
+        // Otherwise the project would be a directory of the repository around it.
+        assert!(init.args(["init", "--quiet"]).current_dir(user.project()).status().unwrap().success());
+        std::fs::write(user.at(".gitconfig"), "[user]\n\tname = A User\n\temail = user@example.org\n")
+            .unwrap();
+        user
+    }
+
+    /// Returns a path in the home.
+    pub(super) fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.at("project")
+    }
+
+    /// Runs `pintle` in the project and returns its standard output. Panics if it fails.
+    pub(super) fn pintle(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new(program());
+        command.args(arguments).current_dir(self.project()).env_clear().stdin(Stdio::null());
+        command.env("HOME", self.home.path()).env("ANTHROPIC_API_KEY", KEY);
+        for name in ["PATH", "TMPDIR"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        let output = command.output().unwrap_or_else(|cause| panic!("{}: {cause}", program().display()));
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `pintle run` with the scripted model and otherwise with defaults.
+    pub(super) fn run(&self, task: &str) -> String {
+        let url = self.model.base_url(Dialect::AnthropicMessages);
+        self.pintle(&["run", "--provider", "anthropic", "--base-url", &url, task])
+    }
+
+    /// Returns the body of the request with this index, as JSON.
+    pub(super) fn request(&self, number: usize) -> String {
+        self.model.requests()[number].body.to_string()
+    }
+}
+
+/// Returns the built command, which is beside the directory of this program.
+///
+/// `cargo test --workspace --features pintle-cli/full` builds it, for the command's own tests; `cargo test -p pintle-tests` does
+/// not.
+fn program() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let built = own.ancestors().nth(2).unwrap().join("pintle");
+    assert!(
+        built.is_file(),
+        "{} is missing; build it with `cargo build -p pintle-cli --features full`",
+        built.display()
+    );
+    built
+}
+
+/// Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces.
+fn outside_temporary_directories() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let mut bases = [PathBuf::from(env!("CARGO_TARGET_TMPDIR"))].into_iter().chain(home);
+    let is_outside = |base: &PathBuf| {
+        ![Path::new("/tmp"), Path::new("/var/tmp")].iter().any(|temporary| base.starts_with(temporary))
+    };
+    bases.find(is_outside).expect("a directory that is not temporary")
+}
