@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: everything that must pass before a change is merged, cheap checks first.
 //!
-//! With `--full`, also runs measurements, checks of packages, and all cases of the long suites. With names of steps, runs only
+//! With `--full`, also runs measurements, checks of documentation, features and packages, and all cases of the long suites. With names of steps, runs only
 //! those steps.
 
+mod background;
 mod build;
 pub(crate) mod linker;
 mod report;
@@ -15,7 +16,11 @@ use std::{
 
 use nix::sys::resource::UsageWho;
 
-use self::{build::Build, report::Report};
+use self::{
+    background::{BUILT, BackgroundSteps, FinishedStep},
+    build::Build,
+    report::Report,
+};
 use crate::{
     callgrind, clients, conformance, consumers, deny,
     failure::{Context as _, Failure},
@@ -31,6 +36,8 @@ struct Step {
     name: &'static str,
     /// Whether it runs only with `--full`.
     is_long: bool,
+    /// Whether it runs in the background of `test`. Such a step needs only the output of `build`.
+    is_background: bool,
     run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
 }
 
@@ -42,6 +49,8 @@ struct Notes {
     is_full: bool,
     /// Lines that are repeated at the end of the run.
     summary: Vec<String>,
+    /// Number of steps that did not run.
+    skipped: usize,
     /// Result of the `build` step.
     build: Option<Build>,
     /// Run of the `test` step, from which `conformance` takes the results of its tests.
@@ -56,14 +65,21 @@ enum StepOutcome {
 }
 
 const fn short(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: false, run }
+    Step { name, is_long: false, is_background: false, run }
+}
+
+const fn background(
+    name: &'static str,
+    run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>,
+) -> Step {
+    Step { name, is_long: false, is_background: true, run }
 }
 
 const fn long(name: &'static str, run: fn(&Metadata, &mut Notes) -> Result<StepOutcome, Failure>) -> Step {
-    Step { name, is_long: true, run }
+    Step { name, is_long: true, is_background: false, run }
 }
 
-/// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `features`, `doc` and
+/// `build` compiles the tree once, with the lints of clippy; later steps use what it has compiled. `doc`, `features` and
 /// `package` check it. The checks of `weight` are cold by design, and `consumers` reuses them; `callgrind` needs an
 /// optimized build.
 const STEPS: &[Step] = &[
@@ -75,15 +91,15 @@ const STEPS: &[Step] = &[
     short("conformance", |metadata, notes| {
         into_outcome(conformance::compare(metadata, &notes.built()?.binaries, &notes.tests))
     }),
-    short("wire", |metadata, _| wire(metadata)),
-    short("protocols", |metadata, notes| {
+    background("wire", |metadata, _| wire(metadata)),
+    background("protocols", |metadata, notes| {
         into_outcome(protocols::run_with_built_programs(metadata, notes.is_full))
     }),
-    short("clients", |metadata, notes| {
+    background("clients", |metadata, notes| {
         into_outcome(clients::run_with_built_programs(metadata, notes.is_full))
     }),
-    short("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
-    short("doc", |metadata, _| into_outcome(doc(metadata))),
+    long("doc", |metadata, _| into_outcome(doc(metadata))),
+    long("features", |metadata, _| into_outcome(features::run(metadata, &[]))),
     long("load", |_, notes| into_outcome(load::run_once(&notes.built()?.binaries))),
     long("weight", |metadata, _| into_outcome(weight::run(metadata, &[]))),
     long("package", |metadata, _| into_outcome(package::run(metadata, &[]))),
@@ -104,11 +120,12 @@ const AFTER_BUILD: &[&str] = &["test", "conformance", "wire", "protocols", "clie
 
 /// Runs every step. Stops at the first failure, and when the time of the run is over.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
-    let (is_full, steps) = choose(arguments)?;
+    let Selection { is_full, is_built, steps } = choose(arguments)?;
     let mut notes = Notes {
         program: copy_of_this_program(metadata)?,
         is_full,
         summary: Vec::new(),
+        skipped: 0,
         build: None,
         tests: TestRun::default(),
     };
@@ -117,38 +134,89 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         Some(started) => Report::start(started, Some(limit)),
         None => Report::start(Instant::now(), None),
     };
-    let mut skipped = 0;
-    for step in &steps {
-        println!("== {}", step.name);
-        let used_before = cpu_time()?;
-        report.begin(step.name);
-        let outcome = (step.run)(metadata, &mut notes);
-        let took = report.end(cpu_time()?.saturating_sub(used_before));
-        match outcome {
-            Ok(StepOutcome::Checked) => println!("== {}: ok in {}", step.name, report::seconds(took)),
-            Ok(StepOutcome::Skipped(why)) => {
-                skipped += 1;
-                notes.summary.push(format!("SKIPPED {}: {why}", step.name));
-                println!("== {}: SKIPPED: {why}", step.name);
+    let has_tests = steps.iter().any(|step| step.name == "test");
+    let (background, in_order): (Vec<&Step>, Vec<&Step>) =
+        steps.iter().copied().partition(|step| has_tests && step.is_background);
+    for step in in_order {
+        let others = match step.name {
+            "test" if !background.is_empty() => {
+                Some(BackgroundSteps::start(&notes.program, &background, is_full)?)
             }
-            Err(failure) => {
-                println!("error: {}", failure.chain());
-                print_times(&notes, &report);
-                return Err(Failure::new(format!("ci FAILED at `{}` after {}", step.name, report.total())));
-            }
+            _ => None,
+        };
+        if let Some(others) = &others {
+            report.watch(others);
         }
+        let own = run_step(step, metadata, &mut notes, &report);
+        let of_others = others.map_or(Ok(()), |others| finish(others, &mut notes, &report));
+        let failures: Vec<Failure> = [own, of_others].into_iter().filter_map(Result::err).collect();
+        if failures.is_empty() {
+            continue;
+        }
+        for failure in failures {
+            println!("error: {}", failure.chain());
+        }
+        if !is_built {
+            print_times(&notes, &report);
+        }
+        return Err(Failure::new(format!("ci FAILED at `{}` after {}", step.name, report.total())));
+    }
+    if is_built {
+        // The parent prints the table.
+        return Ok(());
     }
     print_times(&notes, &report);
-    println!("{} in {}", verdict(steps.len(), skipped), report.total());
+    println!("{} in {}", verdict(steps.len(), notes.skipped), report.total());
     Ok(())
 }
 
-/// Returns whether the long suites run all of their cases, and the steps.
-fn choose(arguments: &[String]) -> Result<(bool, Vec<&'static Step>), Failure> {
-    let is_full = arguments.iter().any(|word| word == "--full");
-    let names: Vec<&String> = arguments.iter().filter(|word| *word != "--full").collect();
+/// Waits for the steps in the background.
+fn finish(steps: BackgroundSteps, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
+    report.begin("background");
+    let (finished, outcome) = steps.finish();
+    report.unwatch();
+    let wall = report.end();
+    for one in &finished {
+        notes.add(one, report);
+    }
+    report.add(FinishedStep { step: "(waiting)".to_owned(), wall, cpu: Duration::ZERO, skipped: None });
+    outcome
+}
+
+fn run_step(step: &Step, metadata: &Metadata, notes: &mut Notes, report: &Report) -> Result<(), Failure> {
+    println!("== {}", step.name);
+    let used_before = cpu_time()?;
+    report.begin(step.name);
+    let outcome = (step.run)(metadata, notes);
+    let (wall, cpu) = (report.end(), cpu_time()?.saturating_sub(used_before));
+    let skipped = match &outcome {
+        Ok(StepOutcome::Skipped(why)) => Some((*why).to_owned()),
+        _ => None,
+    };
+    let end = FinishedStep { step: step.name.to_owned(), wall, cpu, skipped };
+    notes.add(&end, report);
+    outcome?;
+    println!("{end}");
+    Ok(())
+}
+
+/// Parsed arguments.
+struct Selection {
+    /// Whether the long suites run all of their cases.
+    is_full: bool,
+    /// Whether the step `build` has run, in the process that started this one.
+    is_built: bool,
+    steps: Vec<&'static Step>,
+}
+
+fn choose(arguments: &[String]) -> Result<Selection, Failure> {
+    let has = |flag: &str| arguments.iter().any(|word| word == flag);
+    let (is_full, is_built) = (has("--full"), has(BUILT));
+    let names: Vec<&String> =
+        arguments.iter().filter(|word| !["--full", BUILT].contains(&word.as_str())).collect();
     if names.is_empty() {
-        return Ok((is_full, STEPS.iter().filter(|step| is_full || !step.is_long).collect()));
+        let steps = STEPS.iter().filter(|step| is_full || !step.is_long).collect();
+        return Ok(Selection { is_full, is_built, steps });
     }
     let find = |name: &&String| {
         STEPS.iter().find(|step| step.name == name.as_str()).ok_or_else(|| {
@@ -157,14 +225,23 @@ fn choose(arguments: &[String]) -> Result<(bool, Vec<&'static Step>), Failure> {
         })
     };
     let mut steps = names.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    let has_build = steps.iter().any(|step| step.name == "build");
+    let has_build = is_built || steps.iter().any(|step| step.name == "build");
     if !has_build && steps.iter().any(|step| AFTER_BUILD.contains(&step.name)) {
         steps.splice(0..0, STEPS.iter().filter(|step| step.name == "build"));
     }
-    Ok((is_full, steps))
+    Ok(Selection { is_full, is_built, steps })
 }
 
 impl Notes {
+    /// Adds the end of a step to the report of the run.
+    fn add(&mut self, end: &FinishedStep, report: &Report) {
+        report.add(end.clone());
+        if let Some(why) = &end.skipped {
+            self.skipped += 1;
+            self.summary.push(format!("SKIPPED {}: {why}", end.step));
+        }
+    }
+
     fn built(&self) -> Result<&Build, Failure> {
         self.build.as_ref().ok_or_else(|| Failure::new("the step `build` has not run"))
     }
@@ -176,7 +253,11 @@ fn copy_of_this_program(metadata: &Metadata) -> Result<PathBuf, Failure> {
         .with_context(|| format!("{} could not be created", directory.display()))?;
     let copy = directory.join("xtask");
     let own = std::env::current_exe().context("the path of this program is unknown")?;
-    std::fs::copy(own, &copy).context("this program could not be copied")?;
+    // A running executable cannot be overwritten, and this process may be the copy.
+    let new = copy.with_extension("new");
+    std::fs::copy(own, &new)
+        .and_then(|_| std::fs::rename(&new, &copy))
+        .context("this program could not be copied")?;
     Ok(copy)
 }
 
@@ -283,18 +364,20 @@ fn cpu_time() -> Result<Duration, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{choose, verdict};
+    use super::{Selection, choose, verdict};
 
     #[test]
     fn steps_are_chosen_by_name() {
         let names = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let chosen = choose(&words).map_err(|failure| failure.to_string())?;
-            Ok::<_, String>((chosen.0, chosen.1.iter().map(|step| step.name).collect::<Vec<_>>()))
+            let Selection { is_full, is_built: _, steps } =
+                choose(&words).map_err(|failure| failure.to_string())?;
+            Ok::<_, String>((is_full, steps.iter().map(|step| step.name).collect::<Vec<_>>()))
         };
         assert_eq!(names("fmt deny"), Ok((false, vec!["fmt", "deny"])));
         assert_eq!(names("--full weight"), Ok((true, vec!["weight"])));
         assert_eq!(names("wire"), Ok((false, vec!["build", "wire"])));
+        assert_eq!(names("--built wire"), Ok((false, vec!["wire"])));
         let (default, full) = (names("").unwrap().1, names("--full").unwrap().1);
         assert!(default.contains(&"test") && !default.contains(&"weight"), "{default:?}");
         assert!(full.contains(&"test") && full.contains(&"weight"), "{full:?}");

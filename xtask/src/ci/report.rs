@@ -2,13 +2,23 @@
 
 use std::{
     fmt::Write as _,
+    fs,
+    path::PathBuf,
     process,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use super::build::Build;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use super::{
+    background::{BackgroundSteps, FinishedStep},
+    build::Build,
+};
 use crate::test_run::TestRun;
 
 /// Test programs that are listed take at least this long.
@@ -24,8 +34,12 @@ pub(super) struct Report {
 
 #[derive(Default)]
 struct Times {
-    finished: Vec<(&'static str, Duration, Duration)>,
+    /// Time before the first step.
+    preparation: Option<Duration>,
+    finished: Vec<FinishedStep>,
     running: Option<(&'static str, Instant)>,
+    /// Process id and log of the background steps.
+    background: Option<(Pid, PathBuf)>,
 }
 
 impl Report {
@@ -36,6 +50,11 @@ impl Report {
         let watched = Self { started, times: Arc::clone(&report.times) };
         thread::spawn(move || {
             thread::sleep(limit.saturating_sub(started.elapsed()));
+            if let Some((process, log)) = &watched.times().background {
+                print!("{}", fs::read_to_string(log).unwrap_or_default());
+                // It may have ended.
+                let _ = kill(*process, Signal::SIGKILL);
+            }
             print!("{}", watched.table());
             println!("ci FAILED: it took longer than {}", seconds(limit));
             process::exit(1);
@@ -43,33 +62,44 @@ impl Report {
         report
     }
 
+    /// Has the watchdog print the output of these steps and end them.
+    pub(super) fn watch(&self, steps: &BackgroundSteps) {
+        let process = Pid::from_raw(steps.process_id().cast_signed());
+        self.times().background = Some((process, steps.log().to_owned()));
+    }
+
+    pub(super) fn unwatch(&self) {
+        self.times().background = None;
+    }
+
     pub(super) fn begin(&self, step: &'static str) {
-        self.times().running = Some((step, Instant::now()));
+        let mut times = self.times();
+        times.preparation.get_or_insert_with(|| self.started.elapsed());
+        times.running = Some((step, Instant::now()));
     }
 
     /// Ends the step that runs. Returns how long it took.
-    pub(super) fn end(&self, cpu: Duration) -> Duration {
-        let mut times = self.times();
-        let Some((step, started)) = times.running.take() else { return Duration::ZERO };
-        let wall = started.elapsed();
-        times.finished.push((step, wall, cpu));
-        wall
+    pub(super) fn end(&self) -> Duration {
+        self.times().running.take().map_or(Duration::ZERO, |(_, started)| started.elapsed())
     }
 
-    /// Returns a line for each step, with the time before the first step.
+    /// Adds a step that has ended to the table.
+    pub(super) fn add(&self, end: FinishedStep) {
+        self.times().finished.push(end);
+    }
+
+    /// Returns the time before the first step, and a line for each step.
     pub(super) fn table(&self) -> String {
         let times = self.times();
         let mut text = format!("{:<12} {:>9} {:>9}\n", "== step", "time", "CPU time");
-        for (step, wall, cpu) in &times.finished {
+        let preparation = times.preparation.unwrap_or_else(|| self.started.elapsed());
+        let _ = writeln!(text, "{:<12} {:>9}", "preparation", seconds(preparation));
+        for FinishedStep { step, wall, cpu, .. } in &times.finished {
             let _ = writeln!(text, "{step:<12} {:>9} {:>9}", seconds(*wall), seconds(*cpu));
         }
         if let Some((step, started)) = times.running {
             let _ = writeln!(text, "{step:<12} {:>9} (running)", seconds(started.elapsed()));
         }
-        let in_steps: Duration = times.finished.iter().map(|(_, wall, _)| *wall).sum();
-        let in_running = times.running.map_or(Duration::ZERO, |(_, started)| started.elapsed());
-        let before = self.started.elapsed().saturating_sub(in_steps + in_running);
-        let _ = writeln!(text, "{:<12} {:>9}", "preparation", seconds(before));
         text
     }
 
@@ -119,19 +149,23 @@ pub(super) fn seconds(duration: Duration) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Report;
+    use super::{FinishedStep, Report};
 
     #[test]
     fn a_step_that_runs_is_in_the_table() {
         let report = Report::start(Instant::now(), None);
+        let times = |step: &str, wall| FinishedStep { step: step.to_owned(), wall, cpu: wall, skipped: None };
         report.begin("first");
-        report.end(Duration::from_secs(2));
+        report.end();
+        report.add(times("first", Duration::ZERO));
         report.begin("second");
+        report.add(times("beside", Duration::from_secs(2)));
         let table = report.table();
         let lines: Vec<&str> = table.lines().collect();
-        let [_, first, second, preparation] = lines.as_slice() else { panic!("{table}") };
-        assert!(first.starts_with("first ") && first.ends_with(" 2.0 s"), "{first}");
-        assert!(second.starts_with("second ") && second.ends_with(" (running)"), "{second}");
+        let [_, preparation, first, beside, second] = lines.as_slice() else { panic!("{table}") };
         assert!(preparation.starts_with("preparation "), "{preparation}");
+        assert!(first.starts_with("first ") && first.ends_with(" 0.0 s"), "{first}");
+        assert!(beside.starts_with("beside ") && beside.ends_with(" 2.0 s"), "{beside}");
+        assert!(second.starts_with("second ") && second.ends_with(" (running)"), "{second}");
     }
 }
