@@ -149,6 +149,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         }
         let own = run_step(step, metadata, &mut notes, &report);
         let of_others = others.map_or(Ok(()), |others| finish(others, &mut notes, &report));
+        let failed = if own.is_err() { step.name } else { "background" };
         let failures: Vec<Failure> = [own, of_others].into_iter().filter_map(Result::err).collect();
         if failures.is_empty() {
             continue;
@@ -159,7 +160,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
         if !is_built {
             print_times(&notes, &report);
         }
-        return Err(Failure::new(format!("ci FAILED at `{}` after {}", step.name, report.total())));
+        return Err(Failure::new(format!("ci FAILED at `{failed}` after {}", report.total())));
     }
     if is_built {
         // The parent prints the table.

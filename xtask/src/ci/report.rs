@@ -159,13 +159,13 @@ mod tests {
         report.end();
         report.add(times("first", Duration::ZERO));
         report.begin("second");
-        report.add(times("beside", Duration::from_secs(2)));
+        report.add(times("background", Duration::from_secs(2)));
         let table = report.table();
         let lines: Vec<&str> = table.lines().collect();
-        let [_, preparation, first, beside, second] = lines.as_slice() else { panic!("{table}") };
+        let [_, preparation, first, background, second] = lines.as_slice() else { panic!("{table}") };
         assert!(preparation.starts_with("preparation "), "{preparation}");
         assert!(first.starts_with("first ") && first.ends_with(" 0.0 s"), "{first}");
-        assert!(beside.starts_with("beside ") && beside.ends_with(" 2.0 s"), "{beside}");
+        assert!(background.starts_with("background ") && background.ends_with(" 2.0 s"), "{background}");
         assert!(second.starts_with("second ") && second.ends_with(" (running)"), "{second}");
     }
 }
