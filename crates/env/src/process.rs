@@ -103,6 +103,9 @@ impl ExitStatus {
 }
 
 /// A signal that every environment can deliver.
+///
+/// A local command inherits which signals its application ignores: a shell starts background jobs with `SIGINT` ignored, and
+/// `nohup` ignores `SIGHUP`. An application that handles a signal, as tokio's `ctrl_c` does, passes on the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// `SIGINT`, as sent by Ctrl-C.

@@ -233,7 +233,9 @@ fn a_command_reads_its_input() {
         let request = ExecRequest::new("wc -c").with_stdin(input);
         let result = harness.environment.exec_command(request).await.unwrap();
         assert_eq!(harness::text(&result).trim(), "5242880");
-        // A process waiting for input that never ends can still be interrupted.
+        // A process waiting for input that never ends can still be interrupted. The signal is handled here, and thus not ignored
+        // there.
+        let _handled = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).unwrap();
         let mut process =
             harness.environment.spawn(Command::shell("cat").with_stdin(Stdin::Piped)).await.unwrap();
         let stdin = process.take_stdin().unwrap();

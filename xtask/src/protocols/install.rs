@@ -81,9 +81,13 @@ pub(super) fn clients(metadata: &Metadata, name: &str) -> Result<PathBuf, Failur
 pub(crate) fn python(requirements: &Path, directory: &Path) -> Result<PathBuf, Failure> {
     let environment = directory.join("python");
     once(requirements, directory, || {
-        process::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-        let mut pip = Command::new(environment.join("bin/python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        process::run(
+            Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment),
+        )?;
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "--python"]).arg(environment.join("bin/python"));
+        // Python compiles the modules that are used when they are.
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--requirement"]);
         process::run(pip.arg(requirements))
     })?;
     Ok(environment.join("bin"))

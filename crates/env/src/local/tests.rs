@@ -450,6 +450,9 @@ fn a_process_may_outlive_its_runtime() {
 
 #[tokio::test]
 async fn a_process_can_be_driven_manually() {
+    // The tests may have been started with the signal ignored, which the command would inherit. A handled signal has its default
+    // in the command.
+    let _handled = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).unwrap();
     let (_directory, environment) = environment();
     let command = Command::argv("cat", ["-"]).with_stdin(Stdin::Piped);
     let mut process = environment.spawn(command).await.unwrap();

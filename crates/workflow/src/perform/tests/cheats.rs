@@ -294,7 +294,7 @@ const RUNNERS_FOOLED: [Cheat; 16] = [
 ];
 
 /// Time limit in seconds of the commands of the one that does not end. Each of them takes a fraction of a second otherwise.
-const ENDLESS_TIMEOUT_S: u32 = 15;
+const ENDLESS_TIMEOUT_S: u32 = 8;
 
 /// Runs as many of them in one task as it may have candidates, and checks the findings for each.
 async fn all_are_found(cheats: &[Cheat]) {
