@@ -13,7 +13,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { Readable, Writable } from "node:stream";
+import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
@@ -127,9 +127,26 @@ function start(directory, word) {
   };
   const output = recorded("client");
   output.readable.pipeTo(Writable.toWeb(child.stdin)).catch(() => {});
-  const input = Readable.toWeb(child.stdout).pipeThrough(recorded("agent"));
+  const input = drained(child.stdout).pipeThrough(recorded("agent"));
   const exited = new Promise((resolve) => child.on("exit", resolve));
   return { child, lines, stream: ndJsonStream(output.writable, input), exited };
+}
+
+/** Reads to the end, also after the SDK has enough: an agent may say something until its input ends. */
+function drained(output) {
+  const start = (controller) => {
+    let isWanted = true;
+    const unless = (act) => {
+      try {
+        if (isWanted) act();
+      } catch {
+        isWanted = false;
+      }
+    };
+    output.on("data", (chunk) => unless(() => controller.enqueue(chunk)));
+    output.on("end", () => unless(() => controller.close()));
+  };
+  return new ReadableStream({ start });
 }
 
 /** Has the SDK's client converse with the agent, and returns the lines. */

@@ -3,5 +3,7 @@
 //! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
 
 mod commands;
+mod exchanged;
+mod home;
 mod servers;
 mod user;

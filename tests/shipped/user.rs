@@ -1,7 +1,7 @@
 //! A user of the command, with a home and a project, and a scripted model.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
@@ -48,21 +48,38 @@ impl User {
 
     /// Runs `pintle` in the project and returns its standard output. Panics if it fails.
     pub(super) fn pintle(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap_or_else(|cause| panic!("{}: {cause}", program().display()))
+    }
+
+    /// Returns `pintle` in the project, with the variables of the user.
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.project()).env_clear().stdin(Stdio::null());
         command.env("HOME", self.home.path()).env("ANTHROPIC_API_KEY", KEY);
         for name in ["PATH", "TMPDIR"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        let output = command.output().unwrap_or_else(|cause| panic!("{}: {cause}", program().display()));
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        command
     }
 
     /// Runs `pintle run` with the scripted model and otherwise with defaults.
     pub(super) fn run(&self, task: &str) -> String {
         let url = self.model.base_url(Dialect::AnthropicMessages);
         self.pintle(&["run", "--provider", "anthropic", "--base-url", &url, task])
+    }
+
+    /// Does the same, and returns the standard output also of a run with denied calls.
+    pub(super) fn run_with_denials(&self, task: &str) -> String {
+        let url = self.model.base_url(Dialect::AnthropicMessages);
+        let output = self.output(&["run", "--provider", "anthropic", "--base-url", &url, task]);
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// Returns the body of the request with this index, as JSON.

@@ -159,6 +159,11 @@ impl ExecutionEnvironment for EditorEnvironment {
         Some(Arc::new(Self { inner, ..self.clone() }))
     }
 
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let held = self.inner.hold(paths).await?;
+        Ok(held.map(|inner| Arc::new(Self { inner, ..self.clone() }) as _))
+    }
+
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
         // The session runs commands of its own, which nobody wants to watch.
         let uses_terminal = self.uses_terminal(&request)

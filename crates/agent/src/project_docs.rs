@@ -228,6 +228,12 @@ async fn read_document(
     path: PathBuf,
     roots: &[PathBuf],
 ) -> Result<Option<ProjectDoc>, SkippedFile> {
+    // What is read here is what is looked at below, whatever takes its place meanwhile.
+    let held = match env.hold(std::slice::from_ref(&path)).await {
+        Ok(held) => held,
+        Err(error) => return Err(SkippedFile::new(&path, error_chain(&error))),
+    };
+    let env = held.as_deref().unwrap_or(env);
     let bytes = match env.read(&path, Some(0..READ_LIMIT)).await {
         Ok(bytes) => bytes,
         Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),

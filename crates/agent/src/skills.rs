@@ -101,5 +101,10 @@ async fn read(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<Skil
     }
 }
 
+/// Returns why a text is no skill, if it is none.
+pub(crate) fn expect_skill(text: &str) -> Result<(), String> {
+    FrontMatter::parse(text).map(drop).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests;

@@ -61,7 +61,11 @@ pub(crate) struct EnvSession {
 }
 
 /// Returns the files and directories that file tools of a local run must not touch: keys of the user.
-pub(crate) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
+///
+/// # Errors
+///
+/// A usage failure if the home directory is not known.
+pub(crate) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     secrets::hidden(process_env)
 }
 
@@ -171,7 +175,7 @@ impl<'a> EnvTarget<'a> {
         let hidden = match self.confinement.level() {
             // Commands can read them all.
             SandboxName::Off => Vec::new(),
-            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env),
+            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env)?,
         };
         let writes = self.use_of.writes.clone();
         let kill_all = Some(kill_all);

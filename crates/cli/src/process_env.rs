@@ -46,9 +46,25 @@ impl ProcessEnv {
         Self { variables: variables.map(|(name, value)| (name.into(), value.to_owned())).collect() }
     }
 
-    /// Reads the environment of this process.
+    /// Reads the environment of this process. Without a usable `HOME`, it is the home of the user database: what is hidden from
+    /// commands is below it.
     pub(crate) fn capture() -> Self {
-        Self { variables: std::env::vars_os().collect() }
+        let process_env = Self { variables: std::env::vars_os().collect() };
+        match process_env.home() {
+            Some(_) => process_env,
+            None => process_env.with_home(home_of_user()),
+        }
+    }
+
+    fn with_home(mut self, home: Option<PathBuf>) -> Self {
+        self.variables.remove(OsStr::new("HOME"));
+        self.variables.extend(home.map(|home| ("HOME".into(), home.into())));
+        self
+    }
+
+    /// Returns the home directory of the user; `None` if neither `HOME` nor the user database has an absolute path.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.variables.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// Takes the key that the SDK of codex passes as that of OpenAI, unless there is one.
@@ -94,7 +110,7 @@ impl ProcessEnv {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);
         let directory = variable(STATE_VARIABLE)
             .or_else(|| Some(variable("XDG_STATE_HOME").filter(|path| path.is_absolute())?.join("pintle")))
-            .or_else(|| Some(variable("HOME")?.join(".local/state/pintle")));
+            .or_else(|| Some(self.home()?.join(".local/state/pintle")));
         directory.ok_or_else(|| {
             Failure::usage(format!(
                 "no directory for sessions: expected {STATE_VARIABLE}, XDG_STATE_HOME or HOME"
@@ -107,7 +123,7 @@ impl ProcessEnv {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);
         variable(CONFIG_VARIABLE)
             .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
-            .or_else(|| Some(variable("HOME")?.join(".config/pintle")))
+            .or_else(|| Some(self.home()?.join(".config/pintle")))
     }
 
     /// Returns all variables.
@@ -460,6 +476,12 @@ fn bounded_text(limit: u64, what: &str, source: impl Read) -> Result<String, Fai
 
 fn unreadable(what: &str, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot read {what}")).caused_by(error)
+}
+
+/// Returns the home directory that the user database has for the user of this process.
+fn home_of_user() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok().flatten()?;
+    Some(user.dir).filter(|home| home.is_absolute())
 }
 
 #[cfg(test)]

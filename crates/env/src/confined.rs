@@ -129,6 +129,20 @@ impl ExecutionEnvironment for Confined {
         Some(Arc::new(Self { inner, ..self.clone() }))
     }
 
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        let held = self.inner.hold(&paths).await?;
+        Ok(held.map(|inner| {
+            Arc::new(Self {
+                // What was resolved there is compared with the roots.
+                #[cfg(target_os = "linux")]
+                beneath: None,
+                inner,
+                roots: self.roots.clone(),
+            }) as _
+        }))
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         for root in &self.roots {

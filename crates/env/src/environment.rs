@@ -177,6 +177,23 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Returns the same environment in which these paths lead to what they lead to now: whoever judges them there, by what
+    /// [`canonicalize`](Self::canonicalize) says, judges what is read and written there.
+    ///
+    /// Whatever takes the place of a file, a link or a directory afterwards, an operation on one of the paths, or below, reaches
+    /// what was there, or fails with [`EnvError::Refused`]. Other paths are resolved at each operation. Directories are kept open
+    /// until the result is dropped, so it is meant for one call of a tool.
+    ///
+    /// Wrappers wrap it as they wrap this one. Default: `None`, for environments that know files by their names alone.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Refused`] if something on the way is exchanged again and again. A path that leads nowhere is no error.
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let _ = paths;
+        Ok(None)
+    }
+
     /// Returns true if file operations here are plain operations on the local file system.
     ///
     /// A wrapper may then perform them itself, by descriptor. Wrappers that restrict files return

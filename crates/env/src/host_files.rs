@@ -3,6 +3,9 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod beneath;
+pub(crate) mod files;
+#[cfg(target_os = "linux")]
+pub(crate) mod held;
 mod temporary;
 pub(crate) mod tree;
 
@@ -13,6 +16,7 @@ use std::{
     ops::Range,
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use self::temporary::Temporary;
@@ -25,6 +29,8 @@ use crate::{
     blocking::Cancelled,
     error::EnvError,
     file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata},
+    search::ignore_rules::IgnoreRules,
+    walk::{WalkOutput, WalkRequest},
 };
 
 /// Maximum number of links followed in one path.
@@ -44,8 +50,12 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), EnvError> {
 }
 
 pub(crate) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+    read_open(open(path)?, path, range)
+}
+
+/// Reads an open file, whose path is for errors.
+pub(crate) fn read_open(mut file: File, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
     let failed = |source| EnvError::from_io("read", path, source);
-    let mut file = open(path)?;
     let range = range.unwrap_or(0..u64::MAX);
     if range.start > 0 {
         match file.seek(SeekFrom::Start(range.start)) {
@@ -76,14 +86,18 @@ pub(crate) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
 
 /// Opens a regular file for reading; refuses anything that could block the reader.
 pub(crate) fn open(path: &Path) -> Result<File, EnvError> {
-    let failed = |source| EnvError::from_io("read", path, source);
     let file = OpenOptions::new()
         .read(true)
         // Do not wait for the writer of a pipe.
         .custom_flags(OFlag::O_NONBLOCK.bits())
         .open(path)
-        .map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
+        .map_err(|source| EnvError::from_io("read", path, source))?;
+    expect_regular_file(file, path)
+}
+
+/// Returns an open file if it is a regular one.
+pub(crate) fn expect_regular_file(file: File, path: &Path) -> Result<File, EnvError> {
+    let metadata = file.metadata().map_err(|source| EnvError::from_io("read", path, source))?;
     expect_regular(path, &metadata)?;
     Ok(file)
 }
@@ -252,6 +266,17 @@ pub(crate) fn create_symlink(path: &Path, target: &Path) -> Result<(), EnvError>
     std::os::unix::fs::symlink(target, path).map_err(|source| EnvError::from_io("create", path, source))?;
     directory.keep();
     Ok(())
+}
+
+/// Walks the tree below a root, following a link only there.
+pub(crate) fn walk(
+    request: &WalkRequest,
+    above: Option<&Arc<IgnoreRules>>,
+    cancelled: &Cancelled,
+) -> Result<WalkOutput, EnvError> {
+    let root = &request.root;
+    let read_rules = |path: &Path| read(path, None).unwrap_or_default();
+    tree::walk(tree::open_root(root)?, root, request, above, &read_rules, cancelled)
 }
 
 /// Sets the permission bits of a file or directory, following links.

@@ -38,7 +38,7 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, MAX_ENTRIES, Metadata},
-    host_files::{self, tree},
+    host_files::{self, files::Files},
     output::OutputLimits,
     path::normalize,
     process::Process,
@@ -72,6 +72,7 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// most 4,096. Others wait for a slot, which does not count towards their time limit; if no command
 /// ends for five seconds, one more starts. A command or a read that finds no free descriptor is
 /// retried when a command ends, for at most a minute; it fails at once if no command is running.
+#[derive(Clone)]
 pub struct LocalEnvironment {
     working_directory: PathBuf,
     os_version: String,
@@ -81,7 +82,8 @@ pub struct LocalEnvironment {
     reaper: Arc<Reaper>,
     /// Tag of the environment; the tag of a command appends a number.
     tag: String,
-    commands: AtomicU64,
+    commands: Arc<AtomicU64>,
+    files: Files,
 }
 
 /// Builds a [`LocalEnvironment`].
@@ -158,6 +160,22 @@ impl LocalEnvironment {
     /// a process.
     pub fn kill_all(&self) {
         self.reaper.kill();
+    }
+
+    /// Returns this environment with paths resolved now, as [`hold`](ExecutionEnvironment::hold) does.
+    pub(crate) async fn holding(&self, paths: &[PathBuf]) -> Result<Option<Self>, EnvError> {
+        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        let files = blocking(move || Files::hold(&paths)).await??;
+        Ok(files.map(|files| Self { files, ..self.clone() }))
+    }
+
+    /// Works on the files on a blocking thread.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Files) -> Result<T, EnvError> + Send + 'static,
+    ) -> Result<T, EnvError> {
+        let files = self.files.clone();
+        blocking(move || work(&files)).await?
     }
 
     /// Starts a process through `launcher`.
@@ -276,7 +294,8 @@ impl LocalEnvironmentBuilder {
             output_limits,
             reaper: Arc::new(Reaper::new(lifeline)),
             tag,
-            commands: AtomicU64::new(0),
+            commands: Arc::default(),
+            files: Files::Named,
         })
     }
 }
@@ -319,8 +338,8 @@ impl ExecutionEnvironment for LocalEnvironment {
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let path = self.resolve(path);
         admission::retry_on_shortage(None, || {
-            let (path, range) = (path.clone(), range.clone());
-            async { blocking(move || host_files::read(&path, range)).await? }
+            let (files, path, range) = (self.files.clone(), path.clone(), range.clone());
+            async { blocking(move || files.read(&path, range)).await? }
         })
         .await
     }
@@ -329,36 +348,36 @@ impl ExecutionEnvironment for LocalEnvironment {
         let (path, bytes) = (self.resolve(path), bytes.to_vec());
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
-        blocking(move || host_files::write(&path, &bytes, &cancelled)).await?
+        self.blocking(move |files| files.write(&path, &bytes, &cancelled)).await
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let path = self.resolve(path);
-        blocking(move || host_files::metadata(&path)).await?
+        self.blocking(move |files| files.metadata(&path)).await
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
         admission::retry_on_shortage(None, || {
-            let path = path.clone();
-            async { blocking(move || host_files::list(&path, MAX_ENTRIES)).await? }
+            let (files, path) = (self.files.clone(), path.clone());
+            async { blocking(move || files.list(&path, MAX_ENTRIES)).await? }
         })
         .await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
         let path = self.resolve(path);
-        blocking(move || host_files::remove(&path)).await?
+        self.blocking(move |files| files.remove(&path)).await
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.resolve(from), self.resolve(to));
-        blocking(move || host_files::rename(&from, &to)).await?
+        self.blocking(move |files| files.rename(&from, &to)).await
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
-        blocking(move || host_files::canonicalize(&path)).await?
+        self.blocking(move |files| files.canonicalize(&path)).await
     }
 
     async fn place(&self) -> Result<Option<String>, EnvError> {
@@ -368,17 +387,17 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
         let path = self.resolve(path);
-        blocking(move || host_files::create_directory(&path)).await?
+        self.blocking(move |files| files.create_directory(&path)).await
     }
 
     async fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
         let (path, target) = (self.resolve(path), target.to_path_buf());
-        blocking(move || host_files::create_symlink(&path, &target)).await?
+        self.blocking(move |files| files.create_symlink(&path, &target)).await
     }
 
     async fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
         let path = self.resolve(path);
-        blocking(move || host_files::set_mode(&path, mode)).await?
+        self.blocking(move |files| files.set_mode(&path, mode)).await
     }
 
     async fn walk(&self, request: &WalkRequest) -> Result<WalkOutput, EnvError> {
@@ -387,18 +406,9 @@ impl ExecutionEnvironment for LocalEnvironment {
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
         admission::retry_on_shortage(None, || {
-            let (request, working_directory) = (request.clone(), working_directory.clone());
-            let cancelled = cancelled.clone();
-            async {
-                blocking(move || {
-                    let root = &request.root;
-                    let directory = tree::open_root(root)?;
-                    let above = tree::rules_above(root, &working_directory);
-                    let read = |path: &Path| host_files::read(path, None).unwrap_or_default();
-                    tree::walk(directory, root, &request, above.as_ref(), &read, &cancelled)
-                })
-                .await?
-            }
+            let (files, request) = (self.files.clone(), request.clone());
+            let (working_directory, cancelled) = (working_directory.clone(), cancelled.clone());
+            async { blocking(move || files.walk(&request, &working_directory, &cancelled)).await? }
         })
         .await
     }
@@ -408,24 +418,29 @@ impl ExecutionEnvironment for LocalEnvironment {
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
         admission::retry_on_shortage(None, || {
-            let (paths, cancelled) = (Arc::clone(&paths), cancelled.clone());
-            async { blocking(move || tree::read_many(&paths, limits, &cancelled)).await? }
+            let (files, paths, cancelled) = (self.files.clone(), Arc::clone(&paths), cancelled.clone());
+            async { blocking(move || files.read_many(&paths, limits, &cancelled)).await? }
         })
         .await
     }
 
     fn shares_host_files(&self) -> bool {
-        true
+        matches!(self.files, Files::Named)
+    }
+
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let held = self.holding(paths).await?;
+        Ok(held.map(|held| Arc::new(held) as _))
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         let root = self.resolve(request.directory());
-        search::find_files(request, root, self.working_directory.clone()).await
+        search::find_files(&self.files, request, root, self.working_directory.clone()).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
         let root = self.resolve(request.path.as_deref().unwrap_or(Path::new("")));
-        search::grep(request, root, self.working_directory.clone()).await
+        search::grep(&self.files, request, root, self.working_directory.clone()).await
     }
 }
 

@@ -89,6 +89,11 @@ impl ExecutionEnvironment for Logging {
         Some(Arc::new(Self { inner, contents: self.contents }))
     }
 
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let held = self.inner.hold(paths).await?;
+        Ok(held.map(|inner| Arc::new(Self { inner, contents: self.contents }) as _))
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         let entry = Entry::start("initialize", self.working_directory().display().to_string());
         entry.finish(self.inner.initialize().await, |()| String::new())

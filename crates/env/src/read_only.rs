@@ -1,6 +1,10 @@
 //! The read-only wrapper.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 
@@ -126,6 +130,11 @@ impl ExecutionEnvironment for ReadOnly {
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         let inner = self.inner.outside_sandbox()?;
         Some(Arc::new(Self { inner, ..self.clone() }))
+    }
+
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let held = self.inner.hold(paths).await?;
+        Ok(held.map(|inner| Arc::new(Self { inner, ..self.clone() }) as _))
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {

@@ -381,6 +381,11 @@ impl ExecutionEnvironment for Sandboxed {
         self.can_be_left.then_some(inner)
     }
 
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let held = self.inner.holding(paths).await?;
+        Ok(held.map(|inner| Arc::new(Self { inner: Arc::new(inner), ..self.clone() }) as _))
+    }
+
     async fn initialize(&self) -> Result<(), EnvError> {
         self.inner.initialize().await?;
         let switched = self.rules.switched.iter().map(|(root, _)| root);

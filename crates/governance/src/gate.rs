@@ -106,24 +106,25 @@ impl GrantGate {
 
     async fn path_objection(&self, call: &PreparedCall) -> Option<String> {
         let Grant { id, reads, writes, .. } = self.grant.as_ref();
+        let env = call.judged_in(&self.env);
         if call.effect() == Effect::Write && call.writes().is_empty() {
             return Some(format!(
                 "grant {id} limits changes, and the call names no file that it would change"
             ));
         }
         if !call.writes().is_empty() {
-            let writes = RealScope::new(writes, self.env.as_ref()).await;
+            let writes = RealScope::new(writes, env.as_ref()).await;
             for path in call.writes() {
-                let locations = write_locations(self.env.as_ref(), path).await;
+                let locations = write_locations(env.as_ref(), path).await;
                 if let Some(objection) = writes.objection(path, locations) {
                     return Some(format!("grant {id} does not allow changing {objection}"));
                 }
             }
         }
         if !call.reads().is_empty() {
-            let reads = RealScope::new(reads, self.env.as_ref()).await;
+            let reads = RealScope::new(reads, env.as_ref()).await;
             for path in call.reads() {
-                let target = self.env.canonicalize(path).await;
+                let target = env.canonicalize(path).await;
                 let excluded = reads.excluded_below(path, target.as_deref().ok());
                 if let Some(excluded) = excluded.filter(|_| !call.read_extent().is_listing()) {
                     let (path, excluded) = (path.display(), excluded.display());

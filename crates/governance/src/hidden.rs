@@ -55,7 +55,8 @@ impl HiddenPathGate {
         // Any other call that reads a directory reads what is below it.
         let lists_names = call.read_extent().is_listing();
         for path in call.reads().iter().chain(call.writes()) {
-            let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
+            let env = call.judged_in(&self.env);
+            let locations = write_locations(env.as_ref(), path).await.unwrap_or_default();
             let named: Vec<&Path> =
                 std::iter::once(path.as_path()).chain(locations.iter().map(PathBuf::as_path)).collect();
             if named.iter().any(|path| hidden.iter().any(|hidden| is_within(path, hidden))) {

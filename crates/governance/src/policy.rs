@@ -235,8 +235,12 @@ impl PolicyGate {
 
     /// Returns the verdict on a call with these properties.
     pub async fn verdict(&self, call: &CallFacts) -> Verdict {
+        self.verdict_in(&self.env, call).await
+    }
+
+    async fn verdict_in(&self, env: &Arc<dyn ExecutionEnvironment>, call: &CallFacts) -> Verdict {
         let State { mode, rules, .. } = self.policy.state();
-        if let Some(ruling) = self.ruling(&rules, call).await {
+        if let Some(ruling) = self.ruling(&rules, call, env.as_ref()).await {
             return ruled(&ruling);
         }
         let mut traits = CallTraits::new(call.effect);
@@ -258,8 +262,13 @@ impl PolicyGate {
         verdict.with_rule(format!("mode {mode}")).by_default()
     }
 
-    async fn ruling(&self, rules: &Rules, call: &CallFacts) -> Option<Ruling> {
-        let searched = rules.with_searched(call, &self.links, self.env.as_ref()).await;
+    async fn ruling(
+        &self,
+        rules: &Rules,
+        call: &CallFacts,
+        env: &dyn ExecutionEnvironment,
+    ) -> Option<Ruling> {
+        let searched = rules.with_searched(call, &self.links, env).await;
         rules.judge(searched.as_ref().unwrap_or(call))
     }
 
@@ -298,9 +307,10 @@ impl Gate for PolicyGate {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        let facts = CallFacts::of_call(call, self.env.as_ref()).await;
-        let Some(question) = self.question(call) else { return self.verdict(&facts).await };
-        match self.ruling(&self.policy.rules(), &facts).await {
+        let env = call.judged_in(&self.env);
+        let facts = CallFacts::of_call(call, env.as_ref()).await;
+        let Some(question) = self.question(call) else { return self.verdict_in(env, &facts).await };
+        match self.ruling(&self.policy.rules(), &facts, env.as_ref()).await {
             Some(ruling) if ruling.permission == Permission::Deny => ruled(&ruling),
             Some(_) | None => question,
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pintle_env::{ExecutionEnvironment, Output};
+use pintle_env::{EnvError, ExecutionEnvironment, Output};
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
 use serde_json::Value;
 
@@ -33,6 +33,7 @@ pub struct PreparedCall {
     targets: Vec<PathBuf>,
     hosts: Option<Vec<String>>,
     sandbox: Option<SandboxSide>,
+    held: Option<Arc<dyn ExecutionEnvironment>>,
     tool: Arc<RegisteredTool>,
 }
 
@@ -104,13 +105,45 @@ impl PreparedCall {
             reads,
             targets: writes.clone(),
             writes,
+            held: None,
             tool,
         })
+    }
+
+    /// Returns the call with its paths resolved now: gates that judge it judge what it reads and writes when it is executed in
+    /// [`judged_in`](Self::judged_in), whatever takes the place of a file or directory meanwhile.
+    ///
+    /// Environments that know files by their names alone hold nothing, and the call is as before. Directories are kept open until
+    /// the call is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`ExecutionEnvironment::hold`].
+    pub async fn hold(&self, env: &dyn ExecutionEnvironment) -> Result<Self, EnvError> {
+        let paths: Vec<PathBuf> = self.reads.iter().chain(&self.writes).cloned().collect();
+        let held = if paths.is_empty() { None } else { env.hold(&paths).await? };
+        Ok(Self { held, ..self.clone() })
+    }
+
+    /// Returns the call without what it [holds](Self::hold), for one that waits.
+    #[must_use]
+    pub fn release(self) -> Self {
+        Self { held: None, ..self }
+    }
+
+    /// Returns the environment in which the paths of the call were resolved, once they [are](Self::hold); before, `env`.
+    #[must_use]
+    pub fn judged_in<'a>(
+        &'a self,
+        env: &'a Arc<dyn ExecutionEnvironment>,
+    ) -> &'a Arc<dyn ExecutionEnvironment> {
+        self.held.as_ref().unwrap_or(env)
     }
 
     /// Resolves the links in the paths that the call writes, so that two names of one file have the same target.
     pub(crate) async fn with_resolved_targets(mut self, env: &dyn ExecutionEnvironment) -> Self {
         if self.effect() == Effect::Write {
+            let env = self.held.as_deref().unwrap_or(env);
             for target in &mut self.targets {
                 // If links cannot be resolved or are dangling, the path itself is the target.
                 if let Ok(real) = env.canonicalize(target).await {

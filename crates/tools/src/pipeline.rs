@@ -59,7 +59,8 @@ pub enum Preparation {
     },
 }
 
-/// Looks up the tool, validates the arguments by the schema and by the tool itself, and lets the gates judge the call.
+/// Looks up the tool, validates the arguments by the schema and by the tool itself, and lets the gates judge the call, whose
+/// paths are [held](PreparedCall::hold) from then on.
 pub async fn prepare(
     registry: &ToolRegistry,
     gates: &[Arc<dyn Gate>],
@@ -69,6 +70,14 @@ pub async fn prepare(
     let prepared = match PreparedCall::new(registry, env, call) {
         Ok(prepared) => prepared,
         Err(error) => return Preparation::Refused { error, judgement: Judgement::new() },
+    };
+    let name = prepared.name().to_owned();
+    let prepared = match prepared.hold(env).await {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let error = tool_error(&name, error.into());
+            return Preparation::Refused { error, judgement: Judgement::new() };
+        }
     };
     let judgement = gate::judge(gates, &prepared).await;
     match judgement.permission() {
@@ -95,6 +104,9 @@ impl Preparation {
 }
 
 /// Runs a prepared call and truncates its output for the model. Dropping the future stops the call.
+///
+/// The paths of a call that was [held](PreparedCall::hold) are those that were judged only in an environment where it
+/// [is](PreparedCall::judged_in): give the context that one.
 ///
 /// There is always a result. A failure is reported as `Tool error (NAME): …`, and an empty output as `(no output)`. A
 /// panic of the tool is a failure of the call. So is a call that takes one minute longer than the longest time-out of a

@@ -152,17 +152,23 @@ impl Effects {
     ) -> InputKind {
         // A gate may take its time, and so may a checkpoint; a stopped turn does not wait for them.
         let judging = async {
+            let call = match call.hold(cx.env.as_ref()).await {
+                Ok(call) => call,
+                Err(error) => return Err(Objection::from(error.to_string().as_str())),
+            };
             let objection =
-                approval::objection(&self.gates, &self.session, call, (self.approved, self.answer.as_ref()))
+                approval::objection(&self.gates, &self.session, &call, (self.approved, self.answer.as_ref()))
                     .await;
-            if objection.is_none() {
-                self.checkpoints.before(call, cx.env.as_ref(), &self.reports).await;
+            match objection {
+                Some(objection) => Err(objection),
+                None => {
+                    self.checkpoints.before(&call, cx.env.as_ref(), &self.reports).await;
+                    Ok(call)
+                }
             }
-            objection
         };
-        match cx.cancel.run_until_cancelled(judging).await {
-            Some(Some(objection)) => {
-                let Objection { reason, judgement } = objection;
+        let call = match cx.cancel.run_until_cancelled(judging).await {
+            Some(Err(Objection { reason, judgement })) => {
                 if !judgement.is_empty() {
                     let judged = InputKind::CallJudged { call: key, judgement };
                     // If the driver is gone, nobody needs the result.
@@ -170,9 +176,13 @@ impl Effects {
                 }
                 return finished(key, denied(call, &reason));
             }
-            Some(None) if !cx.cancel.is_cancelled() => {}
-            Some(None) | None => return not_run(key),
-        }
+            Some(Ok(call)) if !cx.cancel.is_cancelled() => call,
+            Some(Ok(_)) | None => return not_run(key),
+        };
+        let (call, env) = (&call, Arc::clone(call.judged_in(&cx.env)));
+        let mut cx = cx.clone();
+        cx.env = env;
+        let cx = &cx;
         // Nothing may wait between this check and the effect.
         if let Err(error) = self.fence.check() {
             return finished(key, denied(call, &error.to_string()));
@@ -307,7 +317,7 @@ impl CallPreparation {
             pipeline::Preparation::Ask { call, judgement } => {
                 let (env, origin) = (Arc::clone(&self.env), self.origin.clone());
                 let request = approval::request(&self.session, &call, &judgement, env, origin).await;
-                (judgement, Ok(ReadyCall { call, request: Some(request), answer: None }))
+                (judgement, Ok(ReadyCall { call: call.release(), request: Some(request), answer: None }))
             }
             pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
         };

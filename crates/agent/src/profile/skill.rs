@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::project_docs::ProjectDocs;
 use crate::protocol::Skill as SkillInfo;
+use crate::skills;
 
 /// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;
@@ -96,6 +97,11 @@ async fn load(
     };
     let path = Path::new(&skill.path);
     let text = env.read_file(path, None, None).await?;
+    // Another file may have its place since it was listed, and a file of the user that is no skill is not for the model.
+    if let Err(reason) = skills::expect_skill(&text) {
+        let message = format!("{} is no skill any more: {reason}", path.display());
+        return Err(ToolError::new(ToolErrorKind::NotFound, message));
+    }
     let directory = path.parent().unwrap_or(path).display();
     let mut output = format!("Base directory for this skill: {directory}\n\n{}", body(&text).trim());
     if let Some(args) = args.map(str::trim).filter(|args| !args.is_empty()) {

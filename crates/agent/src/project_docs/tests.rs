@@ -126,7 +126,7 @@ async fn unusable_documents_are_listed_as_skipped() {
     insta::assert_snapshot!(project.skipped(&docs), @r"
     ROOT/AGENTS.md: ROOT/AGENTS.md is a directory, expected a file
     ROOT/CLAUDE.md: it is binary: it contains a zero byte
-    ROOT/LOOP.md: cannot read ROOT/LOOP.md: Too many levels of symbolic links (os error 40)
+    ROOT/LOOP.md: cannot look at ROOT/LOOP.md: more than 40 symbolic links
     ROOT/src/deep/LOOP.md: cannot read ROOT/src/deep/LOOP.md: No such device or address (os error 6)
     ");
 }

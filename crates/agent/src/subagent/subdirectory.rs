@@ -67,6 +67,12 @@ impl ExecutionEnvironment for Subdirectory {
         Some(Arc::new(Self { inner, directory: self.directory.clone() }))
     }
 
+    async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
+        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        let held = self.inner.hold(&paths).await?;
+        Ok(held.map(|inner| Arc::new(Self { inner, directory: self.directory.clone() }) as _))
+    }
+
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
         command.working_dir = Some(self.resolve_or_default(command.working_dir));
         self.inner.spawn(command).await

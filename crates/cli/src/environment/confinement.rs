@@ -242,7 +242,7 @@ async fn sandboxed(
     let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
-            sandbox = secrets::hidden(process_env).into_iter().fold(sandbox, Sandboxed::with_hidden);
+            sandbox = secrets::hidden(process_env)?.into_iter().fold(sandbox, Sandboxed::with_hidden);
             protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pintle_store::Hash;
 
+use crate::failure::Failure;
 use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
 
@@ -53,13 +54,18 @@ pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
 /// read.
-pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
-    let home = process_env.variable("HOME").map(PathBuf::from);
-    let below_home = home.iter().flat_map(|home| {
-        let config = home.join(".config");
-        let below_config = BELOW_CONFIG.iter().map(move |name| config.join(name));
-        BELOW_HOME.iter().map(|name| home.join(name)).chain(below_config)
-    });
+///
+/// # Errors
+///
+/// A usage failure if the home directory is not known: nothing below it could be hidden.
+pub(super) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
+    let home = process_env.home().ok_or_else(|| {
+        Failure::usage("the home directory is not known, so the files with keys below it cannot be hidden")
+            .with_hint("set HOME to an absolute path, or use --no-sandbox, which hides nothing")
+    })?;
+    let config = home.join(".config");
+    let below_config = BELOW_CONFIG.iter().map(|name| config.join(name));
+    let below_home = BELOW_HOME.iter().map(|name| home.join(name)).chain(below_config);
     let moved = MOVED.iter().flat_map(|(variable, names)| {
         let value = process_env.variable(variable).unwrap_or_default();
         let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
@@ -67,15 +73,13 @@ pub(super) fn hidden(process_env: &ProcessEnv) -> Vec<PathBuf> {
         roots.into_iter().flat_map(move |root| names.iter().map(move |name| join(&root, name)))
     });
     // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
-    let is_file_of_user = |path: &PathBuf| {
-        !path.starts_with("/dev") && home.as_ref().is_none_or(|home| !home.starts_with(path))
-    };
+    let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let own = process_env.configuration_directory().into_iter();
     let state = process_env.state_directory().ok().into_iter();
     let of_state =
         state.flat_map(|state| ["sessions", "trust.json", SERVER_TOKENS].map(|name| state.join(name)));
     let of_store = kept_in::password_file(process_env).into_iter();
-    below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect()
+    Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect())
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
@@ -118,7 +122,16 @@ mod tests {
 
     fn hidden_with(variables: &[(&str, &str)]) -> Vec<PathBuf> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-        hidden(&ProcessEnv::with(variables))
+        hidden(&ProcessEnv::with(variables)).unwrap()
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_said_to_be_hidden() {
+        for home in [None, Some(""), Some("relative")] {
+            let variables = home.map(|home| ("HOME", OsStr::new(home)));
+            let failure = hidden(&ProcessEnv::with(variables)).unwrap_err();
+            assert!(failure.message().contains("home directory"), "{home:?}: {}", failure.message());
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) async fn discover(
     for directory in OF_PROJECT {
         read_all(environment, &environment.working_directory().join(directory), &mut found).await;
     }
-    let home = process_env.variable("HOME").map(PathBuf::from);
+    let home = process_env.home();
     let of_home = home.iter().flat_map(|home| OF_USER.map(|directory| home.join(directory)));
     let configured = process_env.configuration_directory().map(|directory| directory.join(CONFIGURED));
     let directories: Vec<PathBuf> = configured.into_iter().chain(of_home).collect();

@@ -7,6 +7,8 @@ mod prompts;
 pub(crate) mod remote;
 mod signals;
 
+use pintle_test_conditions::is_full;
+
 use self::remote::Remote;
 use crate::harness::run;
 
@@ -86,8 +88,12 @@ fn docker_with_native_tools() {
     works_remotely(Remote::docker(), &ANTHROPIC_NATIVE);
 }
 
+/// By default, the same tools over ssh stand for it.
 #[test]
 fn docker_with_spec_tools() {
+    if !is_full() {
+        return;
+    }
     works_remotely(Remote::docker(), &OPENAI_SPEC);
 }
 

@@ -136,11 +136,11 @@ fn a_flood_uses_bounded_memory() {
     });
 }
 
+/// By default, the contract of commands and the matrix over ssh stand for it.
 #[test]
 fn the_process_matrix() {
     in_own_process("docker::tests::the_process_matrix", async || {
-        let all = [("root", "0:0"), ("other", "1000:1000")];
-        for (name, user) in cases(&all[..1], &all) {
+        for (name, user) in cases(&[][..], &[("root", "0:0"), ("other", "1000:1000")]) {
             process_matrix(name, user).await;
         }
     });

@@ -6,7 +6,8 @@
 //! or directory is held open while it is used, so that it cannot be replaced by a link meanwhile.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
+    fs::File,
     io,
     ops::Range,
     os::fd::{AsRawFd, OwnedFd},
@@ -34,12 +35,15 @@ use crate::{
 const LOCATION: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
 const DIRECTORY: OFlag = LOCATION.union(OFlag::O_DIRECTORY);
 
+/// Opens a file for reading, without waiting for the writer of a pipe.
+const READING: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
+
 /// Permission bits of a new directory, before the umask.
 const NEW_DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
 
 /// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LastLink {
+pub(super) enum LastLink {
     Followed,
     Kept,
 }
@@ -51,10 +55,28 @@ enum Missing {
     Created,
 }
 
+/// What becomes of links below a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Links {
+    /// They are followed within the roots.
+    Within,
+    /// They are refused: the paths have none.
+    Refused,
+}
+
 /// The allowed roots, all absolute.
 #[derive(Clone, Debug)]
 pub(crate) struct Beneath {
-    roots: Vec<PathBuf>,
+    roots: Vec<Root>,
+    links: Links,
+}
+
+/// A directory that paths are below.
+#[derive(Clone, Debug)]
+struct Root {
+    path: PathBuf,
+    /// The directory itself; opened by its name if absent.
+    held: Option<Arc<OwnedFd>>,
 }
 
 /// A name in an open directory; without a name, the directory itself.
@@ -70,18 +92,35 @@ struct Location {
 struct CreatedDirectories(Vec<(OwnedFd, OsString)>);
 
 impl Beneath {
+    /// Roots below which links are followed, unless they lead out of all roots.
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        Self { roots }
+        let roots = roots.into_iter().map(|path| Root { path, held: None }).collect();
+        Self { roots, links: Links::Within }
+    }
+
+    /// The whole file system, below which no link is followed. Paths below `held` start at these open directories, whatever has
+    /// their names now.
+    pub(crate) fn without_links(held: impl IntoIterator<Item = (PathBuf, Arc<OwnedFd>)>) -> Self {
+        let held = held.into_iter().map(|(path, directory)| Root { path, held: Some(directory) });
+        let all = Root { path: PathBuf::from("/"), held: None };
+        Self { roots: held.chain([all]).collect(), links: Links::Refused }
     }
 
     pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        let file = self.open("reading", path)?;
-        host_files::read(&proc_path(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        host_files::read_open(self.open_file(path)?, path, range)
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn open_file(&self, path: &Path) -> Result<File, EnvError> {
+        if let Some(file) = self.open_with_openat2(path, READING) {
+            return host_files::expect_regular_file(file.into(), path);
+        }
+        let location = self.open("reading", path)?;
+        host_files::open(&proc_path(&location)).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        let file = self.open("looking at", path)?;
-        host_files::metadata(&proc_path(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        metadata_of(&self.open("looking at", path)?, path)
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
@@ -144,13 +183,7 @@ impl Beneath {
         let old = self.resolve("renaming", from, LastLink::Kept, Missing::Refused)?;
         let source = old.path().ok_or_else(|| refused("renaming the root", from))?;
         // A missing source must not leave new directories behind.
-        openat(
-            &old.directory,
-            old.name.as_deref().unwrap_or_default(),
-            LOCATION | OFlag::O_NOFOLLOW,
-            Mode::empty(),
-        )
-        .map_err(|errno| EnvError::from_io("rename", from, errno.into()))?;
+        old.open().map_err(|errno| EnvError::from_io("rename", from, errno.into()))?;
         let new = self.resolve("renaming to", to, LastLink::Kept, Missing::Created)?;
         let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
         let as_requested = |found: &Path| if found == source { from } else { to }.to_path_buf();
@@ -160,35 +193,38 @@ impl Beneath {
     }
 
     /// Resolves a path and opens it with `O_PATH`.
-    fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
-        if let Some(file) = self.open_with_openat2(path) {
+    pub(super) fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
+        if let Some(file) = self.open_with_openat2(path, LOCATION) {
             return Ok(file);
         }
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let Location { directory, name, .. } =
-            self.resolve(action, path, LastLink::Followed, Missing::Refused)?;
-        let Some(name) = name else {
-            return Ok(directory);
-        };
-        let file = openat(&directory, name.as_os_str(), LOCATION | OFlag::O_NOFOLLOW, Mode::empty())
-            .map_err(failed)?;
+        let location = self.resolve(action, path, LastLink::Followed, Missing::Refused)?;
+        let file = location.open().map_err(failed)?;
         let kind = SFlag::from_bits_truncate(fstat(&file).map_err(failed)?.st_mode);
         if kind & SFlag::S_IFMT == SFlag::S_IFLNK {
             // It was replaced by a link after it was checked.
-            return Err(refused(action, path));
+            return Err(match self.links {
+                Links::Within => refused(action, path),
+                Links::Refused => exchanged(action, path),
+            });
         }
         Ok(file)
     }
 
+    /// Opens what a path names with `O_PATH`, be it a link itself.
+    pub(super) fn open_entry(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
+        let location = self.resolve(action, path, LastLink::Kept, Missing::Refused)?;
+        location.open().map_err(|errno| EnvError::from_io("look at", path, errno.into()))
+    }
+
     /// Resolves a path with `openat2` alone. Any failure is reported by the slow path instead.
-    fn open_with_openat2(&self, path: &Path) -> Option<OwnedFd> {
+    fn open_with_openat2(&self, path: &Path, flags: OFlag) -> Option<OwnedFd> {
         let (root, relative) = self.locate(path)?;
-        let root = open(&root, DIRECTORY, Mode::empty()).ok()?;
+        let root = root.open().ok()?;
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { &relative };
-        let how = OpenHow::new()
-            .flags(LOCATION)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        openat2(&root, relative, how).ok()
+        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, self.links == Links::Refused);
+        openat2(&root, relative, OpenHow::new().flags(flags).resolve(resolve)).ok()
     }
 
     /// Resolves a path component by component.
@@ -212,6 +248,7 @@ impl Beneath {
             let is_last = walk.position.pending.is_empty();
             match readlinkat(walk.current()?, name.as_os_str()) {
                 Ok(_) if is_last && last == LastLink::Kept => return walk.finish(Some(name)),
+                Ok(_) if self.links == Links::Refused => return Err(exchanged(action, path)),
                 Ok(target) => walk.follow(target.as_ref())?,
                 // Not a link, or missing.
                 Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.finish(Some(name)),
@@ -228,18 +265,50 @@ impl Beneath {
 
     /// Returns the root that contains a path with the longest remainder, as given or canonical, and
     /// that remainder.
-    fn locate(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
-        let canonical = self.roots.iter().filter_map(|root| host_files::canonicalize(root).ok());
-        let roots = self.roots.iter().cloned().chain(canonical);
-        let below = roots.filter_map(|root| {
-            let relative = path.strip_prefix(&root).ok()?.to_path_buf();
-            Some((root, relative))
-        });
-        below.max_by_key(|(_, relative)| relative.components().count())
+    fn locate(&self, path: &Path) -> Option<(Root, PathBuf)> {
+        let roots = self.roots.iter().filter(|root| !root.is_removed());
+        let as_given = roots.filter_map(|root| Some((root.clone(), root.relative(path)?)));
+        if self.links == Links::Refused {
+            // The nearest open directory.
+            return as_given.min_by_key(|(_, relative)| relative.components().count());
+        }
+        let canonical = self.roots.iter().filter_map(Root::canonical);
+        let canonical = canonical.filter_map(|root| root.relative(path).map(|relative| (root, relative)));
+        as_given.chain(canonical).max_by_key(|(_, relative)| relative.components().count())
+    }
+}
+
+impl Root {
+    /// Returns the rest of a path below it.
+    fn relative(&self, path: &Path) -> Option<PathBuf> {
+        path.strip_prefix(&self.path).ok().map(Path::to_path_buf)
+    }
+
+    /// Returns whether an open directory was removed, so that nothing can be in it any more.
+    fn is_removed(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| fstat(held).is_ok_and(|stat| stat.st_nlink == 0))
+    }
+
+    /// Returns it by its path without links.
+    fn canonical(&self) -> Option<Self> {
+        Some(Self { path: host_files::canonicalize(&self.path).ok()?, held: None })
+    }
+
+    fn open(&self) -> io::Result<OwnedFd> {
+        match &self.held {
+            Some(directory) => directory.try_clone(),
+            None => Ok(open(&self.path, DIRECTORY, Mode::empty())?),
+        }
     }
 }
 
 impl Location {
+    /// Opens it with `O_PATH`, be it a link itself.
+    fn open(&self) -> nix::Result<OwnedFd> {
+        let name = self.name.as_deref().unwrap_or(OsStr::new("."));
+        openat(&self.directory, name, LOCATION | OFlag::O_NOFOLLOW, Mode::empty())
+    }
+
     /// Returns a path that stays valid if parents are renamed; `None` for the directory itself.
     fn path(&self) -> Option<PathBuf> {
         Some(proc_path(&self.directory).join(self.name.as_ref()?))
@@ -285,12 +354,20 @@ struct Position {
 impl Walk<'_> {
     /// Starts at the root that contains `path`, keeping the remaining components.
     fn start(&mut self, path: &Path) -> Result<(), EnvError> {
-        let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
-        let directory = open(&root, DIRECTORY, Mode::empty())
-            .map_err(|errno| EnvError::from_io("look at", &root, errno.into()))?;
+        let found = match self.beneath.links {
+            Links::Within => self.beneath.locate(path),
+            // An open directory can be removed or renamed only by its name in another one.
+            Links::Refused => path
+                .parent()
+                .and_then(|parent| self.beneath.locate(parent))
+                .map(|(root, _)| (root.clone(), root.relative(path).unwrap_or_default()))
+                .or_else(|| self.beneath.locate(path)),
+        };
+        let (root, relative) = found.ok_or_else(|| self.refused())?;
+        let directory = root.open().map_err(|source| EnvError::from_io("look at", &root.path, source))?;
         self.position.pending.extend(host_files::reversed_components(&relative));
         self.position.directories = vec![directory];
-        self.position.root = root;
+        self.position.root = root.path;
         Ok(())
     }
 
@@ -360,6 +437,11 @@ impl Walk<'_> {
     }
 }
 
+/// Returns the metadata of an open file, whose path is for errors.
+pub(super) fn metadata_of(file: &OwnedFd, path: &Path) -> Result<Metadata, EnvError> {
+    host_files::metadata(&proc_path(file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+}
+
 /// Returns the path of an open file under `/proc`.
 fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
@@ -370,6 +452,14 @@ fn refused(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),
         reason: "the path is outside the allowed roots".to_owned(),
+    }
+}
+
+/// Creates the error for a path that leads elsewhere than when it was judged.
+pub(super) fn exchanged(action: &str, path: &Path) -> EnvError {
+    EnvError::Refused {
+        operation: format!("{action} {}", path.display()),
+        reason: "something else took its place after it was judged".to_owned(),
     }
 }
 

@@ -1,9 +1,14 @@
 //! Walk of a directory tree by descriptors: no link can lead it elsewhere. Every function blocks.
 
 use std::{
+    error::Error as _,
     ffi::{OsStr, OsString},
-    io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    fs::File,
+    io::{self, Read as _},
+    os::{
+        fd::OwnedFd,
+        unix::{ffi::OsStrExt, fs::OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::Arc,
     time::{Instant, SystemTime},
@@ -235,10 +240,22 @@ fn entry_of(path: PathBuf, kind: EntryKind, stat: &FileStat) -> WalkEntry {
         .with_identity(Some(FileIdentity { inode: stat.st_ino, changed_ns }))
 }
 
+/// Opens a file for reading, unless it is a link.
+pub(crate) type OpenFile<'a> = &'a dyn Fn(&Path) -> Result<File, EnvError>;
+
+/// Opens a file by its name, without following a link as the last component of a path.
+pub(crate) fn open_file(path: &Path) -> Result<File, EnvError> {
+    let mut options = File::options();
+    // Neither follow a link nor wait for the writer of a pipe.
+    options.read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
+    options.open(path).map_err(|error| EnvError::from_io("read", path, error))
+}
+
 /// Reads files without following a link as the last component of a path.
 pub(crate) fn read_many(
     paths: &[PathBuf],
     limits: ReadLimits,
+    open: OpenFile<'_>,
     cancelled: &Cancelled,
 ) -> Result<Vec<FileContent>, EnvError> {
     let mut contents = Vec::with_capacity(paths.len());
@@ -248,7 +265,7 @@ pub(crate) fn read_many(
             contents.push(FileContent::Skipped);
             continue;
         }
-        let content = read_one(path, limits, read)?;
+        let content = read_one(path, limits, read, open)?;
         match &content {
             FileContent::Bytes(bytes) => read = read.saturating_add(bytes.len() as u64),
             FileContent::Skipped => read = limits.total,
@@ -262,42 +279,37 @@ pub(crate) fn read_many(
     Ok(contents)
 }
 
-fn read_one(path: &Path, limits: ReadLimits, read: u64) -> Result<FileContent, EnvError> {
-    use std::{io::Read as _, os::unix::fs::OpenOptionsExt as _};
-
-    let opened = std::fs::OpenOptions::new()
-        .read(true)
-        // Neither follow a link nor wait for the writer of a pipe.
-        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits())
-        .open(path);
-    let content = opened.and_then(|file| {
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok(FileContent::NotAFile);
-        }
-        let limit = limits.file.min(host_files::MAX_READ);
-        if metadata.len() > limit {
-            return Ok(FileContent::TooLarge);
-        }
-        if read > 0 && read.saturating_add(metadata.len()) > limits.total {
-            return Ok(FileContent::Skipped);
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-        // One byte beyond the limit shows that it has grown.
-        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-        Ok(if bytes.len() as u64 > limit { FileContent::TooLarge } else { FileContent::Bytes(bytes) })
+fn read_one(path: &Path, limits: ReadLimits, read: u64, open: OpenFile<'_>) -> Result<FileContent, EnvError> {
+    let failed = |error| EnvError::from_io("read", path, error);
+    let content = open(path).and_then(|file| {
+        let content = || -> io::Result<FileContent> {
+            let metadata = file.metadata()?;
+            if !metadata.is_file() {
+                return Ok(FileContent::NotAFile);
+            }
+            let limit = limits.file.min(host_files::MAX_READ);
+            if metadata.len() > limit {
+                return Ok(FileContent::TooLarge);
+            }
+            if read > 0 && read.saturating_add(metadata.len()) > limits.total {
+                return Ok(FileContent::Skipped);
+            }
+            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+            // One byte beyond the limit shows that it has grown.
+            file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+            Ok(if bytes.len() as u64 > limit { FileContent::TooLarge } else { FileContent::Bytes(bytes) })
+        };
+        content().map_err(failed)
     });
-    match content {
-        Ok(content) => Ok(content),
-        Err(error) => of_io_error(path, error),
-    }
+    content.or_else(of_error)
 }
 
-fn of_io_error(path: &Path, error: io::Error) -> Result<FileContent, EnvError> {
-    match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::EMFILE | Errno::ENFILE) => Err(EnvError::from_io("read", path, error)),
+fn of_error(error: EnvError) -> Result<FileContent, EnvError> {
+    let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    match cause.and_then(io::Error::raw_os_error).map(Errno::from_raw) {
+        Some(Errno::EMFILE | Errno::ENFILE) => Err(error),
         Some(Errno::ELOOP) => Ok(FileContent::NotAFile),
-        Some(_) | None => Ok(content_of_error(&EnvError::from_io("read", path, error))),
+        Some(_) | None => Ok(content_of_error(&error)),
     }
 }
 
@@ -333,7 +345,8 @@ mod tests {
                     nix::unistd::setfsuid(Uid::from_raw(65_534));
                 }
                 let paths = ["open/file", "shut/file"].map(|name| root.join(name));
-                let read = read_many(&paths, ReadLimits::new(9, 9), &Cancelled::default()).unwrap();
+                let read =
+                    read_many(&paths, ReadLimits::new(9, 9), &open_file, &Cancelled::default()).unwrap();
                 (walk_at(root, &WalkRequest::new(root)), read)
             };
             scope.spawn(without_privileges).join().unwrap()

@@ -11,7 +11,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use crate::{
     blocking::{Cancelled, blocking},
     error::EnvError,
-    host_files,
+    host_files::{self, files::Files},
     search::{
         GlobRequest, GrepOutput, GrepRequest, SearchScope,
         ignore_rules::{
@@ -27,22 +27,28 @@ use crate::{
 
 /// Finds the matching files below `root`.
 pub(super) async fn find_files(
+    files: &Files,
     request: &GlobRequest,
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<Vec<PathBuf>, EnvError> {
     let (pattern, scope) = (GlobPattern::parse(&request.pattern, &root)?, request.scope);
+    let files = files.clone();
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
-        host_files::metadata(&root)?;
+        files.metadata(&root)?;
         let found = Mutex::new(Vec::new());
         let tree = Tree::new(&pattern.base, &working_directory, scope, &cancelled);
         tree.visit(pattern.max_depth, || {
             |entry: &DirEntry| {
-                // A dangling link has no metadata and is not a file.
+                let metadata = || match entry.path_is_symlink() {
+                    // A dangling link has no metadata and is not a file.
+                    true => host_files::metadata(entry.path()),
+                    false => files.metadata(entry.path()),
+                };
                 if pattern.matches(entry.path())
-                    && let Ok(metadata) = host_files::metadata(entry.path())
+                    && let Ok(metadata) = metadata()
                     && !metadata.is_dir()
                 {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,19 +69,20 @@ pub(super) async fn find_files(
 
 /// Searches the file `root`, or the files below it.
 pub(super) async fn grep(
+    files: &Files,
     request: &GrepRequest,
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<GrepOutput, EnvError> {
-    let request = request.clone();
+    let (files, request) = (files.clone(), request.clone());
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
         // A large expression takes a while to compile.
         let query = Query::compile(&request)?;
         let mut results = Results::new(&request);
-        if host_files::metadata(&root)?.is_file() {
-            let content = host_files::open(&root)?;
+        if files.metadata(&root)?.is_file() {
+            let content = files.open(&root)?;
             results.add(root.clone(), query.search(root, content, &cancelled));
             return Ok(results.finish());
         }
@@ -83,12 +90,12 @@ pub(super) async fn grep(
         let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
         Tree::new(&root, &working_directory, request.scope, &cancelled).visit(None, || {
             let mut search = FileSearch::new(&query);
-            let (query, root, cancelled) = (&query, &root, &cancelled);
+            let (files, query, root, cancelled) = (&files, &query, &root, &cancelled);
             move |entry: &DirEntry| {
                 let path = entry.path();
                 let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
                 if is_file && query.admits(root, path) && lock().wants(path) {
-                    let outcome = match host_files::open(path) {
+                    let outcome = match files.open(path) {
                         Ok(content) => search.search(path.to_path_buf(), content, cancelled),
                         Err(_unreadable) => FileOutcome::Unreadable,
                     };

@@ -5,6 +5,8 @@
 )]
 
 mod files;
+#[cfg(target_os = "linux")]
+mod held;
 
 use std::{
     fs,

@@ -73,8 +73,8 @@ pub async fn restore(
 ) -> Result<Restored, CheckpointError> {
     let env = confined(env, &plan.root).await?;
     let checks = Checks::new(env.as_ref(), plan).await?;
-    let mut run =
-        Run { env: env.as_ref(), root: &plan.root, blobs, result: Restored::default(), is_lost: false };
+    let result = Restored::default();
+    let mut run = Run { env: &env, root: &plan.root, blobs, result, is_lost: false };
     let mut work = Vec::new();
     for CheckedStep { step, verdict } in checks.steps() {
         match verdict {
@@ -106,7 +106,7 @@ async fn confined(
 }
 
 struct Run<'a> {
-    env: &'a dyn ExecutionEnvironment,
+    env: &'a Arc<dyn ExecutionEnvironment>,
     root: &'a Path,
     blobs: &'a dyn Blobs,
     result: Restored,
@@ -217,6 +217,23 @@ impl Run<'_> {
         };
     }
 
+    /// Returns the environment for a step at this path: whatever takes the place of a directory above it meanwhile, the step is done
+    /// in the directory of that name in the root.
+    async fn at(&self, path: &Path) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
+        let Some(held) = self.env.hold(&[self.root.to_path_buf(), path.to_path_buf()]).await? else {
+            return Ok(Arc::clone(self.env));
+        };
+        let parent = path.parent().unwrap_or(path);
+        let below = parent.strip_prefix(self.root).unwrap_or(Path::new(""));
+        if held.canonicalize(parent).await? == held.canonicalize(self.root).await?.join(below) {
+            return Ok(held);
+        }
+        Err(CheckpointError::Environment(EnvError::Refused {
+            operation: format!("restoring {}", path.display()),
+            reason: "a directory above it was replaced by a link".to_owned(),
+        }))
+    }
+
     /// Lets the entries of a directory be changed if its mode is restored, and makes sure that what replaces an entry of
     /// another type can be read.
     async fn open(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
@@ -226,7 +243,8 @@ impl Run<'_> {
         match (&after.state, work.action) {
             (State::Directory, Action::SetMode) => {
                 if let Some(mode) = work.missing_mode() {
-                    self.env.set_mode(&self.root.join(&work.step.path), mode | OWNER).await?;
+                    let path = self.root.join(&work.step.path);
+                    self.at(&path).await?.set_mode(&path, mode | OWNER).await?;
                 }
             }
             (State::File { hash, .. }, Action::Replace) => {
@@ -250,25 +268,22 @@ impl Run<'_> {
             return Ok(Progress::NotDone);
         }
         let step = work.step;
+        // Links cannot be changed, only created anew.
+        let is_link =
+            step.before.as_ref().is_some_and(|before| matches!(before.state, State::Symlink { .. }));
+        let is_in_the_way = match work.action {
+            Action::Create | Action::SetMode => false,
+            Action::Overwrite => is_link,
+            Action::Replace | Action::Remove => true,
+        };
+        if !is_in_the_way {
+            return Ok(Progress::Pending);
+        }
         let path = self.root.join(&step.path);
-        match work.action {
-            Action::Create | Action::SetMode => Ok(Progress::Pending),
-            Action::Overwrite => {
-                // Links cannot be changed, only created anew.
-                if step.before.as_ref().is_some_and(|before| matches!(before.state, State::Symlink { .. })) {
-                    remove(self.env, &path).await?;
-                }
-                Ok(Progress::Pending)
-            }
-            Action::Replace => {
-                remove(self.env, &path).await?;
-                Ok(Progress::Pending)
-            }
-            Action::Remove => match remove(self.env, &path).await {
-                Ok(()) => Ok(Progress::Done),
-                Err(EnvError::IsADirectory { .. }) => Ok(Progress::Kept),
-                Err(error) => Err(error.into()),
-            },
+        match (remove(self.at(&path).await?.as_ref(), &path).await, work.action) {
+            (Ok(()), Action::Remove) => Ok(Progress::Done),
+            (Err(EnvError::IsADirectory { .. }), Action::Remove) => Ok(Progress::Kept),
+            (removed, _) => Ok(removed.map(|()| Progress::Pending)?),
         }
     }
 
@@ -277,12 +292,13 @@ impl Run<'_> {
         let step = work.step;
         let Some(after) = step.after.as_ref().filter(|_| !self.is_lost) else { return Ok(Progress::NotDone) };
         let path = self.root.join(&step.path);
+        let env = self.at(&path).await?;
         match &after.state {
             State::Directory => {
                 if work.action != Action::SetMode {
-                    self.env.create_directory(&path).await?;
+                    env.create_directory(&path).await?;
                     if let Some(mode) = work.missing_mode() {
-                        self.env.set_mode(&path, mode | OWNER).await?;
+                        env.set_mode(&path, mode | OWNER).await?;
                     }
                 }
                 Ok(Progress::Pending)
@@ -290,45 +306,48 @@ impl Run<'_> {
             State::File { hash, .. } => {
                 if work.action != Action::SetMode {
                     let bytes = self.blobs.get(hash).await?.ok_or(CheckpointError::Removed(*hash))?;
-                    self.write(work, after, &path, &bytes).await?;
+                    write(env.as_ref(), work, after, &path, &bytes).await?;
                 }
                 if let Some(mode) = work.missing_mode() {
-                    self.env.set_mode(&path, mode).await?;
+                    env.set_mode(&path, mode).await?;
                 }
                 Ok(Progress::Done)
             }
             State::Symlink { target } => {
-                self.env.create_symlink(&path, target).await?;
+                env.create_symlink(&path, target).await?;
                 Ok(Progress::Done)
             }
             State::Other | State::Unknown(_) => Ok(Progress::Done),
         }
     }
 
-    async fn write(
-        &self,
-        work: &Work<'_>,
-        after: &Entry,
-        path: &Path,
-        bytes: &[u8],
-    ) -> Result<(), CheckpointError> {
-        let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
-        let is_new = work.action != Action::Overwrite;
-        if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
-            // A replacement keeps the mode, so nobody else can read the content while it is written.
-            self.env.write(path, b"").await?;
-            self.env.set_mode(path, mode & 0o777).await?;
-        }
-        Ok(self.env.write(path, bytes).await?)
-    }
-
     /// Sets the final mode of a directory.
     async fn finish(&mut self, work: &Work<'_>) -> Result<(), CheckpointError> {
         match work.missing_mode().filter(|mode| !self.is_lost && mode & OWNER != OWNER) {
-            Some(mode) => Ok(self.env.set_mode(&self.root.join(&work.step.path), mode).await?),
+            Some(mode) => {
+                let path = self.root.join(&work.step.path);
+                Ok(self.at(&path).await?.set_mode(&path, mode).await?)
+            }
             None => Ok(()),
         }
     }
+}
+
+async fn write(
+    env: &dyn ExecutionEnvironment,
+    work: &Work<'_>,
+    after: &Entry,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), CheckpointError> {
+    let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
+    let is_new = work.action != Action::Overwrite;
+    if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
+        // A replacement keeps the mode, so nobody else can read the content while it is written.
+        env.write(path, b"").await?;
+        env.set_mode(path, mode & 0o777).await?;
+    }
+    Ok(env.write(path, bytes).await?)
 }
 
 /// Removes an entry; one that is gone is removed.

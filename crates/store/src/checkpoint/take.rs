@@ -142,6 +142,9 @@ async fn list(
     limits: &Limits,
 ) -> Result<Manifest, CheckpointError> {
     let root = env.resolve(root);
+    // What the walk finds is what is read, whatever takes the place of a directory meanwhile.
+    let held = env.hold(std::slice::from_ref(&root)).await?;
+    let env = held.as_deref().unwrap_or(env);
     let deadline = Instant::now() + limits.time;
     let request = WalkRequest::new(&root)
         .with_max_entries(limits.max_files.saturating_mul(2))

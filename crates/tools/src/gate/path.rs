@@ -105,16 +105,16 @@ impl Gate for PathGate {
                     .to_owned()
             });
         }
-        let roots = self.real_roots().await;
+        let (roots, env) = (self.real_roots().await, call.judged_in(&self.env));
         for path in call.writes() {
-            let locations = write_locations(self.env.as_ref(), path).await;
+            let locations = write_locations(env.as_ref(), path).await;
             if let Some(objection) = self.objection(&roots, path, locations) {
                 return self.outside.verdict(|| objection);
             }
         }
         let reads = if self.reads { call.reads() } else { &[] };
         for path in reads {
-            let target = self.env.canonicalize(path).await.map(|target| vec![target]);
+            let target = env.canonicalize(path).await.map(|target| vec![target]);
             if let Some(objection) = self.objection(&roots, path, target) {
                 return self.outside.verdict(|| objection);
             }

@@ -76,7 +76,8 @@ impl Gate for ProtectedPathGate {
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
         for path in call.writes() {
-            let locations = write_locations(self.env.as_ref(), path).await.unwrap_or_default();
+            let locations =
+                write_locations(call.judged_in(&self.env).as_ref(), path).await.unwrap_or_default();
             let of_location = || locations.iter().find_map(|location| self.protected(location));
             if let Some(name) = self.protected(path).or_else(of_location) {
                 let verdict = self.permission.verdict(|| format!("{} is protected", path.display()));

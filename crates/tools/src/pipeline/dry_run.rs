@@ -43,9 +43,11 @@ pub async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) ->
     if !call.tool().can_dry_run() {
         return None;
     }
-    let cx = ToolContext::new(Arc::new(Overlay::new(env)), call.call_id());
     // The parsed input is for the real execution.
-    let execution = execute(&call.without_input(), &cx, &TruncationLimits::new()).await;
+    let call = call.without_input();
+    let env = Arc::clone(call.judged_in(&env));
+    let cx = ToolContext::new(Arc::new(Overlay::new(env)), call.call_id());
+    let execution = execute(&call, &cx, &TruncationLimits::new()).await;
     let failure = execution.error.map(|_kind| execution.result.text());
     Some(DryRun::new(execution.changes).with_failure(failure))
 }

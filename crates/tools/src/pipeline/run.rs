@@ -105,12 +105,15 @@ pub async fn run(
     cx.call_id.clone_from(&call.id);
     let prepared = match prepare(registry, &options.gates, cx.env.as_ref(), call).await {
         Preparation::Ready { call: prepared, .. } => prepared,
-        Preparation::Ask { call, judgement } => match approved(call, judgement.reason(), options).await {
-            Ok(prepared) => prepared,
-            Err(error) => return Execution::failed(&cx.call_id, &error),
-        },
+        Preparation::Ask { call, judgement } => {
+            match approved(call, judgement.reason(), &cx, options).await {
+                Ok(prepared) => prepared,
+                Err(error) => return Execution::failed(&cx.call_id, &error),
+            }
+        }
         Preparation::Refused { error, .. } => return Execution::failed(&cx.call_id, &error),
     };
+    cx.env = Arc::clone(prepared.judged_in(&cx.env));
     let execution = execute(&prepared, &cx, &options.limits).await;
     for gate in &options.gates {
         gate.ran(&prepared, &execution).await;
@@ -122,6 +125,7 @@ pub async fn run(
 async fn approved(
     call: PreparedCall,
     reason: String,
+    cx: &ToolContext,
     options: &RunOptions,
 ) -> Result<PreparedCall, ToolError> {
     let is_approved = match &options.approve {
@@ -131,6 +135,7 @@ async fn approved(
     if !is_approved {
         return Err(gate::denied(call.name(), &reason));
     }
+    let call = call.hold(cx.env.as_ref()).await?;
     let judgement = gate::judge(&options.gates, &call).await;
     match judgement.permission() {
         Permission::Allow | Permission::Ask => Ok(call),

@@ -157,7 +157,7 @@ impl Driver<'_> {
 /// `None` if there is no file of this path, otherwise why it cannot be sent.
 async fn dropped_image(path: &str, process_env: &ProcessEnv) -> Result<ImageData, Option<String>> {
     let path = match path.strip_prefix("~/") {
-        Some(rest) => PathBuf::from(process_env.variable("HOME").ok_or(None)?).join(rest),
+        Some(rest) => process_env.home().ok_or(None)?.join(rest),
         None => PathBuf::from(path),
     };
     let machine = process_env.local_environment(Path::new("/")).map_err(|_| None)?;

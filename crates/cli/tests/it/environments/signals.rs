@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
+use pintle_test_conditions::is_full;
+
 use super::remote::{Remote, mark, running, wait_until};
 
 /// Starts a run and waits until its command runs, with a child in another process group. Both ignore SIGTERM.
@@ -70,8 +72,12 @@ fn exits_at_sigkill(remote: Option<Remote>) {
     wait_for_cleanup(&remote, &mark);
 }
 
+/// By default, the other signals and ssh stand for it.
 #[test]
 fn docker_after_sigint() {
+    if !is_full() {
+        return;
+    }
     shuts_down_gracefully(Remote::docker(), "INT");
 }
 

@@ -1,4 +1,8 @@
 //! Searches the same tree locally and in a container that has nothing but busybox.
+//!
+//! By default, the contract of searches and the searches over ssh stand for the searches here.
+
+use pintle_test_conditions::is_full;
 
 use super::image;
 use crate::{
@@ -17,7 +21,9 @@ async fn local_and_container_searches_agree() {
     let image = image.with_mount(Mount::new(&root, &root));
     let remote = DockerEnvironment::start(image).working_directory(&root).build().unwrap();
     remote.initialize().await.unwrap();
-    searches_find_the_same(&remote, &root).await;
+    if is_full() {
+        searches_find_the_same(&remote, &root).await;
+    }
     walks_find_the_same(&remote, &root).await;
     remote.cleanup().await.unwrap();
 }

@@ -1,0 +1,324 @@
+//! Files as they were when they were judged. Linux only; every function blocks.
+//!
+//! Between the moment at which a gate looks at a name and the one at which a tool opens it, somebody else can give the name to
+//! another file. Here a path is resolved once. Its directory stays open from then on, no link is followed below it, and a file
+//! is compared with the one that was there.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    ops::Range,
+    os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use nix::sys::stat::{FileStat, SFlag, fstat};
+
+use super::{
+    beneath::{self, Beneath, LastLink, exchanged},
+    canonicalize, tree,
+};
+use crate::{
+    blocking::Cancelled,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+    search::ignore_rules::IgnoreRules,
+    walk::{WalkOutput, WalkRequest},
+};
+
+/// Maximum number of directories that stay open. Paths in others are still resolved once and without links.
+const MAX_DIRECTORIES: usize = 64;
+
+/// Number of times that a path is resolved anew because something was exchanged meanwhile.
+const MAX_ATTEMPTS: usize = 16;
+
+/// Paths that were resolved, and what they led to.
+#[derive(Debug)]
+pub(crate) struct HeldPaths {
+    /// What the paths and their directories led to, with all links resolved.
+    targets: BTreeMap<PathBuf, PathBuf>,
+    /// Paths that led nowhere, such as one below a file.
+    unresolved: BTreeSet<PathBuf>,
+    beneath: Beneath,
+    /// What was at the resolved paths, until an operation here changes it.
+    seen: Mutex<BTreeMap<PathBuf, Option<Identity>>>,
+}
+
+/// Identity of a file or directory, whatever its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl From<FileStat> for Identity {
+    fn from(stat: FileStat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+/// What one path leads to.
+struct Found {
+    target: PathBuf,
+    /// The directory of the target, or the nearest one above it that exists.
+    directory: (PathBuf, Arc<OwnedFd>),
+    /// The target itself, if it exists.
+    object: Option<OwnedFd>,
+}
+
+impl HeldPaths {
+    /// Resolves absolute paths.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Refused`] if something is exchanged all the time.
+    pub(crate) fn hold(paths: &[PathBuf]) -> Result<Self, EnvError> {
+        let mut targets = BTreeMap::new();
+        let (mut unresolved, mut seen) = (BTreeSet::new(), BTreeMap::new());
+        let mut directories = BTreeMap::new();
+        for path in paths {
+            let parent = path.parent().unwrap_or(path);
+            if let Ok(target) = canonicalize(parent) {
+                targets.insert(parent.to_path_buf(), target);
+            }
+            let Some(Found { target, directory, object }) = Found::find(path)? else {
+                unresolved.insert(path.clone());
+                continue;
+            };
+            if directories.len() < MAX_DIRECTORIES {
+                directories.extend([directory]);
+            }
+            let stat = object.as_ref().and_then(|object| fstat(object).ok());
+            seen.insert(target.clone(), stat.map(Identity::from));
+            // A search starts at the directory itself.
+            if let Some(object) = object
+                && stat.is_some_and(|stat| {
+                    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR
+                })
+                && directories.len() < MAX_DIRECTORIES
+            {
+                directories.insert(target.clone(), Arc::new(object));
+            }
+            targets.insert(path.clone(), target);
+        }
+        Ok(Self { targets, unresolved, beneath: Beneath::without_links(directories), seen: Mutex::new(seen) })
+    }
+
+    /// Returns what a path led to. One that was not resolved before is resolved now.
+    pub(crate) fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        if let Some(target) = self.targets.get(path) {
+            return Ok(target.clone());
+        }
+        let known = self.known(path).unwrap_or_else(|| path.to_path_buf());
+        let as_requested = |found: &Path| if found == known { path } else { found }.to_path_buf();
+        let target = canonicalize(&known).map_err(|error| error.map_path(as_requested))?;
+        if self.led_nowhere(path) { Err(exchanged("looking at", path)) } else { Ok(target) }
+    }
+
+    /// Returns where to look for a path. Below a directory that was resolved, links are met only there.
+    fn location(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.known(path).map_or_else(|| self.canonicalize(path), Ok)
+    }
+
+    pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        super::read_open(self.open(path)?, path, range)
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn open(&self, path: &Path) -> Result<File, EnvError> {
+        self.at(path, LastLink::Followed, |target| {
+            let file = self.beneath.open_file(target)?;
+            self.compare("reading", target, &file)?;
+            Ok(file)
+        })
+    }
+
+    /// Opens a file for reading, unless it is a link.
+    pub(crate) fn open_itself(&self, path: &Path) -> Result<File, EnvError> {
+        self.at(path, LastLink::Kept, |target| match self.beneath.open_file(target) {
+            Ok(file) => self.compare("reading", target, &file).map(|()| file),
+            Err(EnvError::Refused { .. }) => Err(EnvError::NotARegularFile { path: target.to_path_buf() }),
+            Err(error) => Err(error),
+        })
+    }
+
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        self.at(path, LastLink::Followed, |target| {
+            let file = self.beneath.open("looking at", target)?;
+            self.compare("looking at", target, &file)?;
+            beneath::metadata_of(&file, target)
+        })
+    }
+
+    pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
+        self.at(path, LastLink::Followed, |target| self.beneath.list(target, limit))
+    }
+
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+        self.change("writing", path, LastLink::Followed, |target| {
+            self.beneath.write(target, bytes, cancelled)
+        })
+    }
+
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        self.change("removing", path, LastLink::Kept, |target| self.beneath.remove(target))
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.change("renaming", from, LastLink::Kept, |source| {
+            self.change("renaming to", to, LastLink::Kept, |target| {
+                let as_requested = |found: &Path| if found == source { from } else { to }.to_path_buf();
+                self.beneath.rename(source, target).map_err(|error| error.map_path(as_requested))
+            })
+        })
+    }
+
+    pub(crate) fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
+        self.change("creating", path, LastLink::Followed, |target| self.beneath.create_directory(target))
+    }
+
+    pub(crate) fn create_symlink(&self, path: &Path, leads_to: &Path) -> Result<(), EnvError> {
+        self.change("creating", path, LastLink::Kept, |target| self.beneath.create_symlink(target, leads_to))
+    }
+
+    pub(crate) fn set_mode(&self, path: &Path, mode: u32) -> Result<(), EnvError> {
+        self.change("changing the mode of", path, LastLink::Followed, |target| {
+            self.beneath.set_mode(target, mode)
+        })
+    }
+
+    pub(crate) fn walk(
+        &self,
+        request: &WalkRequest,
+        above: Option<&Arc<IgnoreRules>>,
+        cancelled: &Cancelled,
+    ) -> Result<WalkOutput, EnvError> {
+        let root = &request.root;
+        let directory = self.at(root, LastLink::Followed, |target| self.beneath.open("walking", target))?;
+        let read = |path: &Path| self.read(path, None).unwrap_or_default();
+        tree::walk(tree::reopen(&directory, root)?, root, request, above, &read, cancelled)
+    }
+
+    /// Works on what a path led to. Errors have the path. A link below a directory that was resolved is followed within it.
+    fn at<T>(
+        &self,
+        path: &Path,
+        last: LastLink,
+        work: impl Fn(&Path) -> Result<T, EnvError>,
+    ) -> Result<T, EnvError> {
+        let target = match (last, path.parent(), path.file_name()) {
+            (LastLink::Kept, Some(parent), Some(name)) => self.location(parent)?.join(name),
+            (LastLink::Kept | LastLink::Followed, _, _) => self.location(path)?,
+        };
+        let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
+        let done = match work(&target) {
+            Err(refused @ EnvError::Refused { .. }) if !self.targets.contains_key(path) => {
+                match (last, target.parent(), target.file_name()) {
+                    (LastLink::Kept, Some(parent), Some(name)) => {
+                        work(&self.within_known_directory(path, parent)?.join(name))
+                    }
+                    (LastLink::Kept, _, _) => Err(refused),
+                    (LastLink::Followed, _, _) => work(&self.within_known_directory(path, &target)?),
+                }
+            }
+            done => done,
+        };
+        done.map_err(|error| error.map_path(as_requested))
+    }
+
+    /// Follows the links below a directory that was resolved, unless they lead out of it.
+    fn within_known_directory(&self, path: &Path, target: &Path) -> Result<PathBuf, EnvError> {
+        let directory = path.ancestors().find_map(|above| self.targets.get(above));
+        let real = canonicalize(target)?;
+        match directory {
+            Some(directory) if !real.starts_with(directory) => Err(EnvError::Refused {
+                operation: format!("following {}", path.display()),
+                reason: format!("it leads out of {}", directory.display()),
+            }),
+            Some(_) | None => Ok(real),
+        }
+    }
+
+    /// Changes what a path led to.
+    fn change(
+        &self,
+        action: &str,
+        path: &Path,
+        last: LastLink,
+        work: impl Fn(&Path) -> Result<(), EnvError>,
+    ) -> Result<(), EnvError> {
+        self.at(path, last, |target| {
+            match self.beneath.open_entry(action, target) {
+                Ok(file) => self.compare(action, target, file)?,
+                // Who removed it loses nothing.
+                Err(EnvError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            work(target)?;
+            self.seen().remove(target);
+            Ok(())
+        })
+    }
+
+    /// Returns what a path led to, if it or a directory above it was resolved.
+    fn known(&self, path: &Path) -> Option<PathBuf> {
+        if self.led_nowhere(path) {
+            return None;
+        }
+        path.ancestors().find_map(|above| {
+            let target = self.targets.get(above)?;
+            let rest = path.strip_prefix(above).ok()?;
+            Some(if rest.as_os_str().is_empty() { target.clone() } else { target.join(rest) })
+        })
+    }
+
+    fn led_nowhere(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.unresolved.contains(above))
+    }
+
+    /// Fails unless an open file is the one that was at its path.
+    fn compare(&self, action: &str, target: &Path, file: impl AsFd) -> Result<(), EnvError> {
+        let Some(seen) = self.seen().get(target).copied() else { return Ok(()) };
+        let found = fstat(file).map_err(|errno| EnvError::from_io("look at", target, errno.into()))?;
+        if seen == Some(found.into()) { Ok(()) } else { Err(exchanged(action, target)) }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Identity>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Found {
+    /// Looks at what an absolute path leads to; `None` for a path that leads nowhere, or whose directory cannot be entered.
+    fn find(path: &Path) -> Result<Option<Self>, EnvError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let Ok(target) = canonicalize(path) else { return Ok(None) };
+            match Self::at(target) {
+                Ok(found) => return Ok(Some(found)),
+                // A link has taken the place of something.
+                Err(EnvError::Refused { .. }) => {}
+                Err(_inaccessible) => return Ok(None),
+            }
+        }
+        Err(exchanged("looking at", path))
+    }
+
+    /// Opens the location of a path without links.
+    fn at(target: PathBuf) -> Result<Self, EnvError> {
+        let all = Beneath::without_links([]);
+        let mut above = target.parent().unwrap_or(&target);
+        let directory = loop {
+            match (all.open("looking at", above), above.parent()) {
+                (Err(EnvError::NotFound { .. }), Some(next)) => above = next,
+                (opened, _) => break (above.to_path_buf(), Arc::new(opened?)),
+            }
+        };
+        let object = match Beneath::without_links([directory.clone()]).open("looking at", &target) {
+            Ok(object) => Some(object),
+            Err(EnvError::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { target, directory, object })
+    }
+}
