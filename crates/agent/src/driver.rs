@@ -43,8 +43,8 @@ use tracing::Instrument as _;
 use self::budget::BudgetPoint;
 use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
-use self::command::next_dropped;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue};
+use self::command::{dropped_run, next_dropped};
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::parts::Parts;
@@ -234,7 +234,13 @@ impl Driver {
                 biased;
                 run = next_dropped(&self.runs) => self.interrupt_dropped(run).await,
                 message = inbox.next(&mut commands, &mut self.report_receiver) => match message {
-                    Message::Command(Some(command)) => self.command(command).await,
+                    Message::Command(Some(command)) => {
+                        // It may have been dropped since the select looked.
+                        while let Some(run) = dropped_run(&self.runs) {
+                            self.interrupt_dropped(run).await;
+                        }
+                        self.command(command).await;
+                    }
                     Message::Command(None) => return,
                     Message::Report(report) => {
                         self.report(report).await;

@@ -287,6 +287,12 @@ impl Driver {
     }
 }
 
+/// Returns a run that its owner has dropped.
+pub(super) fn dropped_run(runs: &HashMap<RunId, RunOwner>) -> Option<RunId> {
+    let is_dropped = |owner: &RunOwner| owner.dropped.as_ref().is_some_and(CancellationToken::is_cancelled);
+    runs.iter().find_map(|(run, owner)| is_dropped(owner).then_some(*run))
+}
+
 /// Returns the next run that its owner drops. Cancel safe.
 pub(super) async fn next_dropped(runs: &HashMap<RunId, RunOwner>) -> RunId {
     let mut owned = runs.iter().filter_map(|(run, owner)| Some((*run, owner.dropped.as_ref()?)));
