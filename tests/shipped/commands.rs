@@ -30,3 +30,51 @@ fn a_run_is_confined_to_its_project_and_kept() {
     assert!(listed.contains("Write two files"), "{listed}");
     assert!(user.at(".local/state/pintle/sessions").is_dir());
 }
+
+/// Has a name that would set the title and the colours of a terminal.
+const ODD_NAME: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "touch \"$(printf 'a\\033[31mred\\033]0;title\\007\\nb')\"" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn names_of_files_steer_no_terminal() {
+    let user = User::new(ODD_NAME);
+    user.run("Touch a file");
+    let listed = user.pintle(&["sessions", "list"]);
+    let point = format!("{}@0", listed.split_whitespace().next().unwrap());
+    for arguments in [&["sessions", "rewind", point.as_str(), "--dry-run"][..], &["sessions", "diff", &point]]
+    {
+        let said = user.pintle(arguments);
+        assert!(said.contains("red") && !said.contains('\u{1b}'), "{arguments:?}: {said:?}");
+        assert!(!said.contains("\nb"), "the name is in one line: {said:?}");
+    }
+}
+
+#[test]
+fn a_command_at_the_level_writes_leaves_other_processes_alone() {
+    if !pintle_test_conditions::LANDLOCK.is_present() {
+        return;
+    }
+    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let id = other.id();
+    let limits = || std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
+    let before = limits();
+    let turns = format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = \"prlimit --pid {id} --nofile=64:64; renice 19 {id}; true\" }}\n\
+         [[turn]]\ntext = \"Done.\"\n"
+    );
+    let user = User::new(&turns);
+    let ran = user.run_command("Limit it").args(["--sandbox", "writes"]).output().unwrap();
+    let after = limits();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(after, before);
+    let result = user.request(1);
+    assert!(result.contains("prlimit"), "the command ran: {result}");
+}

@@ -3,7 +3,9 @@
 //! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
 
 mod commands;
+mod configuration;
 mod exchanged;
+mod grants;
 mod home;
 mod servers;
 mod user;

@@ -68,7 +68,13 @@ impl User {
         command
     }
 
-    /// Runs `pintle run` with the scripted model and otherwise with defaults.
+    /// Returns `pintle run` with the scripted model and otherwise with defaults.
+    pub(super) fn run_command(&self, task: &str) -> Command {
+        let url = self.model.base_url(Dialect::AnthropicMessages);
+        self.command(&["run", "--provider", "anthropic", "--base-url", &url, task])
+    }
+
+    /// Runs it and returns its standard output. Panics if it fails.
     pub(super) fn run(&self, task: &str) -> String {
         let url = self.model.base_url(Dialect::AnthropicMessages);
         self.pintle(&["run", "--provider", "anthropic", "--base-url", &url, task])
@@ -76,8 +82,7 @@ impl User {
 
     /// Does the same, and returns the standard output also of a run with denied calls.
     pub(super) fn run_with_denials(&self, task: &str) -> String {
-        let url = self.model.base_url(Dialect::AnthropicMessages);
-        let output = self.output(&["run", "--provider", "anthropic", "--base-url", &url, task]);
+        let output = self.run_command(task).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }

@@ -8,10 +8,12 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
     Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, ProtectedPathWatch, Revocations,
 };
+use pintle_tools::Effect;
 use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
+use crate::args::ConfinementArgs;
 use crate::env_spec::EnvSpec;
-use crate::environment::EnvSession;
+use crate::environment::{EnvSession, SandboxState};
 use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
 
@@ -75,4 +77,25 @@ pub(crate) fn of_grant(
         None => Ok(gate),
         Some(reason) => Err(Failure::usage(format!("the grant does not hold: {reason}"))),
     }
+}
+
+/// Fails unless what the grant says about the network holds commands.
+///
+/// # Errors
+///
+/// A usage failure for a grant with commands and without network, where no sandbox takes the network from commands.
+pub(crate) fn expect_held(
+    grant: &Grant,
+    sandbox: &SandboxState,
+    confinement: &ConfinementArgs,
+) -> Result<(), Failure> {
+    let is_held = matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network();
+    if grant.network || !grant.effect.contains(Effect::Execute) || is_held {
+        return Ok(());
+    }
+    let message =
+        format!("grant {} allows commands and no network, and nothing holds commands to that", grant.id);
+    Err(Failure::usage(message).with_hint(
+        "run in a sandbox, and without --network on, or give a grant with `\"network\": true` or without commands",
+    ))
 }

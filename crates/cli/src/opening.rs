@@ -208,6 +208,9 @@ impl Opening<'_> {
         let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
         let recorded = self.kept.as_ref().and_then(|kept| kept.grant.as_ref());
         let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
+        if let Some(grant) = &grant {
+            gates::expect_held(grant, env_session.sandbox(), &args.confinement)?;
+        }
         Ok(Ruled { policy, hooks, grant, effort, server_files })
     }
 

@@ -362,18 +362,24 @@ pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
     read_text_within(MAX_TEXT, what, path)
 }
 
-/// Reads a text file of the user's configuration or state; `None` if there is none.
+/// Reads a text file of the user's configuration or state; `None` if there is none. A link whose target is missing is a file that
+/// cannot be read.
 ///
 /// # Errors
 ///
 /// As [`read_text`].
 pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     match File::open(path) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(error) if is_absent(&error, path) => Ok(None),
         Ok(_) | Err(_) => read_text(what, path).map(Some),
     }
+}
+
+/// Returns whether a file that could not be opened does not exist, rather than that a link on its path leads nowhere.
+fn is_absent(error: &io::Error, path: &Path) -> bool {
+    let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let nearest = path.ancestors().find(|above| std::fs::symlink_metadata(above).is_ok());
+    is_missing && nearest.is_none_or(|found| !found.is_symlink() || found.exists())
 }
 
 /// Reads a text file that only its owner may read; `None` if there is none.
@@ -386,9 +392,7 @@ pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<St
     let what = format!("the {what} {}", path.display());
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
+        Err(error) if is_absent(&error, path) => return Ok(None),
         Err(error) => return Err(unreadable(&what, &error)),
     };
     let metadata = file.metadata().map_err(|error| unreadable(&what, &error))?;
@@ -495,6 +499,31 @@ mod tests {
         assert_eq!(failure.message(), "it is not valid UTF-8: invalid byte 2");
         let failure = bounded_text(MAX_TEXT, "it", io::repeat(b'a')).unwrap_err();
         assert_eq!(failure.message(), "it is larger than 8 MiB");
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_missing_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::os::unix::fs::symlink(at("nowhere"), at("link")).unwrap();
+        std::fs::write(at("file"), "text").unwrap();
+        std::os::unix::fs::symlink("file", at("good")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), at("here")).unwrap();
+        for (path, expected) in [
+            ("missing", Ok(None)),
+            ("missing/file", Ok(None)),
+            ("here/missing", Ok(None)),
+            ("here/link", Err(())),
+            ("file/below", Ok(None)),
+            ("good", Ok(Some("text"))),
+            ("link", Err(())),
+            ("link/file", Err(())),
+        ] {
+            let read = read_text_if_there("it", &at(path)).map_err(drop);
+            assert_eq!(read.as_ref().map(Option::as_deref), expected.as_ref().map(|text| *text), "{path}");
+            let private = read_private_if_there("it", &at(path)).is_err();
+            assert!(private == expected.is_err() || path == "good", "{path}");
+        }
     }
 
     #[test]

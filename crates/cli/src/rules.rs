@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::gates::Gates;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
-use crate::render;
+use crate::render::{self, in_one_line};
 
 /// Runs `pintle rules`.
 ///
@@ -54,7 +54,8 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
         ListFormat::Text => {
             let mut text = String::new();
             for rule in rules.on_record() {
-                text.push_str(&format!("{:<5} {}  ({})\n", rule.permission.as_str(), rule.rule, rule.source));
+                let (named, source) = (in_one_line(&rule.rule), in_one_line(&rule.source));
+                text.push_str(&format!("{:<5} {named}  ({source})\n", rule.permission.as_str()));
             }
             text.push_str(&format!("mode {} for all other calls\n", loaded.policy.mode()));
             text

@@ -6,54 +6,60 @@
 
 use std::ffi::OsStr;
 
-/// Suffixes of names, in capitals. The first five are those of the specification.
-const NAME_ENDINGS: [&str; 27] = [
-    "_API_KEY",
-    "_SECRET",
-    "_TOKEN",
-    "_PASSWORD",
-    "_CREDENTIAL",
-    "_ACCESS_KEY",
-    "_ACCOUNT_KEY",
-    "_APIKEY",
-    "_AUTH",
-    "_AUTHTOKEN",
-    "_AUTH_CONFIG",
-    "_BEARER",
-    "_CLIENT_KEY",
-    "_CONNECTION_STRING",
-    "_ENCRYPTION_KEY",
-    "_MASTER_KEY",
-    "_PASS",
-    "_PASSPHRASE",
-    "_PASSWD",
-    "_PAT",
-    "_PRIVATE_KEY",
-    "_PWD",
-    "_SECRETS",
-    "_SECRET_KEY",
-    "_SECRET_KEY_BASE",
-    "_SIGNING_KEY",
-    "_SK",
-];
-
-/// Whole names, in capitals, that no suffix covers.
-const NAMES: [&str; 11] = [
+/// Ends of names, in capitals: a name that is one of them, or ends with an underscore and one of them, is that of a secret. The
+/// first five are those of the specification.
+const NAME_ENDINGS: [&str; 47] = [
     "API_KEY",
-    "APIKEY",
-    "AUTH_TOKEN",
-    "MYSQL_PWD",
+    "SECRET",
+    "TOKEN",
     "PASSWORD",
+    "CREDENTIAL",
+    "ACCESS_KEY",
+    "ACCOUNT_KEY",
+    "APIKEY",
+    "API_KEYS",
+    "AUTH",
+    "AUTHTOKEN",
+    "AUTH_CONFIG",
+    "BEARER",
+    "CLIENT_KEY",
+    "CONNECTION_STRING",
+    "COOKIE",
+    "COOKIES",
+    "CREDENTIALS",
+    "DEPLOY_KEY",
+    "DSN",
+    "ENCRYPTION_KEY",
+    "JWT",
+    "LICENSE_KEY",
+    "MASTER_KEY",
+    "OTP",
+    "PASS",
+    "PASSCODE",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORDS",
+    "PAT",
     "PGPASSWORD",
     "PRIVATE_KEY",
-    "REDISCLI_AUTH",
-    "SECRET",
+    "PWD",
+    "SAS_URL",
+    "SECRETS",
+    "SECRET_KEY",
+    "SECRET_KEY_BASE",
+    "SIGNING_KEY",
+    "SK",
     "SSHPASS",
-    "TOKEN",
+    "SSH_KEY",
+    "TOKENS",
+    "TOTP",
+    "WEBHOOK",
+    "WEBHOOKS",
+    "WEBHOOK_URL",
 ];
 
-/// Names that match a suffix but hold a directory.
-const EXEMPT_NAMES: [&str; 2] = ["PWD", "OLD_PWD"];
+/// Names that match an ending but hold a path.
+const EXEMPT_NAMES: [&str; 3] = ["PWD", "OLD_PWD", "GOOGLE_APPLICATION_CREDENTIALS"];
 
 /// Prefixes of keys, each with the minimum number of key characters (`A-Za-z0-9_-`) that follow.
 const KEY_FORMS: [(&str, usize); 33] = [
@@ -109,7 +115,9 @@ fn is_secret_name(name: &str) -> bool {
     if EXEMPT_NAMES.contains(&name.as_str()) {
         return false;
     }
-    NAMES.contains(&name.as_str()) || NAME_ENDINGS.iter().any(|ending| name.ends_with(ending))
+    NAME_ENDINGS.iter().any(|ending| {
+        name.strip_suffix(ending).is_some_and(|before| before.is_empty() || before.ends_with('_'))
+    })
 }
 
 fn is_secret_value(value: &str) -> bool {
@@ -166,7 +174,7 @@ mod tests {
     use super::*;
 
     /// A variable, and whether its name and its value mark it as a secret.
-    const VARIABLES: [(&str, &str, (bool, bool)); 48] = [
+    const VARIABLES: [(&str, &str, (bool, bool)); 63] = [
         ("OPENAI_API_KEY", "x", (true, false)),
         ("openai_api_key", "x", (true, false)),
         ("My_Secret", "x", (true, false)),
@@ -186,6 +194,21 @@ mod tests {
         ("RAILS_MASTER_KEY", "x", (true, false)),
         ("SSHPASS", "x", (true, false)),
         ("TOKEN", "x", (true, false)),
+        ("VAULT_PASSPHRASE", "x", (true, false)),
+        ("PASSPHRASE", "x", (true, false)),
+        ("SESSION_JWT", "x", (true, false)),
+        ("JWT", "x", (true, false)),
+        ("SESSION_COOKIE", "x", (true, false)),
+        ("SLACK_WEBHOOK_URL", "x", (true, false)),
+        ("WEBHOOK", "x", (true, false)),
+        ("SECRET_KEY", "x", (true, false)),
+        ("SENTRY_DSN", "x", (true, false)),
+        ("AWS_CREDENTIALS", "x", (true, false)),
+        ("PATH", "x", (false, false)),
+        ("COMPAT", "x", (false, false)),
+        ("BYPASS", "x", (false, false)),
+        ("MY_PWD", "x", (true, false)),
+        ("GOPATH", "x", (false, false)),
         ("EDITOR", "vi", (false, false)),
         ("TOKENIZER", "x", (false, false)),
         ("SECRET_SANTA", "x", (false, false)),

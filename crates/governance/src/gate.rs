@@ -99,6 +99,11 @@ impl GrantGate {
         if call.sandbox() == Some(SandboxSide::Outside) && !outside_sandbox {
             return Some(format!("grant {id} does not allow commands outside of the sandbox"));
         }
+        if call.sandbox() == Some(SandboxSide::Outside) && !network {
+            return Some(format!(
+                "grant {id} does not allow the network, which a command outside of the sandbox has"
+            ));
+        }
         let runs_commands = call.effect() == Effect::Execute;
         let objection = self.grant.argument_objection(call.name(), call.arguments(), runs_commands)?;
         Some(format!("grant {id}: {objection}"))

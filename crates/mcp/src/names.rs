@@ -16,7 +16,7 @@ const HASH_CHARS: usize = 8;
 /// A name that is too long is cut, and one that another tool has already is not enough: both end with a hash of the tool's own
 /// name. They depend on the list alone, so that a server that is started again has the same names.
 pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let prefix = format!("{PREFIX}{}__", accepted(server));
+    let prefix = of_server(server);
     let mut taken = HashSet::new();
     let mut names = Vec::new();
     for tool in tools {
@@ -27,6 +27,11 @@ pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str
         names.push(name);
     }
     names
+}
+
+/// Returns the beginning of the names of a server's tools.
+pub(crate) fn of_server(server: &str) -> String {
+    format!("{PREFIX}{}__", accepted(server))
 }
 
 /// Returns the text with an underscore for each other character than ASCII letters, digits and underscores.

@@ -13,6 +13,7 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 
 use crate::filter::ToolFilter;
+use crate::names;
 use crate::oauth::OAuthSettings;
 
 /// Longest name of a server, in characters.
@@ -32,6 +33,14 @@ impl ServerName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether tools of the two servers can have one name, as those of `my-server` and `my_server`. What is allowed for
+    /// one of them would be allowed for the other, so only one of them may be used.
+    #[must_use]
+    pub fn shares_tool_names(&self, other: &Self) -> bool {
+        let (one, other) = (names::of_server(&self.0), names::of_server(&other.0));
+        one.starts_with(&other) || other.starts_with(&one)
     }
 }
 

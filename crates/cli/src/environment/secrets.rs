@@ -52,6 +52,9 @@ const MOVED: [(&str, &[&str]); 15] = [
 /// Directory below that of the state with the tokens of servers that the user has logged in to.
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
+/// Files and directories below that of the state that say what other sessions and users of a server do, or that the user trusts.
+const OF_STATE: [&str; 5] = ["sessions", "trust.json", SERVER_TOKENS, "history", "serve-audit.jsonl"];
+
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
 /// read.
 ///
@@ -76,8 +79,7 @@ pub(super) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> 
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let own = process_env.configuration_directory().into_iter();
     let state = process_env.state_directory().ok().into_iter();
-    let of_state =
-        state.flat_map(|state| ["sessions", "trust.json", SERVER_TOKENS].map(|name| state.join(name)));
+    let of_state = state.flat_map(|state| OF_STATE.map(|name| state.join(name)));
     let of_store = kept_in::password_file(process_env).into_iter();
     Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect())
 }
@@ -145,7 +147,7 @@ mod tests {
             ("AWS_SHARED_CREDENTIALS_FILE", "/a/keys", &["/a/keys"]),
             ("AWS_CONFIG_FILE", "/a/config", &["/a/config"]),
             ("PINTLE_CONFIG_DIR", "/p", &["/p"]),
-            ("PINTLE_STATE_DIR", "/s", &["/s/sessions", "/s/trust.json", "/s/server-tokens"]),
+            ("PINTLE_STATE_DIR", "/s", &["/s/sessions", "/s/trust.json", "/s/server-tokens", "/s/history"]),
         ] {
             let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
             for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {

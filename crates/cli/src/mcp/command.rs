@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::policy;
 use crate::process_env::ProcessEnv;
-use crate::render::{self, sanitize};
+use crate::render::{self, in_one_line, sanitize};
 use crate::server_tokens::{self, FileTokens};
 
 /// Name of the environment in which `pintle mcp tools` starts servers.
@@ -115,7 +115,8 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
             known(declared).map_or_else(|| "not started yet".to_owned(), |tools| format!("{tools} tools"));
         let reached = sanitize(&shown(&declared.spec)).into_owned();
         let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
-        text.push_str(&format!("{}  {reached}  ({tools}; {login}{})\n", declared.spec.name, declared.source));
+        let source = in_one_line(&declared.source);
+        text.push_str(&format!("{}  {reached}  ({tools}; {login}{source})\n", declared.spec.name));
     }
     for problem in &declarations.problems {
         text.push_str(&format!("left out: {}\n", sanitize(problem)));

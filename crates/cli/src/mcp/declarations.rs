@@ -19,6 +19,16 @@ pub(crate) struct Declared {
     pub(crate) spec: ServerSpec,
     /// File that declares it.
     pub(crate) source: String,
+    /// Who declares it.
+    by: DeclaredBy,
+}
+
+/// Who declares a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum DeclaredBy {
+    Project,
+    Editor,
+    User,
 }
 
 /// Declared servers, sorted by name, and the mistakes of the files.
@@ -62,7 +72,37 @@ impl Declarations {
                 return Err(Failure::usage(format!("--mcp-config {problem}")));
             }
         }
-        Ok(declarations)
+        declarations.without_shared_names()
+    }
+
+    /// Leaves out servers whose tools could have the names of those of another one: rules and approvals for one would count for the
+    /// other.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for two servers of the user.
+    fn without_shared_names(mut self) -> Result<Self, Failure> {
+        let mut kept: Vec<Declared> = Vec::new();
+        let mut servers = std::mem::take(&mut self.servers);
+        // What the user declares comes first.
+        servers.sort_by(|one, other| other.by.cmp(&one.by).then_with(|| one.spec.name.cmp(&other.spec.name)));
+        for server in servers {
+            let Some(other) = kept.iter().find(|known| known.spec.name.shares_tool_names(&server.spec.name))
+            else {
+                kept.push(server);
+                continue;
+            };
+            let problem = format!(
+                "{}: tools of server `{}` would have the names of those of `{}` in {}",
+                server.source, server.spec.name, other.spec.name, other.source
+            );
+            if server.by == DeclaredBy::User {
+                return Err(Failure::usage(problem).with_hint("give one of the two servers another name"));
+            }
+            self.problems.push(format!("{problem}, so it is not used"));
+        }
+        kept.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
+        Ok(Self { servers: kept, ..self })
     }
 
     /// Returns the server with this name.
@@ -85,7 +125,7 @@ impl Declarations {
         let declared = declared_servers(text, |name| process_env.variable(name));
         self.problems.extend(declared.problems.into_iter().map(|problem| format!("{source}: {problem}")));
         for spec in declared.servers {
-            self.replace(Declared { spec: with_hint(spec), source: source.to_owned() });
+            self.replace(Declared { spec: with_hint(spec), source: source.to_owned(), by: DeclaredBy::User });
         }
     }
 
@@ -106,14 +146,18 @@ impl Declarations {
                     file.name, spec.name
                 ));
             }
-            self.replace(Declared { spec: with_hint(spec), source: file.name.clone() });
+            self.replace(Declared {
+                spec: with_hint(spec),
+                source: file.name.clone(),
+                by: DeclaredBy::Project,
+            });
         }
     }
 
     /// Adds the server of an editor. A name of the user means what it did.
     pub(crate) fn declare(&mut self, spec: ServerSpec) {
-        if !self.servers.iter().any(|known| known.spec.name == spec.name) {
-            self.replace(Declared { spec, source: "the editor".to_owned() });
+        if !self.servers.iter().any(|known| known.spec.name.shares_tool_names(&spec.name)) {
+            self.replace(Declared { spec, source: "the editor".to_owned(), by: DeclaredBy::Editor });
         }
     }
 

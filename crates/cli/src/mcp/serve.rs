@@ -66,6 +66,7 @@ async fn answer(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
+        gates::expect_held(&grant, env_session.sandbox(), &args.confinement)?;
         options = options.with_gate(gates::of_grant(grant, SessionId::generate(), &name, &environment)?);
     }
     let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));

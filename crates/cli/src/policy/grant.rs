@@ -10,18 +10,24 @@ use serde_json::Value;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env;
 
-/// Returns the grant in the file, or else the one that the session was held to before.
+/// Returns the grant in the file, or else the one that the session was held to before. What goes on from a session with a grant has
+/// that one at most.
 ///
 /// # Errors
 ///
-/// A usage failure for a file that is not a grant, and a failure for a recorded one that this version does not understand.
+/// A usage failure for a file that is not a grant, or is wider than the grant of the session, and a failure for a recorded one that
+/// this version does not understand.
 pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
-    if let Some(file) = file {
-        let text = process_env::read_text("grant", file)?;
-        return Grant::parse(&text).map(Some).or_usage(&format!("{} is wrong", file.display()));
+    let recorded = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
+    let recorded = recorded.or_failed("the grant of the session cannot be restored")?;
+    let Some(file) = file else { return Ok(recorded) };
+    let text = process_env::read_text("grant", file)?;
+    let grant = Grant::parse(&text).or_usage(&format!("{} is wrong", file.display()))?;
+    if let Some(axis) = recorded.as_ref().and_then(|recorded| recorded.widened_by(&grant)) {
+        let message = format!("{} allows more than the grant of the session: {axis}", file.display());
+        return Err(Failure::usage(message).with_hint("begin a session of its own under this grant"));
     }
-    let grant = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
-    grant.or_failed("the grant of the session cannot be restored")
+    Ok(Some(grant))
 }
 
 /// Returns the grant that is on record.

@@ -249,10 +249,32 @@ async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec
     above
 }
 
+/// Returns whether a path that does not exist, or its directory, is a link whose target is missing.
+async fn leads_nowhere(environment: &dyn ExecutionEnvironment, path: &Path) -> bool {
+    for path in path.ancestors().take(2) {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let own = environment.canonicalize(parent).await.map(|parent| parent.join(name));
+        let is_link = match (own, environment.canonicalize(path).await) {
+            (Ok(own), Ok(target)) => own != target,
+            (_, _) => false,
+        };
+        if is_link && !environment.file_exists(path).await.unwrap_or(true) {
+            return true;
+        }
+    }
+    false
+}
+
 async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<String>, Failure> {
     let bytes = match environment.read(path, None).await {
         Ok(bytes) => bytes,
-        Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
+        Err(error @ (EnvError::NotFound { .. } | EnvError::NotADirectory { .. })) => {
+            return match leads_nowhere(environment, path).await {
+                // It is there, and nobody knows what it says.
+                true => Err(error).or_usage(&format!("cannot read {}, a link", path.display())),
+                false => Ok(None),
+            };
+        }
         Err(error) => return Err(error).or_usage(&format!("cannot read {}", path.display())),
     };
     if bytes.len() > MAX_FILE {

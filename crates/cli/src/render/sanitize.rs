@@ -125,6 +125,11 @@ pub(crate) fn escape_hidden(line: &str) -> Cow<'_, str> {
     sanitized(line, Sanitizer::escaping())
 }
 
+/// Escapes control and invisible characters, and line ends. For names from outside, each of which is part of one line.
+pub(crate) fn in_one_line(text: &str) -> String {
+    escape_hidden(text).replace('\n', "\\n")
+}
+
 /// Returns the lines of a unified diff. Carriage returns are stripped if every line of content has one; otherwise they are
 /// part of the difference.
 pub(crate) fn diff_lines(diff: &str) -> impl Iterator<Item = &str> {

@@ -21,7 +21,7 @@ use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
-use crate::render;
+use crate::render::{self, in_one_line};
 
 /// Parts of a session to take back.
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +183,7 @@ impl Files<'_> {
             diff.text.push_str(&format!("[{} more files]\n", diff.left_out));
         }
         for path in &comparison.unknown {
-            diff.text.push_str(&format!("not known: {}\n", path.display()));
+            diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));
         }
         Ok(diff.text)
     }
@@ -197,7 +197,8 @@ impl Files<'_> {
         };
         let report = self.go_back(point, options).await?;
         if !report.foreign.is_empty() && !args.force && !args.dry_run {
-            let message = format!("somebody else may have changed {}", report.foreign.join(", "));
+            let changed: Vec<String> = report.foreign.iter().map(|path| in_one_line(path)).collect();
+            let message = format!("somebody else may have changed {}", changed.join(", "));
             return Err(Failure::failed(message).with_hint(
                 "nothing was changed; --force restores these files as well, and --dry-run shows all",
             ));
@@ -333,13 +334,13 @@ impl Report {
         let mut text = String::new();
         for (path, action) in &self.steps {
             let by = if self.foreign.contains(path) { "  (perhaps changed by somebody else)" } else { "" };
-            text.push_str(&format!("{action:<9} {path}{by}\n"));
+            text.push_str(&format!("{action:<9} {}{by}\n", in_one_line(path)));
         }
         for (path, why) in &self.left_alone {
-            text.push_str(&format!("left      {path}: {why}\n"));
+            text.push_str(&format!("left      {}: {}\n", in_one_line(path), in_one_line(why)));
         }
         for problem in &self.problems {
-            text.push_str(&format!("FAILED    {problem}\n"));
+            text.push_str(&format!("FAILED    {}\n", in_one_line(problem)));
         }
         let would = if self.dry_run { "would be" } else { "was" };
         match self.turns {

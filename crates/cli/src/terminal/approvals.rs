@@ -281,7 +281,7 @@ fn rules(request: &ApprovalRequest) -> String {
 
 /// Returns a text with what is hidden in it made visible, also line ends.
 fn in_one_line(text: &str) -> String {
-    expand_tabs(&escape_hidden(text)).replace('\n', "\\n")
+    expand_tabs(&crate::render::in_one_line(text))
 }
 
 /// Returns the first and the last rows, with the number of those between.

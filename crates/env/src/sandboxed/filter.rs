@@ -20,7 +20,7 @@ const X32: i64 = 0x4000_0000;
 /// System calls that are always refused. io_uring can do what other calls are refused for, the
 /// keyrings of a user belong to no namespace, and with the others root could change the kernel or
 /// pass by every rule about paths.
-const ALWAYS: [libc::c_long; 16] = [
+const ALWAYS: [libc::c_long; 18] = [
     libc::SYS_io_uring_setup,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -37,7 +37,39 @@ const ALWAYS: [libc::c_long; 16] = [
     libc::SYS_swapoff,
     libc::SYS_clock_settime,
     libc::SYS_settimeofday,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
 ];
+
+/// System calls that reach shared memory, semaphores and message queues of the host, where a command shares its namespaces: an id
+/// does not tell whose they are.
+const SYSTEM_V: [libc::c_long; 12] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmdt,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+];
+
+/// System calls that change the scheduling or the memory of the process in their first argument, where 0 is the caller.
+const OF_PROCESSES: [libc::c_long; 6] = [
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+];
+
+/// Value that stands for all processes of a user: `PRIO_USER` of `setpriority` and `IOPRIO_WHO_USER` of `ioprio_set`.
+const OF_USER: [(libc::c_long, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// Requests that type into a terminal: `TIOCSTI` and `TIOCLINUX`, the same on all architectures that
 /// have filters here. The type of the constants in `libc` depends on the C library.
@@ -53,6 +85,9 @@ pub(super) fn filters(rules: &Rules) -> io::Result<[BpfProgram; 2]> {
         refuse_namespaces(&mut refused)?;
         refuse_typing(&mut refused)?;
         refuse_sockets(rules, &mut refused)?;
+        if rules.level == SandboxLevel::Writes {
+            refuse_other_processes(&mut refused)?;
+        }
         // The flags of this call are in memory, which no filter sees. Libraries fall back on the
         // older one if the kernel does not know it.
         let unknown = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -101,6 +136,23 @@ fn refuse_namespaces(refused: &mut Refused) -> Result<(), BackendError> {
 fn refuse_typing(refused: &mut Refused) -> Result<(), BackendError> {
     let typing = TYPING.iter().map(|request| rule([argument(1, SeccompCmpOp::Eq, *request)?]));
     refused.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+/// Refuses what commands could do to other processes of their user. They see them where they have no namespace of their own.
+fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
+    refused.extend(SYSTEM_V.iter().map(|call| (*call, Vec::new())));
+    for call in OF_PROCESSES {
+        refused.insert(call, vec![rule([argument(0, SeccompCmpOp::Ne, 0)?])?]);
+    }
+    for (call, user) in OF_USER {
+        let other = rule([argument(1, SeccompCmpOp::Ne, 0)?])?;
+        refused.insert(call, vec![other, rule([argument(0, SeccompCmpOp::Eq, user)?])?]);
+    }
+    // Limits of another process may be read.
+    let new_limit = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    let other = rule([argument(0, SeccompCmpOp::Ne, 0)?, new_limit])?;
+    refused.insert(libc::SYS_prlimit64, vec![other]);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Grant, GrantBudget};
+use super::{Delegation, Grant, GrantBudget};
 use crate::pattern::Pattern;
 
 /// Part of a grant that another one may not exceed.
@@ -100,25 +100,49 @@ impl Grant {
             && child.ancestors.starts_with(&self.ancestors)
             && child.ancestors.get(self.ancestors.len()) == Some(&self.id)
             && !child.ancestors.contains(&child.id);
-        let is_within = [
+        let of_child = [
             (Axis::Form, is_form && descends),
             // A subagent is a session of its own, so that a grant for one session names another one below it.
             (Axis::Session, self.session.is_none() || child.session.is_some()),
             (Axis::Epoch, child.epoch == self.epoch),
-            (Axis::Tools, covers(&self.tools, &child.tools)),
-            (Axis::Arguments, self.arguments.iter().all(|scope| scope.is_kept_by(child))),
-            (Axis::Reads, self.reads.covers(&child.reads)),
-            (Axis::Writes, self.writes.covers(&child.writes)),
-            (Axis::Effect, child.effect <= self.effect),
-            (Axis::Network, self.network || !child.network),
-            (Axis::OutsideSandbox, self.outside_sandbox || !child.outside_sandbox),
-            (Axis::Environments, covers(&self.environments, &child.environments)),
-            (Axis::Budget, self.budget.covers(&child.budget)),
-            (Axis::Window, self.window.covers(&child.window)),
             (Axis::Delegation, self.delegation.covers(child.delegation)),
         ];
-        is_within.into_iter().find_map(|(axis, is_within)| (!is_within).then_some(axis))
+        first_exceeded(of_child.into_iter().chain(self.compared_with(child)))
     }
+
+    /// Returns the first axis on which `next` allows something that this grant does not, for a session that goes on with another
+    /// grant. Unlike a subagent, it keeps its generation.
+    #[must_use]
+    pub fn widened_by(&self, next: &Self) -> Option<Axis> {
+        let Delegation { depth, width } = next.delegation;
+        let of_session = [
+            (Axis::Form, next.version == Self::VERSION && next.check().is_ok()),
+            (Axis::Session, self.session.is_none() || next.session == self.session),
+            (Axis::Epoch, next.epoch >= self.epoch),
+            (Axis::Delegation, depth <= self.delegation.depth && width <= self.delegation.width),
+        ];
+        first_exceeded(of_session.into_iter().chain(self.compared_with(next)))
+    }
+
+    /// Returns whether another grant stays within this one on the axes that mean the same for everybody.
+    fn compared_with(&self, other: &Self) -> [(Axis, bool); 10] {
+        [
+            (Axis::Tools, covers(&self.tools, &other.tools)),
+            (Axis::Arguments, self.arguments.iter().all(|scope| scope.is_kept_by(other))),
+            (Axis::Reads, self.reads.covers(&other.reads)),
+            (Axis::Writes, self.writes.covers(&other.writes)),
+            (Axis::Effect, other.effect <= self.effect),
+            (Axis::Network, self.network || !other.network),
+            (Axis::OutsideSandbox, self.outside_sandbox || !other.outside_sandbox),
+            (Axis::Environments, covers(&self.environments, &other.environments)),
+            (Axis::Budget, self.budget.covers(&other.budget)),
+            (Axis::Window, self.window.covers(&other.window)),
+        ]
+    }
+}
+
+fn first_exceeded(axes: impl IntoIterator<Item = (Axis, bool)>) -> Option<Axis> {
+    axes.into_iter().find_map(|(axis, is_within)| (!is_within).then_some(axis))
 }
 
 fn covers(wide: &BTreeSet<Pattern>, narrow: &BTreeSet<Pattern>) -> bool {
@@ -143,7 +167,7 @@ impl super::Window {
     }
 }
 
-impl super::Delegation {
+impl Delegation {
     fn covers(self, child: Self) -> bool {
         self.depth > 0 && self.width > 0 && child.depth < self.depth && child.width <= self.width
     }

@@ -33,6 +33,16 @@ pub(super) struct Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbage;
 
+/// Returns whether a text has an object with a key of answers in it.
+fn has_answer_below(text: &str) -> bool {
+    const KEYS: [&str; 5] = ["continue", "stopReason", "systemMessage", "decision", "hookSpecificOutput"];
+    let rests = text.match_indices('{').filter_map(|(start, _)| text.get(start..));
+    let mut objects = rests.filter_map(|rest| {
+        serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>().next()?.ok()
+    });
+    objects.any(|object| KEYS.iter().any(|key| object.contains_key(*key)))
+}
+
 /// Form of an answer. Unknown keys are ignored, since other agents have more.
 #[derive(Deserialize)]
 struct Form {
@@ -99,10 +109,15 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// [`Garbage`] for output that starts as JSON and is not, or is not the answer to this event.
+    /// [`Garbage`] for output that starts as JSON and is not, for an answer that follows something else, and for one that is not the
+    /// answer to this event.
     pub(super) fn parse(event: HookEvent, stdout: &str) -> Result<Self, Garbage> {
         let text = stdout.trim();
         if !text.starts_with('{') {
+            // What a hook denies must not get lost because a program before it has printed something.
+            if has_answer_below(text) {
+                return Err(Garbage);
+            }
             let context = event.takes_plain_text().then(|| for_model(text)).flatten();
             return Ok(Self { context, ..Self::default() });
         }

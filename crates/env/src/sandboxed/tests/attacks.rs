@@ -169,7 +169,7 @@ async fn hidden_and_protected_paths_hold() {
 
 /// Attacks by system calls: `python3 attacks.py NAME` exits with 0 if it gets out.
 const SYSTEM_CALLS: &str = r#"
-import ctypes, fcntl, os, pty, socket, struct, sys
+import ctypes, fcntl, os, pty, resource, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def call(*arguments):
     result = libc.syscall(*[ctypes.c_long(one) if isinstance(one, int) else one for one in arguments])
@@ -209,6 +209,13 @@ attacks = {
     "clone3": lambda: call(435, struct.pack("QQQQQQQQ", 0x10000000, 0, 0, 0, 17, 0, 0, 0), 64) or os._exit(0),
     "typing": typing,
     "privileges": lambda: open("/proc/self/status").read().index("NoNewPrivs:\t0"),
+    "limit": lambda: resource.prlimit(victim, resource.RLIMIT_NOFILE, (64, 64)),
+    "priority": lambda: os.setpriority(os.PRIO_PROCESS, victim, 10),
+    "affinity": lambda: os.sched_setaffinity(victim, os.sched_getaffinity(victim)),
+    "scheduler": lambda: os.sched_setscheduler(victim, os.SCHED_BATCH, os.sched_param(0)),
+    "io-priority": lambda: call({"x86_64": 251, "aarch64": 30}[os.uname().machine], 1, victim, (2 << 13) | 7),
+    "shared-memory": lambda: call({"x86_64": 30, "aarch64": 196}[os.uname().machine], int(os.environ["SHM"]), 0, 0o10000),
+    "clock": lambda: call({"x86_64": 159, "aarch64": 171}[os.uname().machine], ctypes.create_string_buffer(512)),
     "bpf": lambda: call({"x86_64": 321, "aarch64": 280}[os.uname().machine], 0, struct.pack("IIII", 2, 4, 4, 1) + bytes(112), 128),
 }
 attacks[sys.argv[1]]()
@@ -247,7 +254,7 @@ fn the_page_on_attacks_has_them_all() {
 #[tokio::test]
 async fn system_calls_lead_nowhere() {
     let names = system_calls();
-    assert_eq!(names.len(), 17);
+    assert_eq!(names.len(), 24);
     let victim = Victim::new();
     let services = Services::new();
     let request = |harness: &Harness, name: &str| {
@@ -257,6 +264,7 @@ async fn system_calls_lead_nowhere() {
         request(harness, &line, &victim)
             .with_env("TCP", services.tcp.to_string())
             .with_env("UDP", services.udp.to_string())
+            .with_env("SHM", &services.memory.0)
             .with_env("ABSTRACT", services.name.clone())
     };
     for unix_sockets in [false, true] {
@@ -294,9 +302,28 @@ struct Services {
     udp: u16,
     /// Of an abstract local socket.
     name: String,
+    memory: SharedMemory,
     _listeners: (TcpListener, UnixListener),
     stop: Arc<std::sync::atomic::AtomicBool>,
     echo: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Id of a segment of shared memory.
+struct SharedMemory(String);
+
+impl SharedMemory {
+    fn new() -> Self {
+        let made = std::process::Command::new("ipcmk").args(["--shmem", "4096"]).output().unwrap();
+        let said = String::from_utf8(made.stdout).unwrap();
+        Self(said.trim().rsplit(' ').next().unwrap().to_owned())
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        let removed = std::process::Command::new("ipcrm").args(["--shmem-id", &self.0]).status();
+        assert!(removed.unwrap().success());
+    }
 }
 
 impl Services {
@@ -317,7 +344,8 @@ impl Services {
             }
         });
         let tcp = listeners.0.local_addr().unwrap().port();
-        Self { tcp, udp: port, name, _listeners: listeners, stop, echo: Some(echo) }
+        let memory = SharedMemory::new();
+        Self { tcp, udp: port, name, memory, _listeners: listeners, stop, echo: Some(echo) }
     }
 }
 
