@@ -130,11 +130,12 @@ impl ExecutionEnvironment for Confined {
     }
 
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
-        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        let paths = paths.iter().map(|path| self.resolve(path));
+        // Other paths below the roots cannot leave them then, whatever is replaced after they were compared with the roots.
+        let paths: Vec<_> = paths.chain(self.roots.iter().cloned()).collect();
         let held = self.inner.hold(&paths).await?;
         Ok(held.map(|inner| {
             Arc::new(Self {
-                // What was resolved there is compared with the roots.
                 #[cfg(target_os = "linux")]
                 beneath: None,
                 inner,

@@ -179,6 +179,16 @@ impl EnvError {
         matches!(self, Self::EnvironmentLost { .. } | Self::Unreachable { .. })
     }
 
+    /// Returns true if the process or the system has run out of descriptors.
+    #[cfg(feature = "local")]
+    pub(crate) fn is_shortage(&self) -> bool {
+        use nix::errno::Errno;
+        let first: &(dyn Error + 'static) = self;
+        std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
+            .filter_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error())
+            .any(|code| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&code))
+    }
+
     /// Returns the same error with its path replaced.
     pub(crate) fn map_path(mut self, map: impl FnOnce(&Path) -> PathBuf) -> Self {
         match &mut self {

@@ -165,7 +165,11 @@ impl LocalEnvironment {
     /// Returns this environment with paths resolved now, as [`hold`](ExecutionEnvironment::hold) does.
     pub(crate) async fn holding(&self, paths: &[PathBuf]) -> Result<Option<Self>, EnvError> {
         let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
-        let files = blocking(move || Files::hold(&paths)).await??;
+        let files = admission::retry_on_shortage(None, || {
+            let paths = paths.clone();
+            async { blocking(move || Files::hold(&paths)).await? }
+        })
+        .await?;
         Ok(files.map(|files| Self { files, ..self.clone() }))
     }
 

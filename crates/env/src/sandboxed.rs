@@ -84,8 +84,8 @@ pub enum Protection {
 /// | `/tmp` and `/var/tmp` | the [temporary directory](Self::with_temporary), else an empty one for each command | those of the host, not writable |
 /// | `/run` | empty: no sockets of services | that of the host |
 /// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
-/// | processes | sees only its own | sees all, cannot signal or trace others, read their memory and variables, nor change their limits, priorities, processors and scheduling; root gives up the capabilities for that |
-/// | shared memory, semaphores and queues (System V) | its own | refused |
+/// | processes | sees only its own | sees all, cannot signal or trace others, read their memory and variables, nor change their limits, priorities, processors and scheduling, which is refused for any thread that is named by its id, also one of the command; root gives up the capabilities for that |
+/// | shared memory, semaphores and queues (System V), queues of POSIX | its own | refused |
 /// | devices, terminal | `/dev/null` and similar ones, no terminal | control operations refused (Linux 6.10) |
 ///
 /// At both levels:

@@ -312,7 +312,8 @@ impl CallPreparation {
         let (judgement, result) = match judged {
             pipeline::Preparation::Ready { call, judgement } => {
                 let answer = judgement.steps().iter().find(|step| step.answers).cloned();
-                (judgement, Ok(ReadyCall { call, request: None, answer }))
+                // Its paths are resolved again right before it runs.
+                (judgement, Ok(ReadyCall { call: call.release(), request: None, answer }))
             }
             pipeline::Preparation::Ask { call, judgement } => {
                 let (env, origin) = (Arc::clone(&self.env), self.origin.clone());

@@ -12,7 +12,10 @@ use std::{
     ops::Range,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use nix::{
@@ -60,7 +63,7 @@ enum Missing {
 enum Links {
     /// They are followed within the roots.
     Within,
-    /// They are refused: the paths have none.
+    /// They are refused: paths must be canonical.
     Refused,
 }
 
@@ -77,6 +80,8 @@ struct Root {
     path: PathBuf,
     /// The directory itself; opened by its name if absent.
     held: Option<Arc<OwnedFd>>,
+    /// It was removed here, so that what has its name now is another directory.
+    is_forgotten: Arc<AtomicBool>,
 }
 
 /// A name in an open directory; without a name, the directory itself.
@@ -94,15 +99,16 @@ struct CreatedDirectories(Vec<(OwnedFd, OsString)>);
 impl Beneath {
     /// Roots below which links are followed, unless they lead out of all roots.
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
-        let roots = roots.into_iter().map(|path| Root { path, held: None }).collect();
+        let roots = roots.into_iter().map(Root::named).collect();
         Self { roots, links: Links::Within }
     }
 
-    /// The whole file system, below which no link is followed. Paths below `held` start at these open directories, whatever has
-    /// their names now.
+    /// The whole file system, without following links. Paths below `held` start at these open directories, even if their names
+    /// lead elsewhere by now.
     pub(crate) fn without_links(held: impl IntoIterator<Item = (PathBuf, Arc<OwnedFd>)>) -> Self {
-        let held = held.into_iter().map(|(path, directory)| Root { path, held: Some(directory) });
-        let all = Root { path: PathBuf::from("/"), held: None };
+        let held =
+            held.into_iter().map(|(path, directory)| Root { held: Some(directory), ..Root::named(path) });
+        let all = Root::named(PathBuf::from("/"));
         Self { roots: held.chain([all]).collect(), links: Links::Refused }
     }
 
@@ -205,10 +211,40 @@ impl Beneath {
             // It was replaced by a link after it was checked.
             return Err(match self.links {
                 Links::Within => refused(action, path),
-                Links::Refused => exchanged(action, path),
+                Links::Refused => replaced(action, path),
             });
         }
         Ok(file)
+    }
+
+    /// Opens an open directory by its name from now on, if an operation here has just removed or moved it.
+    pub(super) fn forget_if_removed(&self, path: &Path) {
+        for root in self.roots.iter().filter(|root| root.held.is_some() && root.path.starts_with(path)) {
+            let is_same = |held: &Arc<OwnedFd>| {
+                let by_name = open(&root.path, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
+                match (by_name.map(|found| fstat(&found)), fstat(held)) {
+                    (Ok(Ok(found)), Ok(held)) => (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino),
+                    (_, _) => false,
+                }
+            };
+            if !root.held.as_ref().is_some_and(is_same) {
+                root.is_forgotten.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns the target of a link; `None` for anything else, and for what does not exist.
+    pub(super) fn read_link(&self, path: &Path) -> Result<Option<PathBuf>, EnvError> {
+        let location = match self.resolve("looking at", path, LastLink::Kept, Missing::Refused) {
+            Err(EnvError::NotFound { .. }) => return Ok(None),
+            location => location?,
+        };
+        let Some(name) = &location.name else { return Ok(None) };
+        match readlinkat(&location.directory, name.as_os_str()) {
+            Ok(target) => Ok(Some(target.into())),
+            Err(Errno::EINVAL | Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(EnvError::from_io("look at", path, errno.into())),
+        }
     }
 
     /// Opens what a path names with `O_PATH`, be it a link itself.
@@ -248,7 +284,7 @@ impl Beneath {
             let is_last = walk.position.pending.is_empty();
             match readlinkat(walk.current()?, name.as_os_str()) {
                 Ok(_) if is_last && last == LastLink::Kept => return walk.finish(Some(name)),
-                Ok(_) if self.links == Links::Refused => return Err(exchanged(action, path)),
+                Ok(_) if self.links == Links::Refused => return Err(replaced(action, path)),
                 Ok(target) => walk.follow(target.as_ref())?,
                 // Not a link, or missing.
                 Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.finish(Some(name)),
@@ -266,7 +302,7 @@ impl Beneath {
     /// Returns the root that contains a path with the longest remainder, as given or canonical, and
     /// that remainder.
     fn locate(&self, path: &Path) -> Option<(Root, PathBuf)> {
-        let roots = self.roots.iter().filter(|root| !root.is_removed());
+        let roots = self.roots.iter().filter(|root| !root.is_forgotten.load(Ordering::Relaxed));
         let as_given = roots.filter_map(|root| Some((root.clone(), root.relative(path)?)));
         if self.links == Links::Refused {
             // The nearest open directory.
@@ -279,19 +315,18 @@ impl Beneath {
 }
 
 impl Root {
+    fn named(path: PathBuf) -> Self {
+        Self { path, held: None, is_forgotten: Arc::default() }
+    }
+
     /// Returns the rest of a path below it.
     fn relative(&self, path: &Path) -> Option<PathBuf> {
         path.strip_prefix(&self.path).ok().map(Path::to_path_buf)
     }
 
-    /// Returns whether an open directory was removed, so that nothing can be in it any more.
-    fn is_removed(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| fstat(held).is_ok_and(|stat| stat.st_nlink == 0))
-    }
-
     /// Returns it by its path without links.
     fn canonical(&self) -> Option<Self> {
-        Some(Self { path: host_files::canonicalize(&self.path).ok()?, held: None })
+        host_files::canonicalize(&self.path).ok().map(Self::named)
     }
 
     fn open(&self) -> io::Result<OwnedFd> {
@@ -456,10 +491,10 @@ fn refused(action: &str, path: &Path) -> EnvError {
 }
 
 /// Creates the error for a path that leads elsewhere than when it was judged.
-pub(super) fn exchanged(action: &str, path: &Path) -> EnvError {
+pub(super) fn replaced(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),
-        reason: "something else took its place after it was judged".to_owned(),
+        reason: "the file or directory was replaced after it was judged".to_owned(),
     }
 }
 

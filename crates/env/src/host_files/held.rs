@@ -1,8 +1,8 @@
-//! Files as they were when they were judged. Linux only; every function blocks.
+//! File access that is pinned to the resolved targets of paths. Linux only; every function blocks.
 //!
-//! Between the moment at which a gate looks at a name and the one at which a tool opens it, somebody else can give the name to
-//! another file. Here a path is resolved once. Its directory stays open from then on, no link is followed below it, and a file
-//! is compared with the one that was there.
+//! Between the moment at which a gate judges a path and the one at which a tool opens it, another process can replace a file or
+//! directory by a link. Here a path is resolved once. Its directory stays open from then on, no link is followed below it, and a
+//! file is compared with the one that was there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use std::{
 use nix::sys::stat::{FileStat, SFlag, fstat};
 
 use super::{
-    beneath::{self, Beneath, LastLink, exchanged},
+    beneath::{self, Beneath, LastLink, replaced},
     canonicalize, tree,
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 /// Maximum number of directories that stay open. Paths in others are still resolved once and without links.
 const MAX_DIRECTORIES: usize = 64;
 
-/// Number of times that a path is resolved anew because something was exchanged meanwhile.
+/// Maximum number of attempts to resolve a path that changes concurrently.
 const MAX_ATTEMPTS: usize = 16;
 
 /// Paths that were resolved, and what they led to.
@@ -58,13 +58,16 @@ impl From<FileStat> for Identity {
     }
 }
 
-/// What one path leads to.
-struct Found {
+/// What one path leads to, resolved once.
+struct ResolvedPath {
+    /// The directory of its last name, with all links resolved.
+    parent: PathBuf,
+    /// What it leads to, with all links resolved.
     target: PathBuf,
-    /// The directory of the target, or the nearest one above it that exists.
-    directory: (PathBuf, Arc<OwnedFd>),
-    /// The target itself, if it exists.
-    object: Option<OwnedFd>,
+    /// The directories of the last name and of the target, or the nearest ones above that exist, and the target if it is one.
+    directories: Vec<(PathBuf, Arc<OwnedFd>)>,
+    /// The target, if it exists.
+    identity: Option<Identity>,
 }
 
 impl HeldPaths {
@@ -72,34 +75,31 @@ impl HeldPaths {
     ///
     /// # Errors
     ///
-    /// [`EnvError::Refused`] if something is exchanged all the time.
+    /// [`EnvError::Refused`] if a path keeps changing.
     pub(crate) fn hold(paths: &[PathBuf]) -> Result<Self, EnvError> {
         let mut targets = BTreeMap::new();
         let (mut unresolved, mut seen) = (BTreeSet::new(), BTreeMap::new());
         let mut directories = BTreeMap::new();
         for path in paths {
-            let parent = path.parent().unwrap_or(path);
-            if let Ok(target) = canonicalize(parent) {
-                targets.insert(parent.to_path_buf(), target);
-            }
-            let Some(Found { target, directory, object }) = Found::find(path)? else {
+            let Some(resolved) = ResolvedPath::resolve(path)? else {
                 unresolved.insert(path.clone());
                 continue;
             };
-            if directories.len() < MAX_DIRECTORIES {
-                directories.extend([directory]);
+            let ResolvedPath { parent, target, directories: opened, identity } = resolved;
+            for (path, directory) in opened {
+                if directories.len() < MAX_DIRECTORIES {
+                    directories.entry(path).or_insert(directory);
+                }
             }
-            let stat = object.as_ref().and_then(|object| fstat(object).ok());
-            seen.insert(target.clone(), stat.map(Identity::from));
-            // A search starts at the directory itself.
-            if let Some(object) = object
-                && stat.is_some_and(|stat| {
-                    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR
-                })
-                && directories.len() < MAX_DIRECTORIES
-            {
-                directories.insert(target.clone(), Arc::new(object));
-            }
+            seen.insert(target.clone(), identity);
+            let own = path.file_name().map_or_else(|| parent.clone(), |name| parent.join(name));
+            let above = target.parent().unwrap_or(&target).to_path_buf();
+            // The results are paths as well: whoever judges them also uses them.
+            targets.insert(above.clone(), above);
+            targets.insert(own, target.clone());
+            targets.insert(parent.clone(), parent.clone());
+            targets.insert(target.clone(), target.clone());
+            targets.insert(path.parent().unwrap_or(path).to_path_buf(), parent);
             targets.insert(path.clone(), target);
         }
         Ok(Self { targets, unresolved, beneath: Beneath::without_links(directories), seen: Mutex::new(seen) })
@@ -113,7 +113,7 @@ impl HeldPaths {
         let known = self.known(path).unwrap_or_else(|| path.to_path_buf());
         let as_requested = |found: &Path| if found == known { path } else { found }.to_path_buf();
         let target = canonicalize(&known).map_err(|error| error.map_path(as_requested))?;
-        if self.led_nowhere(path) { Err(exchanged("looking at", path)) } else { Ok(target) }
+        if self.is_unresolved(path) { Err(replaced("looking at", path)) } else { Ok(target) }
     }
 
     /// Returns where to look for a path. Below a directory that was resolved, links are met only there.
@@ -207,6 +207,10 @@ impl HeldPaths {
         last: LastLink,
         work: impl Fn(&Path) -> Result<T, EnvError>,
     ) -> Result<T, EnvError> {
+        if self.is_unresolved(path) {
+            // It still leads nowhere, or something that nobody has judged is there now.
+            self.canonicalize(path)?;
+        }
         let target = match (last, path.parent(), path.file_name()) {
             (LastLink::Kept, Some(parent), Some(name)) => self.location(parent)?.join(name),
             (LastLink::Kept | LastLink::Followed, _, _) => self.location(path)?,
@@ -251,19 +255,20 @@ impl HeldPaths {
         self.at(path, last, |target| {
             match self.beneath.open_entry(action, target) {
                 Ok(file) => self.compare(action, target, file)?,
-                // Who removed it loses nothing.
+                // It was removed meanwhile: there is nothing to compare.
                 Err(EnvError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
             work(target)?;
             self.seen().remove(target);
+            self.beneath.forget_if_removed(target);
             Ok(())
         })
     }
 
     /// Returns what a path led to, if it or a directory above it was resolved.
     fn known(&self, path: &Path) -> Option<PathBuf> {
-        if self.led_nowhere(path) {
+        if self.is_unresolved(path) {
             return None;
         }
         path.ancestors().find_map(|above| {
@@ -273,7 +278,7 @@ impl HeldPaths {
         })
     }
 
-    fn led_nowhere(&self, path: &Path) -> bool {
+    fn is_unresolved(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.unresolved.contains(above))
     }
 
@@ -281,7 +286,7 @@ impl HeldPaths {
     fn compare(&self, action: &str, target: &Path, file: impl AsFd) -> Result<(), EnvError> {
         let Some(seen) = self.seen().get(target).copied() else { return Ok(()) };
         let found = fstat(file).map_err(|errno| EnvError::from_io("look at", target, errno.into()))?;
-        if seen == Some(found.into()) { Ok(()) } else { Err(exchanged(action, target)) }
+        if seen == Some(found.into()) { Ok(()) } else { Err(replaced(action, target)) }
     }
 
     fn seen(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<Identity>>> {
@@ -289,36 +294,64 @@ impl HeldPaths {
     }
 }
 
-impl Found {
-    /// Looks at what an absolute path leads to; `None` for a path that leads nowhere, or whose directory cannot be entered.
-    fn find(path: &Path) -> Result<Option<Self>, EnvError> {
+impl ResolvedPath {
+    /// Resolves an absolute path; `None` for one that leads nowhere, or whose directory cannot be entered.
+    fn resolve(path: &Path) -> Result<Option<Self>, EnvError> {
         for _ in 0..MAX_ATTEMPTS {
-            let Ok(target) = canonicalize(path) else { return Ok(None) };
-            match Self::at(target) {
-                Ok(found) => return Ok(Some(found)),
+            match Self::resolve_once(path) {
+                Ok(resolved) => return Ok(Some(resolved)),
                 // A link has taken the place of something.
                 Err(EnvError::Refused { .. }) => {}
+                Err(error) if error.is_shortage() => return Err(error),
                 Err(_inaccessible) => return Ok(None),
             }
         }
-        Err(exchanged("looking at", path))
+        Err(replaced("looking at", path))
     }
 
-    /// Opens the location of a path without links.
-    fn at(target: PathBuf) -> Result<Self, EnvError> {
-        let all = Beneath::without_links([]);
-        let mut above = target.parent().unwrap_or(&target);
-        let directory = loop {
-            match (all.open("looking at", above), above.parent()) {
-                (Err(EnvError::NotFound { .. }), Some(next)) => above = next,
-                (opened, _) => break (above.to_path_buf(), Arc::new(opened?)),
+    fn resolve_once(path: &Path) -> Result<Self, EnvError> {
+        let (parent, own) = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => {
+                let parent = canonicalize(parent)?;
+                let own = parent.join(name);
+                (parent, own)
             }
+            (_, _) => (path.to_path_buf(), path.to_path_buf()),
         };
-        let object = match Beneath::without_links([directory.clone()]).open("looking at", &target) {
+        let of_name = nearest_directory(&parent)?;
+        // The last name is looked up in that directory, not by the path again.
+        let target = match Beneath::without_links([of_name.clone()]).read_link(&own)? {
+            Some(_) => canonicalize(&own)?,
+            None => own,
+        };
+        let of_target = nearest_directory(target.parent().unwrap_or(&target))?;
+        let held = Beneath::without_links([of_name.clone(), of_target.clone()]);
+        let object = match held.open("looking at", &target) {
             Ok(object) => Some(object),
             Err(EnvError::NotFound { .. }) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { target, directory, object })
+        let stat = object.as_ref().and_then(|object| fstat(object).ok());
+        let mut directories = vec![of_name, of_target];
+        // A search starts at the directory itself.
+        if let Some(object) = object
+            && stat
+                .is_some_and(|stat| SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR)
+        {
+            directories.push((target.clone(), Arc::new(object)));
+        }
+        Ok(Self { parent, target, directories, identity: stat.map(Identity::from) })
+    }
+}
+
+/// Opens a directory whose path has no links, or the nearest one above that exists.
+fn nearest_directory(path: &Path) -> Result<(PathBuf, Arc<OwnedFd>), EnvError> {
+    let all = Beneath::without_links([]);
+    let mut above = path;
+    loop {
+        match (all.open("looking at", above), above.parent()) {
+            (Err(EnvError::NotFound { .. }), Some(next)) => above = next,
+            (opened, _) => return Ok((above.to_path_buf(), Arc::new(opened?))),
+        }
     }
 }

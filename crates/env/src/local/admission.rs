@@ -6,7 +6,6 @@
 //! finds none left waits until another one has ended and retries.
 
 use std::{
-    error::Error,
     future::Future,
     io,
     sync::{
@@ -16,10 +15,7 @@ use std::{
     time::Duration,
 };
 
-use nix::{
-    errno::Errno,
-    sys::resource::{Resource, getrlimit},
-};
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::{
     sync::{Mutex, Notify, Semaphore, SemaphorePermit},
     time::{sleep, timeout},
@@ -110,7 +106,7 @@ impl Admission {
         loop {
             let ended = self.ended.notified();
             let error = match attempt().await {
-                Err(error) if is_shortage(&error) => error,
+                Err(error) if error.is_shortage() => error,
                 done => return done,
             };
             if self.running.load(Ordering::Relaxed) <= own || waited >= MAX_SHORTAGE {
@@ -150,14 +146,6 @@ where
     ADMISSION.retry_on_shortage(slot, attempt).await
 }
 
-/// Returns true if the process or the system has run out of descriptors.
-fn is_shortage(error: &EnvError) -> bool {
-    let first: &(dyn Error + 'static) = error;
-    std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
-        .filter_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error())
-        .any(|code| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&code))
-}
-
 /// Adds a hint to an error about missing descriptors.
 fn with_hint(mut error: EnvError) -> EnvError {
     if let EnvError::Spawn { source, .. } | EnvError::Io { source, .. } = &mut error {
@@ -180,6 +168,10 @@ fn open_files() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
+    use nix::errno::Errno;
+
     use super::*;
 
     #[test]

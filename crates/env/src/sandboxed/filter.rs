@@ -43,7 +43,7 @@ const ALWAYS: [libc::c_long; 18] = [
 
 /// System calls that reach shared memory, semaphores and message queues of the host, where a command shares its namespaces: an id
 /// does not tell whose they are.
-const SYSTEM_V: [libc::c_long; 12] = [
+const OF_IPC: [libc::c_long; 14] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -56,6 +56,8 @@ const SYSTEM_V: [libc::c_long; 12] = [
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
     libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
 ];
 
 /// System calls that change the scheduling or the memory of the process in their first argument, where 0 is the caller.
@@ -68,7 +70,7 @@ const OF_PROCESSES: [libc::c_long; 6] = [
     libc::SYS_move_pages,
 ];
 
-/// Value that stands for all processes of a user: `PRIO_USER` of `setpriority` and `IOPRIO_WHO_USER` of `ioprio_set`.
+/// Argument that selects all processes of a user: `PRIO_USER` of `setpriority` and `IOPRIO_WHO_USER` of `ioprio_set`.
 const OF_USER: [(libc::c_long, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// Requests that type into a terminal: `TIOCSTI` and `TIOCLINUX`, the same on all architectures that
@@ -141,7 +143,7 @@ fn refuse_typing(refused: &mut Refused) -> Result<(), BackendError> {
 
 /// Refuses what commands could do to other processes of their user. They see them where they have no namespace of their own.
 fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
-    refused.extend(SYSTEM_V.iter().map(|call| (*call, Vec::new())));
+    refused.extend(OF_IPC.iter().map(|call| (*call, Vec::new())));
     for call in OF_PROCESSES {
         refused.insert(call, vec![rule([argument(0, SeccompCmpOp::Ne, 0)?])?]);
     }

@@ -222,6 +222,9 @@ async fn commands_leave_the_sandbox_only_if_the_grant_says_so() {
     let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
     assert!(denied.contains("grant g does not allow commands outside of the sandbox"), "{denied}");
     grant.outside_sandbox = true;
+    let denied = fixture.denied(&grant, "shell", call(true)).await.unwrap();
+    assert!(denied.contains("grant g does not allow the network"), "{denied}");
+    grant.network = true;
     let gate = GrantGate::new(
         Arc::new(grant),
         SessionId::new("s"),

@@ -105,9 +105,9 @@ impl Grant {
             // A subagent is a session of its own, so that a grant for one session names another one below it.
             (Axis::Session, self.session.is_none() || child.session.is_some()),
             (Axis::Epoch, child.epoch == self.epoch),
-            (Axis::Delegation, self.delegation.covers(child.delegation)),
         ];
-        first_exceeded(of_child.into_iter().chain(self.compared_with(child)))
+        let delegation = (Axis::Delegation, self.delegation.covers(child.delegation));
+        first_exceeded(of_child.into_iter().chain(self.compared_with(child)).chain([delegation]))
     }
 
     /// Returns the first axis on which `next` allows something that this grant does not, for a session that goes on with another
@@ -119,12 +119,13 @@ impl Grant {
             (Axis::Form, next.version == Self::VERSION && next.check().is_ok()),
             (Axis::Session, self.session.is_none() || next.session == self.session),
             (Axis::Epoch, next.epoch >= self.epoch),
-            (Axis::Delegation, depth <= self.delegation.depth && width <= self.delegation.width),
         ];
-        first_exceeded(of_session.into_iter().chain(self.compared_with(next)))
+        let is_within = depth <= self.delegation.depth && width <= self.delegation.width;
+        let compared = of_session.into_iter().chain(self.compared_with(next));
+        first_exceeded(compared.chain([(Axis::Delegation, is_within)]))
     }
 
-    /// Returns whether another grant stays within this one on the axes that mean the same for everybody.
+    /// Returns whether another grant stays within this one on the axes that apply equally to subagents and to sessions that go on.
     fn compared_with(&self, other: &Self) -> [(Axis, bool); 10] {
         [
             (Axis::Tools, covers(&self.tools, &other.tools)),

@@ -33,14 +33,14 @@ pub(super) struct Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbage;
 
-/// Returns whether a text has an object with a key of answers in it.
-fn has_answer_below(text: &str) -> bool {
+/// Returns whether a text ends with an object that has a key of answers.
+fn ends_with_answer(text: &str) -> bool {
     const KEYS: [&str; 5] = ["continue", "stopReason", "systemMessage", "decision", "hookSpecificOutput"];
-    let rests = text.match_indices('{').filter_map(|(start, _)| text.get(start..));
-    let mut objects = rests.filter_map(|rest| {
-        serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>().next()?.ok()
-    });
-    objects.any(|object| KEYS.iter().any(|key| object.contains_key(*key)))
+    let mut ends = text.match_indices('{').filter_map(|(start, _)| text.get(start..));
+    ends.any(|end| {
+        let object: Result<Map<String, Value>, _> = serde_json::from_str(end);
+        object.is_ok_and(|object| KEYS.iter().any(|key| object.contains_key(*key)))
+    })
 }
 
 /// Form of an answer. Unknown keys are ignored, since other agents have more.
@@ -114,8 +114,8 @@ impl Answer {
     pub(super) fn parse(event: HookEvent, stdout: &str) -> Result<Self, Garbage> {
         let text = stdout.trim();
         if !text.starts_with('{') {
-            // What a hook denies must not get lost because a program before it has printed something.
-            if has_answer_below(text) {
+            // A denial must not get lost because a program has printed something before it.
+            if ends_with_answer(text) {
                 return Err(Garbage);
             }
             let context = event.takes_plain_text().then(|| for_model(text)).flatten();

@@ -114,6 +114,13 @@ struct Run<'a> {
     is_lost: bool,
 }
 
+/// Whether a step follows a link in the place of its entry.
+#[derive(Clone, Copy)]
+enum LastLink {
+    Followed,
+    Kept,
+}
+
 /// A step that is due.
 #[derive(Clone, Copy)]
 struct Work<'a> {
@@ -219,18 +226,25 @@ impl Run<'_> {
 
     /// Returns the environment for a step at this path: whatever takes the place of a directory above it meanwhile, the step is done
     /// in the directory of that name in the root.
-    async fn at(&self, path: &Path) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
+    async fn at(
+        &self,
+        path: &Path,
+        last: LastLink,
+    ) -> Result<Arc<dyn ExecutionEnvironment>, CheckpointError> {
         let Some(held) = self.env.hold(&[self.root.to_path_buf(), path.to_path_buf()]).await? else {
             return Ok(Arc::clone(self.env));
         };
-        let parent = path.parent().unwrap_or(path);
-        let below = parent.strip_prefix(self.root).unwrap_or(Path::new(""));
-        if held.canonicalize(parent).await? == held.canonicalize(self.root).await?.join(below) {
+        let judged = match last {
+            LastLink::Followed => path,
+            LastLink::Kept => path.parent().unwrap_or(path),
+        };
+        let below = judged.strip_prefix(self.root).unwrap_or(Path::new(""));
+        if held.canonicalize(judged).await? == held.canonicalize(self.root).await?.join(below) {
             return Ok(held);
         }
         Err(CheckpointError::Environment(EnvError::Refused {
             operation: format!("restoring {}", path.display()),
-            reason: "a directory above it was replaced by a link".to_owned(),
+            reason: "it, or a directory above it, was replaced by a link".to_owned(),
         }))
     }
 
@@ -244,7 +258,7 @@ impl Run<'_> {
             (State::Directory, Action::SetMode) => {
                 if let Some(mode) = work.missing_mode() {
                     let path = self.root.join(&work.step.path);
-                    self.at(&path).await?.set_mode(&path, mode | OWNER).await?;
+                    self.at(&path, LastLink::Followed).await?.set_mode(&path, mode | OWNER).await?;
                 }
             }
             (State::File { hash, .. }, Action::Replace) => {
@@ -280,7 +294,8 @@ impl Run<'_> {
             return Ok(Progress::Pending);
         }
         let path = self.root.join(&step.path);
-        match (remove(self.at(&path).await?.as_ref(), &path).await, work.action) {
+        let env = self.at(&path, LastLink::Kept).await?;
+        match (remove(env.as_ref(), &path).await, work.action) {
             (Ok(()), Action::Remove) => Ok(Progress::Done),
             (Err(EnvError::IsADirectory { .. }), Action::Remove) => Ok(Progress::Kept),
             (removed, _) => Ok(removed.map(|()| Progress::Pending)?),
@@ -292,7 +307,11 @@ impl Run<'_> {
         let step = work.step;
         let Some(after) = step.after.as_ref().filter(|_| !self.is_lost) else { return Ok(Progress::NotDone) };
         let path = self.root.join(&step.path);
-        let env = self.at(&path).await?;
+        let last = match &after.state {
+            State::Symlink { .. } => LastLink::Kept,
+            State::Directory | State::File { .. } | State::Other | State::Unknown(_) => LastLink::Followed,
+        };
+        let env = self.at(&path, last).await?;
         match &after.state {
             State::Directory => {
                 if work.action != Action::SetMode {
@@ -326,7 +345,7 @@ impl Run<'_> {
         match work.missing_mode().filter(|mode| !self.is_lost && mode & OWNER != OWNER) {
             Some(mode) => {
                 let path = self.root.join(&work.step.path);
-                Ok(self.at(&path).await?.set_mode(&path, mode).await?)
+                Ok(self.at(&path, LastLink::Followed).await?.set_mode(&path, mode).await?)
             }
             None => Ok(()),
         }

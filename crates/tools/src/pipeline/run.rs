@@ -128,6 +128,7 @@ async fn approved(
     cx: &ToolContext,
     options: &RunOptions,
 ) -> Result<PreparedCall, ToolError> {
+    let call = call.release();
     let is_approved = match &options.approve {
         Some(approve) => approve(call.clone(), reason.clone()).await,
         None => false,

@@ -249,3 +249,42 @@ async fn keeps_the_contract() {
     crate::contract::search(held.as_ref(), &root.join("search")).await.unwrap();
     held.cleanup().await.unwrap();
 }
+
+/// A directory is exchanged with a link while its path is resolved: what was judged is what is removed and renamed.
+#[tokio::test]
+async fn exchanges_while_a_path_is_resolved_lead_nowhere() {
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    let places = Places::new();
+    let names = ["project/inside", "project/other"].map(|name| places.at(name));
+    symlink(places.at("outside"), &names[1]).unwrap();
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    let exchanging = std::thread::spawn(move || {
+        while !over.load(Ordering::Relaxed) {
+            renameat2(AT_FDCWD, &names[0], AT_FDCWD, &names[1], RenameFlags::RENAME_EXCHANGE).unwrap();
+        }
+    });
+    let (environment, path) = (places.local(), places.at("project/inside/secret"));
+    let mut judged_inside = 0;
+    for _ in 0..1_000 {
+        let Ok(Some(held)) = environment.hold(std::slice::from_ref(&path)).await else { continue };
+        // A path that changed while it was resolved stays unresolved, and nothing can be done with it.
+        let Ok(target) = held.canonicalize(&path).await else { continue };
+        let directory = held.canonicalize(path.parent().unwrap()).await.unwrap();
+        assert_eq!(target, directory.join("secret"), "both are resolved at once");
+        // A gate refuses the others.
+        if target == path {
+            judged_inside += 1;
+            let aside = path.with_file_name("aside");
+            let _ = held.write(&path.with_file_name("new"), b"new").await;
+            let _ = held.rename(&path, &aside).await;
+            let _ = held.rename(&aside, &path).await;
+            let _ = held.remove(&path).await;
+            let _ = held.write(&path, b"harmless").await;
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    exchanging.join().unwrap();
+    assert!(judged_inside > 0);
+    assert!(places.outside_is_untouched());
+}

@@ -171,6 +171,7 @@ async fn hidden_and_protected_paths_hold() {
 const SYSTEM_CALLS: &str = r#"
 import ctypes, fcntl, os, pty, resource, socket, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 def call(*arguments):
     result = libc.syscall(*[ctypes.c_long(one) if isinstance(one, int) else one for one in arguments])
     if result < 0:
