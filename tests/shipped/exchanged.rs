@@ -1,4 +1,4 @@
-//! Names that are given to other files while calls of file tools are judged.
+//! Links that are swapped while calls of file tools are judged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use super::user::User;
 
-/// Exchanges that happen at least while calls are judged.
+/// Minimum number of swaps during a run.
 const EXCHANGES: usize = 2_000;
 
-/// Exchanges two names all the time, until it is dropped.
+/// Swaps two names until it ends.
 struct Exchanging {
     is_over: Arc<AtomicBool>,
     count: Arc<AtomicUsize>,

@@ -1,11 +1,11 @@
-//! What a session is granted.
+//! Grants of sessions.
 
 use std::path::PathBuf;
 use std::process::Output;
 
 use super::user::User;
 
-/// Makes a file, and answers again if the session goes on.
+/// Creates a file, and answers again if the session is resumed.
 const WRITING: &str = r#"
     [[turn]]
     [[turn.call]]

@@ -1,11 +1,11 @@
-//! Keys below the home directory, whatever the variables say.
+//! Hidden keys below the home directory, for each value of `HOME`.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::user::User;
 
-/// Returns what `pintle rules check` says about reading a key, with this value of `HOME`.
+/// Returns the output of `pintle rules check` for reading a key, with this value of `HOME`.
 fn judged(user: &User, home: Option<&OsStr>, key: &Path) -> String {
     let call = format!("@read({})", key.display());
     let mut check = user.command(&["rules", "check", &call]);

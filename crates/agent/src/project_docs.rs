@@ -228,7 +228,7 @@ async fn read_document(
     path: PathBuf,
     roots: &[PathBuf],
 ) -> Result<Option<ProjectDoc>, SkippedFile> {
-    // What is read here is what is looked at below, whatever takes its place meanwhile.
+    // Pins the path, so that the check below applies to the file that was read.
     let held = match env.hold(std::slice::from_ref(&path)).await {
         Ok(held) => held,
         Err(error) => return Err(SkippedFile::new(&path, error_chain(&error))),

@@ -101,7 +101,7 @@ async fn read(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<Skil
     }
 }
 
-/// Returns why a text is no skill, if it is none.
+/// Returns an error unless the text is a valid skill.
 pub(crate) fn expect_skill(text: &str) -> Result<(), String> {
     FrontMatter::parse(text).map(drop).map_err(|error| error.to_string())
 }

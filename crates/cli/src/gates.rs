@@ -79,11 +79,11 @@ pub(crate) fn of_grant(
     }
 }
 
-/// Fails unless what the grant says about the network holds commands.
+/// Fails if a grant forbids the network and the environment does not block it for commands.
 ///
 /// # Errors
 ///
-/// A usage failure for a grant with commands and without network, where no sandbox takes the network from commands.
+/// A usage failure for a grant that allows commands but no network, unless a sandbox blocks the network.
 pub(crate) fn expect_held(
     grant: &Grant,
     sandbox: &SandboxState,

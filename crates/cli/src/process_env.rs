@@ -46,8 +46,8 @@ impl ProcessEnv {
         Self { variables: variables.map(|(name, value)| (name.into(), value.to_owned())).collect() }
     }
 
-    /// Reads the environment of this process. Without a usable `HOME`, it is the home of the user database: what is hidden from
-    /// commands is below it.
+    /// Reads the environment of this process. Falls back to the home directory in the user database if `HOME` is not an absolute
+    /// path.
     pub(crate) fn capture() -> Self {
         let process_env = Self { variables: std::env::vars_os().collect() };
         match process_env.home() {
@@ -362,8 +362,7 @@ pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
     read_text_within(MAX_TEXT, what, path)
 }
 
-/// Reads a text file of the user's configuration or state; `None` if there is none. A link whose target is missing is a file that
-/// cannot be read.
+/// Reads a text file of the user's configuration or state; `None` if it does not exist. A dangling link is an error.
 ///
 /// # Errors
 ///
@@ -375,7 +374,7 @@ pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<Strin
     }
 }
 
-/// Returns whether a file that could not be opened does not exist, rather than that a link on its path leads nowhere.
+/// Returns whether opening failed because the file does not exist, and not because of a dangling link.
 fn is_absent(error: &io::Error, path: &Path) -> bool {
     let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     let nearest = path.ancestors().find(|above| std::fs::symlink_metadata(above).is_ok());

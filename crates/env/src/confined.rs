@@ -131,7 +131,7 @@ impl ExecutionEnvironment for Confined {
 
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
         let paths = paths.iter().map(|path| self.resolve(path));
-        // Other paths below the roots cannot leave them then, whatever is replaced after they were compared with the roots.
+        // Held roots keep other paths below them from leaving, even if a link is swapped in after the check.
         let paths: Vec<_> = paths.chain(self.roots.iter().cloned()).collect();
         let held = self.inner.hold(&paths).await?;
         Ok(held.map(|inner| {

@@ -177,18 +177,17 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Returns the same environment in which these paths lead to what they lead to now: whoever judges them there, by what
-    /// [`canonicalize`](Self::canonicalize) says, judges what is read and written there.
+    /// Returns this environment with `paths` resolved once. [`canonicalize`](Self::canonicalize) returns the recorded targets.
     ///
-    /// Whatever takes the place of a file, a link or a directory afterwards, an operation on one of the paths, or below, reaches
-    /// what was there, or fails with [`EnvError::Refused`]. Other paths are resolved at each operation. Directories are kept open
-    /// until the result is dropped, so it is meant for one call of a tool.
+    /// Operations on these paths, or below them, use the recorded targets or fail with [`EnvError::Refused`], even if another
+    /// process replaces a file, link or directory. Other paths are resolved at each operation. Directories are kept open until
+    /// the result is dropped, so hold paths for one tool call only.
     ///
-    /// Wrappers wrap it as they wrap this one. Default: `None`, for environments that know files by their names alone.
+    /// Wrappers wrap the result in the same way. Default: `None`, for environments that resolve paths by name.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Refused`] if something on the way is exchanged again and again. A path that leads nowhere is no error.
+    /// [`EnvError::Refused`] if a path keeps changing. An unresolvable path is not an error.
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
         let _ = paths;
         Ok(None)

@@ -6,8 +6,8 @@
 
 use std::ffi::OsStr;
 
-/// Ends of names, in capitals: a name that is one of them, or ends with an underscore and one of them, is that of a secret. The
-/// first five are those of the specification.
+/// Uppercase name endings that mark a secret. An ending matches the whole name, or a suffix after an underscore. The
+/// specification lists the first five.
 const NAME_ENDINGS: [&str; 47] = [
     "API_KEY",
     "SECRET",

@@ -18,7 +18,7 @@ pub enum EnvPolicy {
     ///
     /// Recognized are the patterns `*_API_KEY`, `*_SECRET`, `*_TOKEN`, `*_PASSWORD`, `*_CREDENTIAL`
     /// of the specification and names used by common tools, for instance `AWS_SECRET_ACCESS_KEY`,
-    /// `PGPASSWORD`, `NPM_CONFIG__AUTH` and what ends with `PASSPHRASE`, `JWT`, `COOKIE` or
+    /// `PGPASSWORD`, `NPM_CONFIG__AUTH` and names ending with `PASSPHRASE`, `JWT`, `COOKIE` or
     /// `WEBHOOK_URL`, in any case; values that contain a URL with a password;
     /// and values in common key formats, for instance `sk-…`, `ghp_…` or a private key in PEM. A
     /// secret in another format under another name is passed on: where that matters use

@@ -35,8 +35,8 @@ impl ServerName {
         &self.0
     }
 
-    /// Returns whether tools of the two servers can have one name, as those of `my-server` and `my_server`. What is allowed for
-    /// one of them would be allowed for the other, so only one of them may be used.
+    /// Returns whether tool names of the two servers can collide, as for `my-server` and `my_server`. Rules for one server would
+    /// apply to the other, so a session must not use both.
     #[must_use]
     pub fn shares_tool_names(&self, other: &Self) -> bool {
         let (one, other) = (names::of_server(&self.0), names::of_server(&other.0));

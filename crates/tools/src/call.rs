@@ -110,11 +110,10 @@ impl PreparedCall {
         })
     }
 
-    /// Returns the call with its paths resolved now: gates that judge it judge what it reads and writes when it is executed in
-    /// [`judged_in`](Self::judged_in), whatever takes the place of a file or directory meanwhile.
+    /// Returns the call with its paths resolved once. Gates judge the resolved paths, and a tool that runs in
+    /// [`judged_in`](Self::judged_in) uses the same paths, even if another process replaces a file or directory.
     ///
-    /// Environments that know files by their names alone hold nothing, and the call is as before. Directories are kept open until
-    /// the call is dropped.
+    /// Environments that resolve paths by name return the call unchanged. Directories are kept open until the call is dropped.
     ///
     /// # Errors
     ///
@@ -125,13 +124,13 @@ impl PreparedCall {
         Ok(Self { held, ..self.clone() })
     }
 
-    /// Returns the call without what it [holds](Self::hold), for one that waits.
+    /// Returns the call without its [held](Self::hold) paths, for a call that waits.
     #[must_use]
     pub fn release(self) -> Self {
         Self { held: None, ..self }
     }
 
-    /// Returns the environment in which the paths of the call were resolved, once they [are](Self::hold); before, `env`.
+    /// Returns the environment with the [held](Self::hold) paths of the call, or `env` if none are held.
     #[must_use]
     pub fn judged_in<'a>(
         &'a self,

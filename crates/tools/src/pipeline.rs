@@ -105,8 +105,8 @@ impl Preparation {
 
 /// Runs a prepared call and truncates its output for the model. Dropping the future stops the call.
 ///
-/// The paths of a call that was [held](PreparedCall::hold) are those that were judged only in an environment where it
-/// [is](PreparedCall::judged_in): give the context that one.
+/// For a call with [held](PreparedCall::hold) paths, the context must use the environment that
+/// [`judged_in`](PreparedCall::judged_in) returns.
 ///
 /// There is always a result. A failure is reported as `Tool error (NAME): …`, and an empty output as `(no output)`. A
 /// panic of the tool is a failure of the call. So is a call that takes one minute longer than the longest time-out of a

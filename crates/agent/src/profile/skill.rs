@@ -97,7 +97,7 @@ async fn load(
     };
     let path = Path::new(&skill.path);
     let text = env.read_file(path, None, None).await?;
-    // Another file may have its place since it was listed, and a file of the user that is no skill is not for the model.
+    // The file may have been replaced since it was listed. Only a valid skill is returned to the model.
     if let Err(reason) = skills::expect_skill(&text) {
         let message = format!("{} is no skill any more: {reason}", path.display());
         return Err(ToolError::new(ToolErrorKind::NotFound, message));

@@ -52,7 +52,7 @@ const MOVED: [(&str, &[&str]); 15] = [
 /// Directory below that of the state with the tokens of servers that the user has logged in to.
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
-/// Files and directories below that of the state that say what other sessions and users of a server do, or that the user trusts.
+/// Files in the state directory that contain sessions, trust decisions, tokens, input history or the server's audit log.
 const OF_STATE: [&str; 5] = ["sessions", "trust.json", SERVER_TOKENS, "history", "serve-audit.jsonl"];
 
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
@@ -60,7 +60,7 @@ const OF_STATE: [&str; 5] = ["sessions", "trust.json", SERVER_TOKENS, "history",
 ///
 /// # Errors
 ///
-/// A usage failure if the home directory is not known: nothing below it could be hidden.
+/// A usage failure if the home directory is unknown: its files could not be hidden.
 pub(super) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     let home = process_env.home().ok_or_else(|| {
         Failure::usage("the home directory is not known, so the files with keys below it cannot be hidden")

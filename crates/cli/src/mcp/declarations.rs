@@ -75,16 +75,15 @@ impl Declarations {
         declarations.without_shared_names()
     }
 
-    /// Leaves out servers whose tools could have the names of those of another one: rules and approvals for one would count for the
-    /// other.
+    /// Removes servers whose tool names can collide with another server's: rules and approvals would apply to both.
     ///
     /// # Errors
     ///
-    /// A usage failure for two servers of the user.
+    /// A usage failure if both servers are the user's.
     fn without_shared_names(mut self) -> Result<Self, Failure> {
         let mut kept: Vec<Declared> = Vec::new();
         let mut servers = std::mem::take(&mut self.servers);
-        // What the user declares comes first.
+        // The user's servers take precedence.
         servers.sort_by(|one, other| other.by.cmp(&one.by).then_with(|| one.spec.name.cmp(&other.spec.name)));
         for server in servers {
             let Some(other) = kept.iter().find(|known| known.spec.name.shares_tool_names(&server.spec.name))

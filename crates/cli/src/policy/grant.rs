@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env;
 
-/// Returns the grant in the file, or else the one that the session was held to before. What goes on from a session with a grant has
-/// that one at most.
+/// Returns the grant in the file, or else the recorded grant of the session. A session that is resumed or forked cannot get a
+/// wider grant.
 ///
 /// # Errors
 ///
-/// A usage failure for a file that is not a grant, or is wider than the grant of the session, and a failure for a recorded one that
-/// this version does not understand.
+/// A usage failure if the file is invalid or wider than the session's grant, and a failure if the recorded grant cannot be
+/// parsed.
 pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
     let recorded = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
     let recorded = recorded.or_failed("the grant of the session cannot be restored")?;

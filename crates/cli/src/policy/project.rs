@@ -270,7 +270,7 @@ async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Resul
         Ok(bytes) => bytes,
         Err(error @ (EnvError::NotFound { .. } | EnvError::NotADirectory { .. })) => {
             return match leads_nowhere(environment, path).await {
-                // It is there, and nobody knows what it says.
+                // A dangling link: its rules are unknown.
                 true => Err(error).or_usage(&format!("cannot read {}, a link", path.display())),
                 false => Ok(None),
             };

@@ -125,7 +125,7 @@ pub(crate) fn escape_hidden(line: &str) -> Cow<'_, str> {
     sanitized(line, Sanitizer::escaping())
 }
 
-/// Escapes control and invisible characters, and line ends. For names from outside, each of which is part of one line.
+/// Escapes control characters, invisible characters and line ends. For untrusted names that are printed within a line.
 pub(crate) fn in_one_line(text: &str) -> String {
     escape_hidden(text).replace('\n', "\\n")
 }

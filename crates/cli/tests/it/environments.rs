@@ -88,7 +88,7 @@ fn docker_with_native_tools() {
     works_remotely(Remote::docker(), &ANTHROPIC_NATIVE);
 }
 
-/// By default, the same tools over ssh stand for it.
+/// By default, the test over ssh covers these tools.
 #[test]
 fn docker_with_spec_tools() {
     if !is_full() {

@@ -136,7 +136,7 @@ fn a_flood_uses_bounded_memory() {
     });
 }
 
-/// By default, the contract of commands and the matrix over ssh stand for it.
+/// By default, the contract of commands and the matrix over ssh cover this.
 #[test]
 fn the_process_matrix() {
     in_own_process("docker::tests::the_process_matrix", async || {

@@ -58,7 +58,7 @@ enum Missing {
     Created,
 }
 
-/// What becomes of links below a root.
+/// Handling of links below a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Links {
     /// They are followed within the roots.
@@ -80,7 +80,7 @@ struct Root {
     path: PathBuf,
     /// The directory itself; opened by its name if absent.
     held: Option<Arc<OwnedFd>>,
-    /// It was removed here, so that what has its name now is another directory.
+    /// Set once an operation removed or moved the directory. Its path is resolved by name from then on.
     is_forgotten: Arc<AtomicBool>,
 }
 
@@ -217,7 +217,7 @@ impl Beneath {
         Ok(file)
     }
 
-    /// Opens an open directory by its name from now on, if an operation here has just removed or moved it.
+    /// Resolves held directories at or below `path` by name again, after an operation removed or moved them.
     pub(super) fn forget_if_removed(&self, path: &Path) {
         for root in self.roots.iter().filter(|root| root.held.is_some() && root.path.starts_with(path)) {
             let is_same = |held: &Arc<OwnedFd>| {
@@ -490,7 +490,7 @@ fn refused(action: &str, path: &Path) -> EnvError {
     }
 }
 
-/// Creates the error for a path that leads elsewhere than when it was judged.
+/// Creates the error for a path whose target was replaced after it was judged.
 pub(super) fn replaced(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),

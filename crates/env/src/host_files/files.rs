@@ -1,4 +1,4 @@
-//! How the files of this machine are reached.
+//! Access to local files, by name or by held paths.
 
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::{
 /// Files of this machine. Every function blocks.
 #[derive(Clone, Debug)]
 pub(crate) enum Files {
-    /// By their names, as they are at each operation.
+    /// Paths are resolved at each operation.
     Named,
-    /// As they were when their paths were resolved.
+    /// Paths were resolved once.
     #[cfg(target_os = "linux")]
     Held(Arc<HeldPaths>),
 }
 
-/// Calls a function by the way in which files are reached.
+/// Dispatches to the named or the held implementation.
 macro_rules! by {
     ($files:ident, $function:ident($($argument:expr),*)) => {
         match $files {

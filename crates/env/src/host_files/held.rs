@@ -33,15 +33,15 @@ const MAX_DIRECTORIES: usize = 64;
 /// Maximum number of attempts to resolve a path that changes concurrently.
 const MAX_ATTEMPTS: usize = 16;
 
-/// Paths that were resolved, and what they led to.
+/// Resolved paths and their targets.
 #[derive(Debug)]
 pub(crate) struct HeldPaths {
-    /// What the paths and their directories led to, with all links resolved.
+    /// The canonical targets of the paths and of their parent directories.
     targets: BTreeMap<PathBuf, PathBuf>,
-    /// Paths that led nowhere, such as one below a file.
+    /// Unresolvable paths, such as one below a file.
     unresolved: BTreeSet<PathBuf>,
     beneath: Beneath,
-    /// What was at the resolved paths, until an operation here changes it.
+    /// Identities of the targets, until an operation changes them.
     seen: Mutex<BTreeMap<PathBuf, Option<Identity>>>,
 }
 
@@ -58,13 +58,13 @@ impl From<FileStat> for Identity {
     }
 }
 
-/// What one path leads to, resolved once.
+/// The result of resolving one path.
 struct ResolvedPath {
-    /// The directory of its last name, with all links resolved.
+    /// The canonical parent directory.
     parent: PathBuf,
-    /// What it leads to, with all links resolved.
+    /// The canonical target.
     target: PathBuf,
-    /// The directories of the last name and of the target, or the nearest ones above that exist, and the target if it is one.
+    /// Open directories: the parents of the path and of its target or their nearest existing ancestors, and a target directory.
     directories: Vec<(PathBuf, Arc<OwnedFd>)>,
     /// The target, if it exists.
     identity: Option<Identity>,
@@ -94,7 +94,7 @@ impl HeldPaths {
             seen.insert(target.clone(), identity);
             let own = path.file_name().map_or_else(|| parent.clone(), |name| parent.join(name));
             let above = target.parent().unwrap_or(&target).to_path_buf();
-            // The results are paths as well: whoever judges them also uses them.
+            // Callers also pass canonical paths, which must not be resolved again.
             targets.insert(above.clone(), above);
             targets.insert(own, target.clone());
             targets.insert(parent.clone(), parent.clone());
@@ -105,7 +105,7 @@ impl HeldPaths {
         Ok(Self { targets, unresolved, beneath: Beneath::without_links(directories), seen: Mutex::new(seen) })
     }
 
-    /// Returns what a path led to. One that was not resolved before is resolved now.
+    /// Returns the recorded target of a path; resolves other paths.
     pub(crate) fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         if let Some(target) = self.targets.get(path) {
             return Ok(target.clone());
@@ -116,7 +116,7 @@ impl HeldPaths {
         if self.is_unresolved(path) { Err(replaced("looking at", path)) } else { Ok(target) }
     }
 
-    /// Returns where to look for a path. Below a directory that was resolved, links are met only there.
+    /// Returns the location of a path. Links below a held directory are not resolved yet.
     fn location(&self, path: &Path) -> Result<PathBuf, EnvError> {
         self.known(path).map_or_else(|| self.canonicalize(path), Ok)
     }
@@ -200,7 +200,7 @@ impl HeldPaths {
         tree::walk(tree::reopen(&directory, root)?, root, request, above, &read, cancelled)
     }
 
-    /// Works on what a path led to. Errors have the path. A link below a directory that was resolved is followed within it.
+    /// Runs `work` on the target of a path. Links below a held directory are followed within it. Errors contain the given path.
     fn at<T>(
         &self,
         path: &Path,
@@ -208,7 +208,7 @@ impl HeldPaths {
         work: impl Fn(&Path) -> Result<T, EnvError>,
     ) -> Result<T, EnvError> {
         if self.is_unresolved(path) {
-            // It still leads nowhere, or something that nobody has judged is there now.
+            // Returns an error: the path is still unresolvable, or its target was not judged.
             self.canonicalize(path)?;
         }
         let target = match (last, path.parent(), path.file_name()) {
@@ -244,7 +244,7 @@ impl HeldPaths {
         }
     }
 
-    /// Changes what a path led to.
+    /// Runs `work`, which changes the target of a path.
     fn change(
         &self,
         action: &str,
@@ -266,7 +266,7 @@ impl HeldPaths {
         })
     }
 
-    /// Returns what a path led to, if it or a directory above it was resolved.
+    /// Returns the location of a path if it, or a directory above it, was resolved.
     fn known(&self, path: &Path) -> Option<PathBuf> {
         if self.is_unresolved(path) {
             return None;
@@ -282,7 +282,7 @@ impl HeldPaths {
         path.ancestors().any(|above| self.unresolved.contains(above))
     }
 
-    /// Fails unless an open file is the one that was at its path.
+    /// Fails unless the open file has the recorded identity.
     fn compare(&self, action: &str, target: &Path, file: impl AsFd) -> Result<(), EnvError> {
         let Some(seen) = self.seen().get(target).copied() else { return Ok(()) };
         let found = fstat(file).map_err(|errno| EnvError::from_io("look at", target, errno.into()))?;
@@ -295,12 +295,12 @@ impl HeldPaths {
 }
 
 impl ResolvedPath {
-    /// Resolves an absolute path; `None` for one that leads nowhere, or whose directory cannot be entered.
+    /// Resolves an absolute path; `None` if it is unresolvable or its directory is inaccessible.
     fn resolve(path: &Path) -> Result<Option<Self>, EnvError> {
         for _ in 0..MAX_ATTEMPTS {
             match Self::resolve_once(path) {
                 Ok(resolved) => return Ok(Some(resolved)),
-                // A link has taken the place of something.
+                // A component was replaced by a link: try again.
                 Err(EnvError::Refused { .. }) => {}
                 Err(error) if error.is_shortage() => return Err(error),
                 Err(_inaccessible) => return Ok(None),

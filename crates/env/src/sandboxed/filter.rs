@@ -41,8 +41,8 @@ const ALWAYS: [libc::c_long; 18] = [
     libc::SYS_adjtimex,
 ];
 
-/// System calls that reach shared memory, semaphores and message queues of the host, where a command shares its namespaces: an id
-/// does not tell whose they are.
+/// System calls for shared memory, semaphores and message queues. Without an IPC namespace these are the host's, and an id does
+/// not identify the owner.
 const OF_IPC: [libc::c_long; 14] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -141,7 +141,7 @@ fn refuse_typing(refused: &mut Refused) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Refuses what commands could do to other processes of their user. They see them where they have no namespace of their own.
+/// Refuses changes of other processes of the same user, which are visible without a PID namespace.
 fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
     refused.extend(OF_IPC.iter().map(|call| (*call, Vec::new())));
     for call in OF_PROCESSES {

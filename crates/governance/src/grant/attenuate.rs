@@ -110,7 +110,7 @@ impl Grant {
         first_exceeded(of_child.into_iter().chain(self.compared_with(child)).chain([delegation]))
     }
 
-    /// Returns the first axis on which `next` allows something that this grant does not, for a session that goes on with another
+    /// Returns the first axis on which `next` allows something that this grant does not, for a session that is resumed with another
     /// grant. Unlike a subagent, it keeps its generation.
     #[must_use]
     pub fn widened_by(&self, next: &Self) -> Option<Axis> {
@@ -125,7 +125,7 @@ impl Grant {
         first_exceeded(compared.chain([(Axis::Delegation, is_within)]))
     }
 
-    /// Returns whether another grant stays within this one on the axes that apply equally to subagents and to sessions that go on.
+    /// Returns whether another grant stays within this one on the axes that apply equally to subagents and resumed sessions.
     fn compared_with(&self, other: &Self) -> [(Axis, bool); 10] {
         [
             (Axis::Tools, covers(&self.tools, &other.tools)),

@@ -33,7 +33,7 @@ pub(super) struct Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbage;
 
-/// Returns whether a text ends with an object that has a key of answers.
+/// Returns whether a text ends with an object that contains an answer key.
 fn ends_with_answer(text: &str) -> bool {
     const KEYS: [&str; 5] = ["continue", "stopReason", "systemMessage", "decision", "hookSpecificOutput"];
     let mut ends = text.match_indices('{').filter_map(|(start, _)| text.get(start..));

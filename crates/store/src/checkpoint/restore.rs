@@ -224,8 +224,8 @@ impl Run<'_> {
         };
     }
 
-    /// Returns the environment for a step at this path: whatever takes the place of a directory above it meanwhile, the step is done
-    /// in the directory of that name in the root.
+    /// Returns the environment for a step with `path` held. Fails if a link replaced a directory above it, so that the step
+    /// changes only its own entry in the root.
     async fn at(
         &self,
         path: &Path,

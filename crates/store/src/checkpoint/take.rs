@@ -142,7 +142,7 @@ async fn list(
     limits: &Limits,
 ) -> Result<Manifest, CheckpointError> {
     let root = env.resolve(root);
-    // What the walk finds is what is read, whatever takes the place of a directory meanwhile.
+    // The walk and the reads use the same directories, even if another process replaces one.
     let held = env.hold(std::slice::from_ref(&root)).await?;
     let env = held.as_deref().unwrap_or(env);
     let deadline = Instant::now() + limits.time;

@@ -72,7 +72,7 @@ fn exits_at_sigkill(remote: Option<Remote>) {
     wait_for_cleanup(&remote, &mark);
 }
 
-/// By default, the other signals and ssh stand for it.
+/// By default, the tests of other signals and of ssh cover this.
 #[test]
 fn docker_after_sigint() {
     if !is_full() {

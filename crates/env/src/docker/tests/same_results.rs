@@ -1,6 +1,6 @@
 //! Searches the same tree locally and in a container that has nothing but busybox.
 //!
-//! By default, the contract of searches and the searches over ssh stand for the searches here.
+//! By default, the contract of searches and the tests over ssh cover the searches.
 
 use pintle_test_conditions::is_full;
 

@@ -1,4 +1,4 @@
-//! Held paths lead to what they led to, whatever takes the place of their names.
+//! Held paths keep their targets when other processes replace files, links or directories.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -10,7 +10,7 @@ struct Places {
     directory: TempDir,
 }
 
-/// What is put in the place of something else, after a path was judged.
+/// A replacement that happens after a path was judged.
 struct Exchange {
     name: &'static str,
     /// The path that was judged, in the project. `secret` is there, and a file of this name is outside.
@@ -219,7 +219,7 @@ async fn directories_can_be_removed_and_renamed() {
     assert_eq!(fs::read(at("empty/new")).unwrap(), b"new");
 }
 
-/// What could not be resolved when it was judged is not reached by a path that can be resolved later.
+/// A path that was unresolvable when it was judged stays refused.
 #[tokio::test]
 async fn a_path_that_led_nowhere_leads_nowhere() {
     let places = Places::new();
