@@ -4,7 +4,7 @@ use super::user::User;
 
 const ANSWER: &str = "[[turn]]\ntext = \"Done.\"";
 
-/// Such a file could have denied something.
+/// The missing file could contain a denial.
 #[test]
 fn a_link_that_leads_nowhere_stops_the_run() {
     for file in [
@@ -27,7 +27,7 @@ fn a_link_that_leads_nowhere_stops_the_run() {
     }
 }
 
-/// What is allowed for one of them would be allowed for the other.
+/// Rules for one server would apply to the other.
 #[test]
 fn a_server_of_a_project_never_has_the_names_of_one_of_the_user() {
     let user = User::new(ANSWER);

@@ -247,7 +247,7 @@ impl Beneath {
         }
     }
 
-    /// Opens what a path names with `O_PATH`, be it a link itself.
+    /// Opens a path with `O_PATH`, without following a link in the last component.
     pub(super) fn open_entry(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
         let location = self.resolve(action, path, LastLink::Kept, Missing::Refused)?;
         location.open().map_err(|errno| EnvError::from_io("look at", path, errno.into()))
@@ -338,7 +338,7 @@ impl Root {
 }
 
 impl Location {
-    /// Opens it with `O_PATH`, be it a link itself.
+    /// Opens the location with `O_PATH`, without following a link.
     fn open(&self) -> nix::Result<OwnedFd> {
         let name = self.name.as_deref().unwrap_or(OsStr::new("."));
         openat(&self.directory, name, LOCATION | OFlag::O_NOFOLLOW, Mode::empty())

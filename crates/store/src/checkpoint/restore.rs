@@ -282,7 +282,7 @@ impl Run<'_> {
             return Ok(Progress::NotDone);
         }
         let step = work.step;
-        // Links cannot be changed, only created anew.
+        // Links cannot be changed, only re-created.
         let is_link =
             step.before.as_ref().is_some_and(|before| matches!(before.state, State::Symlink { .. }));
         let is_in_the_way = match work.action {
@@ -362,7 +362,7 @@ async fn write(
     let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
     let is_new = work.action != Action::Overwrite;
     if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
-        // A replacement keeps the mode, so nobody else can read the content while it is written.
+        // A replacement keeps the mode, so other users cannot read the content while it is written.
         env.write(path, b"").await?;
         env.set_mode(path, mode & 0o777).await?;
     }

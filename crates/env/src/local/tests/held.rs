@@ -112,7 +112,7 @@ impl Places {
     }
 }
 
-/// Does everything that a call can do with a file and its directory, and returns what it has read.
+/// Performs each operation on a file and its directory, and returns the read contents.
 async fn everything(environment: &dyn ExecutionEnvironment, path: &Path) -> Vec<String> {
     let mut read = Vec::new();
     let parent = path.parent().unwrap();
@@ -194,7 +194,7 @@ async fn held_paths_can_be_used() {
         assert_eq!(found, environment.grep(&GrepRequest::new("harm")).await.unwrap(), "{name}");
         let listed = held.list(&root).await.unwrap();
         assert_eq!(listed, environment.list(&root).await.unwrap(), "{name}");
-        // A link below is followed within what was judged, and not out of it.
+        // A link below a held directory is followed only within it.
         symlink("secret", places.at("project/inside/near")).unwrap();
         symlink(places.at("outside/secret"), places.at("project/inside/far")).unwrap();
         assert_eq!(held.read(&root.join("inside/near"), None).await.unwrap(), b"harmless", "{name}");
@@ -250,7 +250,7 @@ async fn keeps_the_contract() {
     held.cleanup().await.unwrap();
 }
 
-/// A directory is exchanged with a link while its path is resolved: what was judged is what is removed and renamed.
+/// A directory is swapped with a link while its path is resolved. Only the judged file is removed or renamed.
 #[tokio::test]
 async fn exchanges_while_a_path_is_resolved_lead_nowhere() {
     use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
