@@ -34,6 +34,10 @@ use crate::{
 /// Name of the variable for the directory of temporary files.
 const TEMPORARY_VARIABLE: &str = "TMPDIR";
 
+/// How often a launcher is tried. A file that a process outside replaces or removes at that moment, a socket of a
+/// service for example, takes a mount away while bubblewrap sets it up.
+const MAX_LAUNCHES: usize = 5;
+
 /// How much of the machine a sandboxed command can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SandboxLevel {
@@ -428,7 +432,18 @@ impl ExecutionEnvironment for Sandboxed {
         if let Some(temporary) = &self.rules.temporary {
             command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
         }
-        self.inner.spawn_by(command, launcher).await
+        let mut launches = 1;
+        loop {
+            let started = self.inner.spawn_by(command.clone(), launcher.clone()).await;
+            if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
+                let placeholders = Arc::clone(&self.placeholders);
+                blocking(move || placeholders.remove_files_of_sockets()).await?;
+            }
+            match started {
+                Err(error) if launches < MAX_LAUNCHES && is_of_launcher(&error) => launches += 1,
+                result => return result,
+            }
+        }
     }
 }
 
@@ -452,6 +467,11 @@ impl fmt::Display for Protection {
             Self::ProtectedPaths => "changes of protected paths",
         })
     }
+}
+
+/// Returns true if the launcher failed, and not the program that it was to start.
+fn is_of_launcher(error: &EnvError) -> bool {
+    matches!(error, EnvError::Spawn { source, .. } if source.kind() == io::ErrorKind::Other)
 }
 
 fn sandbox_failed(source: io::Error) -> EnvError {

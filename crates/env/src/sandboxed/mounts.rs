@@ -97,6 +97,7 @@ impl Mounts {
         }
         if rules.unix_sockets {
             for socket in sockets::bound().into_iter().filter_map(|path| path.canonicalize().ok()) {
+                placeholders.note_socket(&socket);
                 mounts.cover(socket, View::HiddenFile);
             }
         }

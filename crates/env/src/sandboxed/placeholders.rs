@@ -1,11 +1,11 @@
-//! Files and directories in place of protected paths that do not exist.
+//! Files and directories in place of protected paths that do not exist, and of sockets that are removed.
 #![expect(
     clippy::disallowed_methods,
     reason = "this module creates mount points on the host and removes them"
 )]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File, Metadata},
     io,
     os::unix::fs::MetadataExt,
@@ -25,10 +25,15 @@ pub(super) enum Placeholder {
     Directory,
 }
 
-/// Placeholders that exist, with device and inode. A mount needs something to be mounted on; they
-/// stay until no command runs, since removing a mount point removes the mount.
+/// Placeholders that exist. A mount needs something to be mounted on; they stay until no command runs,
+/// since removing a mount point removes the mount.
 #[derive(Debug, Default)]
-pub(super) struct Placeholders(Mutex<BTreeMap<PathBuf, (u64, u64)>>);
+pub(super) struct Placeholders {
+    /// With device and inode.
+    created: Mutex<BTreeMap<PathBuf, (u64, u64)>>,
+    /// Sockets that the commands starting now are not to see.
+    sockets: Mutex<BTreeSet<PathBuf>>,
+}
 
 impl Placeholders {
     /// Creates a placeholder unless something is there by now.
@@ -44,7 +49,7 @@ impl Placeholders {
         let found = created.and_then(|()| fs::symlink_metadata(path));
         match found {
             Ok(found) => {
-                let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.created.lock().unwrap_or_else(PoisonError::into_inner);
                 known.insert(path.to_path_buf(), (found.dev(), found.ino()));
                 Ok(())
             }
@@ -55,7 +60,7 @@ impl Placeholders {
 
     /// Returns true if a path is a placeholder directory in which nothing was created since.
     pub(super) fn is_empty(&self, path: &Path, found: &Metadata) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         let is_ours = known.get(path) == Some(&(found.dev(), found.ino()));
         is_ours && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
     }
@@ -63,7 +68,7 @@ impl Placeholders {
     /// Removes those that are still empty and have not been replaced. Call it when no command runs;
     /// a drop cannot know that, and removes nothing.
     pub(super) fn remove(&self) {
-        let known = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let known = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
         for (path, identity) in known {
             let same = |found: &Metadata| (found.dev(), found.ino()) == identity;
             let removed = match fs::symlink_metadata(&path) {
@@ -75,6 +80,25 @@ impl Placeholders {
             };
             if let Err(error) = removed {
                 tracing::debug!(%error, path = %path.display(), "a placeholder is not removed");
+            }
+        }
+    }
+
+    /// Notes that something is about to be mounted over a socket.
+    pub(super) fn note_socket(&self, path: &Path) {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf());
+    }
+
+    /// Removes the empty files that bubblewrap created because the socket there had just been removed. They would
+    /// keep the service from binding its socket again. Call it after a start.
+    pub(super) fn remove_files_of_sockets(&self) {
+        let sockets = std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner));
+        for path in sockets {
+            let is_file = |found: &Metadata| found.is_file() && found.len() == 0;
+            if fs::symlink_metadata(&path).is_ok_and(|found| is_file(&found))
+                && let Err(error) = fs::remove_file(&path)
+            {
+                tracing::debug!(%error, path = %path.display(), "a file in place of a socket is not removed");
             }
         }
     }

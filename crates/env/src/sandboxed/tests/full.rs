@@ -321,3 +321,48 @@ async fn a_start_can_be_cancelled_at_any_time() {
     environment.cleanup().await.unwrap();
     assert_eq!(running(&name), 0);
 }
+
+/// bubblewrap may have created a file in place of the socket, which is removed after the start.
+fn bind_when_free(socket: &std::path::Path) -> UnixListener {
+    for _ in 0..400 {
+        if let Ok(listener) = UnixListener::bind(socket) {
+            return listener;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{} is not free", socket.display())
+}
+
+/// Replaces or removes a file that is mounted over while commands start, as services and editors do.
+#[tokio::test]
+async fn a_path_may_be_replaced_while_a_command_starts() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let (protected, socket) = (harness.at("root/protected"), harness.at("root/socket"));
+    fs::write(&protected, "").unwrap();
+    let environment = environment.with_unix_sockets(true).with_protected(&protected);
+    environment.initialize().await.unwrap();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let replacing = std::thread::spawn({
+        let (stop, new) = (Arc::clone(&stop), harness.at("root/new"));
+        move || {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let _listener = bind_when_free(&socket);
+                fs::write(&new, "").unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                fs::rename(&new, &protected).unwrap();
+                fs::remove_file(&socket).unwrap();
+            }
+        }
+    });
+    let mut results = Vec::new();
+    for _ in 0..100 {
+        results.push(environment.exec_command(ExecRequest::new("true")).await);
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    replacing.join().unwrap();
+    environment.cleanup().await.unwrap();
+    for result in results {
+        assert!(result.unwrap().success());
+    }
+}
