@@ -2,6 +2,7 @@
 
 mod line;
 mod pattern;
+mod programs;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -20,10 +21,13 @@ use crate::tool::Effect;
 /// permission.
 ///
 /// * A rule that **denies** or **asks** matches anywhere: in every command of a line, after words such as `sudo` or
-///   `xargs`, in a quoted script. It catches mistakes but is no security boundary, since there are endless ways to
-///   write a command.
+///   `xargs`, in a quoted script, with options before the subcommand as in `git -C dir push`, and if the shell computes the
+///   subcommand, as in `git $x`. It catches mistakes but is no security boundary: a variable in place of the program, an
+///   encoded script, a script in a file or a program that runs others are not seen through.
 /// * A rule that **allows** is strict: every command of the line must match one, and the line must not contain anything
-///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless.
+///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless. The `*` at
+///   the end of a pattern does not stand for options that write a file, run a program or connect, such as `--output` of
+///   `git log`, as far as they are known; a pattern may name them.
 ///
 /// Only calls with [`Effect::Execute`] are judged, by the command alone and not by the directory in which it runs. The
 /// command is the argument `command` or `cmd`, as a string or a list of words. In a call with neither or both, rules

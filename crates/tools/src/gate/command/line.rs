@@ -4,6 +4,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use super::pattern::CommandPattern;
+use super::programs;
 
 /// The deepest nesting of scripts within scripts that is searched.
 const MAX_DEPTH: usize = 4;
@@ -45,7 +46,12 @@ impl CommandLine {
         let nested = match depth.checked_sub(1) {
             Some(depth) => {
                 let lines = commands.iter().flatten().filter(is_line);
-                lines.map(|word| Self::parse_within(word, depth)).collect()
+                // `env -S` takes its line also without a space.
+                let text = |word: &'_ String| {
+                    let joined = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
+                    joined.unwrap_or(word).to_owned()
+                };
+                lines.map(|word| Self::parse_within(&text(word), depth)).collect()
             }
             None => Vec::new(),
         };
@@ -53,7 +59,8 @@ impl CommandLine {
     }
 
     /// Takes a program and its arguments. For a shell with a script, the script is parsed.
-    pub(super) fn of_words(words: Vec<String>) -> Self {
+    #[must_use]
+    pub fn of_words(words: Vec<String>) -> Self {
         if let [shell, flag, script] = words.as_slice()
             && SHELLS.contains(&base_name(shell))
             && flag.starts_with('-')
@@ -78,6 +85,14 @@ impl CommandLine {
         self.is_plain && !self.commands.is_empty()
     }
 
+    /// Returns a program of the line, with the argument that counts, which runs files of its working directory that the line
+    /// does not name, such as `make`, `npm run` or `python -m`. What a person allows by the line says nothing about these.
+    #[must_use]
+    pub fn launcher(&self) -> Option<String> {
+        let own = self.commands.iter().find_map(|words| programs::launcher(words));
+        own.or_else(|| self.nested.iter().find_map(Self::launcher))
+    }
+
     /// Returns the commands.
     pub fn commands(&self) -> impl Iterator<Item = &[String]> {
         self.commands.iter().map(Vec::as_slice)
@@ -96,13 +111,19 @@ impl CommandLine {
     #[must_use]
     pub fn mentions(&self, pattern: &CommandPattern) -> bool {
         let matches_from = |words: &Vec<String>| {
-            (0..words.len()).any(|from| words.get(from..).is_some_and(|rest| pattern.matches_anywhere(rest)))
+            (0..words.len()).any(|from| {
+                let rest = words.get(from..).unwrap_or_default();
+                let wrapper = words.first().filter(|_| from > 0).map(String::as_str);
+                pattern.matches_anywhere(rest)
+                    || programs::without_global_options(rest, wrapper)
+                        .is_some_and(|words| pattern.matches_anywhere(&words))
+            })
         };
         self.commands.iter().any(matches_from) || self.nested.iter().any(|line| line.mentions(pattern))
     }
 }
 
-fn base_name(program: &str) -> &str {
+pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
@@ -119,6 +140,9 @@ struct Scanner<'a> {
     /// The current word; `None` between words. An empty pair of quotes is a word.
     word: Option<String>,
     is_plain: bool,
+    is_in_backticks: bool,
+    /// Whether it is between the braces of words such as `{git,push}`.
+    is_in_braces: bool,
 }
 
 impl<'a> Scanner<'a> {
@@ -129,6 +153,8 @@ impl<'a> Scanner<'a> {
             words: Vec::new(),
             word: None,
             is_plain: true,
+            is_in_backticks: false,
+            is_in_braces: false,
         }
     }
 
@@ -148,7 +174,38 @@ impl<'a> Scanner<'a> {
             '\'' => self.single_quoted(),
             '"' => self.double_quoted(),
             '\\' => self.escaped(),
-            '(' | ')' | '{' | '}' | '`' => {
+            '$' if self.skip("IFS") || self.skip("{IFS}") => {
+                self.is_plain = false;
+                self.end_word();
+            }
+            // Escapes in it are not read.
+            '$' if self.rest.next_if_eq(&'\'').is_some() => {
+                self.is_plain = false;
+                self.single_quoted();
+            }
+            '$' if self.rest.next_if_eq(&'"').is_some() => {
+                self.is_plain = false;
+                self.double_quoted();
+            }
+            '{' if self.rest.peek().is_some_and(|next| !next.is_whitespace()) => {
+                self.is_plain = false;
+                self.is_in_braces = true;
+                self.end_word();
+            }
+            ',' | '}' if self.is_in_braces => {
+                self.is_in_braces = character == ',';
+                self.end_word();
+            }
+            '`' => {
+                self.is_plain = false;
+                self.is_in_backticks = !self.is_in_backticks;
+                if self.is_in_backticks {
+                    // As for `$(`.
+                    self.push('$');
+                }
+                self.end_command();
+            }
+            '(' | ')' | '{' | '}' => {
                 self.is_plain = false;
                 self.end_command();
             }
@@ -169,17 +226,28 @@ impl<'a> Scanner<'a> {
         true
     }
 
+    /// Skips a text if it comes next.
+    fn skip(&mut self, text: &str) -> bool {
+        let mut ahead = self.rest.clone();
+        let is_there = text.chars().all(|expected| ahead.next() == Some(expected));
+        if is_there {
+            self.rest = ahead;
+        }
+        is_there
+    }
+
     /// Skips a redirection that changes no file, if it is a word by itself.
     fn skip_harmless(&mut self) -> bool {
         if self.word.is_some() {
             return false;
         }
         for harmless in HARMLESS {
-            let mut ahead = self.rest.clone();
-            let is_there = harmless.chars().all(|expected| ahead.next() == Some(expected));
-            if is_there && ahead.peek().is_none_or(|next| " \t\n;|&".contains(*next)) {
-                self.rest = ahead;
-                return true;
+            let before = self.rest.clone();
+            if self.skip(harmless) {
+                if self.rest.peek().is_none_or(|next| " \t\n;|&".contains(*next)) {
+                    return true;
+                }
+                self.rest = before;
             }
         }
         false
@@ -294,11 +362,14 @@ mod tests {
             ("a > b", "? a_b"),
             ("a 2>&1x", "? a_2 / 1x"),
             ("a $(b c)", "? a_$ / b_c"),
-            ("a `b c`", "? a / b_c"),
+            ("a `b c`", "? a_$ / b_c"),
+            ("a${IFS}b$IFS c", "? a_b_c"),
+            ("$'a' b", "? a_b"),
             ("a \"$x\"", "? a_$x"),
             ("a $x", "? a_$x"),
             ("a *.rs", "? a_*.rs"),
-            ("a {b,c}", "? a / b,c"),
+            ("a {b,c} d", "? a_b_c_d"),
+            ("{ a; }", "? a"),
             ("X=1 a", "? X=1_a"),
             ("a 'b", "? a_b"),
             ("a \"b", "? a_b"),

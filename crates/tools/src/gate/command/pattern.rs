@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::programs::{self, UNKNOWN};
+
 /// Characters that a pattern must not contain: command separators, and what the shell interprets.
 const FOREIGN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '`', '$', '"', '\'', '\\', '\n', '\r'];
 
@@ -45,23 +47,43 @@ impl CommandPattern {
 
     /// Returns whether this command matches.
     pub(super) fn matches(&self, command: &[String]) -> bool {
-        self.fits(command, matches_wildcard)
+        self.fits(command, matches_wildcard) && !self.leaves_more(command)
     }
 
-    /// As [`CommandPattern::matches`], but also matches a program by the last part of its path.
-    pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
-        self.fits(command, |pattern, word| {
+    /// Returns whether the words for which the last `*` stands do more than the program without them.
+    fn leaves_more(&self, command: &[String]) -> bool {
+        // A pattern without words means every command.
+        let Some(program) = command.first().filter(|_| self.is_open && !self.words.is_empty()) else {
+            return false;
+        };
+        let rest = command.get(self.words.len()..).unwrap_or_default();
+        programs::does_more(program, rest).is_some()
+    }
+
+    /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and whatever its options do.
+    /// Words that are not known match.
+    pub(super) fn matches_anywhere(&self, command: &[impl AsRef<str>]) -> bool {
+        let first = |pattern: &str, word: &str| {
             let name = word.rsplit_once('/').map(|(_, name)| name);
             matches_wildcard(pattern, word) || name.is_some_and(|name| matches_wildcard(pattern, name))
-        })
+        };
+        if command.last().is_some_and(|last| last.as_ref() == UNKNOWN) && command.len() <= self.words.len() {
+            // Any number of words may come.
+            let start =
+                Self { words: self.words.iter().take(command.len()).cloned().collect(), is_open: true };
+            return start.fits(command, first);
+        }
+        self.fits(command, first)
     }
 
-    fn fits(&self, command: &[String], first: impl Fn(&str, &str) -> bool) -> bool {
+    fn fits(&self, command: &[impl AsRef<str>], first: impl Fn(&str, &str) -> bool) -> bool {
         if command.len() < self.words.len() || (command.len() > self.words.len() && !self.is_open) {
             return false;
         }
-        self.words.iter().zip(command).enumerate().all(|(index, (pattern, word))| {
-            if index == 0 { first(pattern, word) } else { matches_wildcard(pattern, word) }
+        let words = command.iter().map(AsRef::as_ref);
+        self.words.iter().zip(words).enumerate().all(|(index, (pattern, word))| match index {
+            0 => first(pattern, word),
+            _ => word == UNKNOWN || matches_wildcard(pattern, word),
         })
     }
 }

@@ -45,8 +45,8 @@ async fn the_strictest_rule_that_matches_decides() {
         // A rule does not allow what the shell would interpret.
         ("cargo test > /etc/passwd", "ask"),
         ("cargo test $(ls)", "ask"),
-        ("cargo `ls`", "ask"),
-        ("cargo $X", "ask"),
+        ("npm `ls`", "ask"),
+        ("npm $X", "ask"),
         ("PATH=. cargo test", "ask"),
         ("cargo test & ls", "ask"),
         ("/evil/cargo test", "ask"),
@@ -58,6 +58,9 @@ async fn the_strictest_rule_that_matches_decides() {
         ("! git status", "ask"),
         ("time git status", "ask"),
         ("git() { ls; }; git log", "ask"),
+        // It may be any subcommand.
+        ("cargo `ls`", "ask cargo publish *"),
+        ("cargo $X", "ask cargo publish *"),
         // A denial matches anywhere.
         ("rm -rf /", "deny rm *"),
         ("rm", "deny rm *"),
@@ -93,6 +96,90 @@ async fn the_strictest_rule_that_matches_decides() {
         assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
         assert_eq!(verdict(&gate, json!({"cmd": line})).await, expected, "{line}");
         assert_eq!(verdict(&gate, json!({"command": ["bash", "-lc", line]})).await, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_knows_the_spellings_of_a_command() {
+    let gate = gate().otherwise(Permission::Allow);
+    for line in [
+        "git -C . push origin",
+        "git --no-pager push",
+        "git -c core.pager=cat push",
+        "git --git-dir=.git push",
+        "git --git-dir .git --work-tree . push",
+        "git -p -C a -C b push origin main",
+        "/usr/lib/git-core/git-push origin",
+        "sudo -u me git -C . push",
+        "timeout 5 nice -n 5 git --bare push",
+        "echo push | xargs git",
+        "xargs -n1 git -C .",
+        "env -S 'git push'",
+        "env -S'git -C . push'",
+        "env '--split-string=git push'",
+        "git $(echo push)",
+        "git `echo push` origin",
+        "git $P",
+        "git \"$P\" origin",
+        "git -C . ${P}",
+        "git pus?",
+        "git${IFS}push",
+        "git$IFS push",
+        "{git,push}",
+        "git {push,origin}",
+        "$'git' push",
+        "$\"git\" push",
+        "git -c alias.p=push p",
+        "git --config-env=a=B push",
+        "bash <<<'git -C . push'",
+        "python3 -c \"import os; os.system('git -C . push')\"",
+        "cargo test || git -c a=b push",
+        "find . -exec git push {} +",
+        "cd x && (git -C y push)",
+        "sh -c 'exec git \"$@\"' sh push",
+    ] {
+        assert_eq!(verdict(&gate, json!({"command": line})).await, "deny git push *", "{line}");
+    }
+    for (line, expected) in [
+        ("cargo +nightly publish", "ask cargo publish *"),
+        ("cargo --color never publish", "ask cargo publish *"),
+        // The directory of another command.
+        ("git -C push status", "ok"),
+        ("git -c push log", "ok"),
+        ("git log -- $X", "ok"),
+        ("git status; echo push", "ok"),
+    ] {
+        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_allowed_writes_and_runs_nothing_more() {
+    let gate =
+        ["git log *", "find *", "sort *", "rg *", "sort -o out *", "tar -xf *", "git diff --output=d *"]
+            .into_iter()
+            .fold(CommandGate::new(), |gate, pattern| gate.with(pattern, Permission::Allow).unwrap());
+    for (line, expected) in [
+        ("git log --stat -5 --oneline", "ok"),
+        ("git log --output=/home/me/.bashrc", "ask"),
+        ("git log --outp=x", "ask"),
+        ("git log --ext-diff", "ask"),
+        ("find . -name '*.rs' -print", "ok"),
+        ("find . -delete", "ask"),
+        ("find . -exec rm {} +", "ask"),
+        ("find . -fprintf x y", "ask"),
+        ("sort -u x", "ok"),
+        ("sort -uo x y", "ask"),
+        ("sort -o out x", "ok"),
+        ("sort -o other x", "ask"),
+        ("sort --compress-program=./x y", "ask"),
+        ("rg --pretty x", "ok"),
+        ("rg --pre ./x y", "ask"),
+        ("tar -xf x.tar", "ok"),
+        ("tar -xf x.tar --to-command=./x", "ask"),
+        ("git diff --output=d HEAD", "ok"),
+    ] {
+        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
     }
 }
 
