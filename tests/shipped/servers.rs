@@ -29,3 +29,51 @@ fn a_server_that_the_sandbox_hides_is_explained() {
     let reason = format!("`{server}` exists, but the sandbox hides it: move it to another directory");
     assert!(user.request(1).contains(&reason), "{}", user.request(1));
 }
+
+/// Changes a script of a server, or makes another one with its name in the directory of the session, and then uses the server.
+const CHANGING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "mkdir -p srv; echo 'echo $K' >srv/a.sh; chmod +x srv/a.sh" }
+    [[turn]]
+    [[turn.call]]
+    tool = "search_tools"
+    arguments = { query = "anything" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn a_server_of_a_project_starts_only_as_it_was_trusted() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    const CHANGED: &str = "srv/a.sh has changed since the project was trusted";
+    const UNKNOWN: &str = "`make` runs files of the project that cannot be compared";
+    // It prints no message of the protocol.
+    const STARTED: &str = "the first: as trusted";
+    for (directory, server, expected) in [
+        (".", r#""command": "sh", "args": ["srv/a.sh"]"#, CHANGED),
+        (".", r#""command": "sh", "args": ["a.sh"], "cwd": "srv""#, CHANGED),
+        (".", r#""command": "./a.sh", "cwd": "below/../srv""#, CHANGED),
+        (".", r#""command": "env", "args": ["-C", "srv", "make", "serve"]"#, UNKNOWN),
+        // The session's own directory has no part of what was trusted.
+        ("below", r#""command": "sh", "args": ["srv/a.sh"]"#, STARTED),
+        ("below", r#""command": "sh", "args": ["a.sh"], "cwd": "srv""#, STARTED),
+    ] {
+        let user = User::new(CHANGING);
+        for name in ["srv", "below"] {
+            std::fs::create_dir(user.project().join(name)).unwrap();
+        }
+        std::fs::write(user.project().join("srv/a.sh"), "#!/bin/sh\necho as trusted\n").unwrap();
+        let file = format!(r#"{{"mcpServers": {{"s": {{{server}, "env": {{"K": "canary"}}}}}}}}"#);
+        std::fs::write(user.project().join(".mcp.json"), file).unwrap();
+        let trusted = user.pintle(&["trust"]);
+        assert_eq!(trusted.contains("not compared: the files that `make` runs"), expected == UNKNOWN);
+        let output = user.run_command("Go").current_dir(user.project().join(directory)).output().unwrap();
+        assert!(output.status.success(), "{server}: {output:?}");
+        let answered = user.request(2);
+        assert!(answered.contains(expected) && !answered.contains("canary"), "{directory}: {server}");
+    }
+}

@@ -7,5 +7,6 @@ mod configuration;
 mod exchanged;
 mod grants;
 mod home;
+mod planted;
 mod servers;
 mod user;

@@ -1,5 +1,7 @@
 //! Question at the first start of a conversation in a project: whether it is trusted.
 
+use std::collections::BTreeSet;
+
 use crate::approve::Prompter;
 use crate::args::EnvArgs;
 use crate::console;
@@ -75,7 +77,16 @@ fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Sectio
     let hooks = parts.hooks.iter().map(|command| format!("hook: {command}"));
     let servers = parts.servers.iter().map(|server| format!("server: {server}"));
     let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));
-    (head, vec![Section::text(&hooks.chain(servers).chain(rules).collect::<Vec<_>>().join("\n"))])
+    let launchers: BTreeSet<String> = projects.iter().flat_map(Project::launchers).collect();
+    let launchers = launchers
+        .iter()
+        .map(|launcher| format!("not compared later: the files of the project that `{launcher}` runs"));
+    (
+        head,
+        vec![Section::text(
+            &hooks.chain(servers).chain(rules).chain(launchers).collect::<Vec<_>>().join("\n"),
+        )],
+    )
 }
 
 impl Answer {

@@ -83,7 +83,7 @@ pub(crate) async fn run_within(
     Ok(Ended::Exited { code, stdout: printed.stdout, stderr: printed.stderr })
 }
 
-/// Runs a program of the user like [`run_within`], with all variables of this process: it may need the user's secrets.
+/// Runs a program of the user like [`run_within`], with the variables of this process, secrets too, which it may need.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub(crate) async fn run_as_user(
     limit: Duration,
 ) -> Result<Ended<Vec<u8>>, EnvError> {
     let environment =
-        process_env.environment_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
+        process_env.outside_builder(Path::new("/")).env_policy(EnvPolicy::InheritAll).build()?;
     let ended = run_within(max_output, &environment, words, limit).await;
     let cleaned = environment.cleanup().await;
     let ended = ended?;

@@ -99,7 +99,9 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(exit) => return exit.into(),
     };
-    let process_env = ProcessEnv::capture();
+    let session = arguments.command.session();
+    let process_env =
+        ProcessEnv::capture().with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
     unsafe {

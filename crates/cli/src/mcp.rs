@@ -10,6 +10,7 @@ mod login;
 mod prompts;
 mod serve;
 mod session;
+mod trusted_start;
 
 pub(crate) use self::command::command;
 pub(crate) use self::session::{ServerPlace, SessionServers};

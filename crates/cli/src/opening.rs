@@ -362,7 +362,7 @@ fn hooks(
     let directory = environment.working_directory();
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
     let host = Arc::new(process_env.local_environment(here)?);
-    let hooks = ExternalHooks::new(of_user, host);
+    let hooks = ExternalHooks::new(of_user, host).starting_in(process_env.directory_outside());
     let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
         hooks.and_trusted(commands, Arc::clone(&environment), programs)
     });

@@ -4,7 +4,7 @@ pub(crate) mod grant;
 mod project;
 mod trust;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{PolicyChange, Record};
@@ -46,6 +46,10 @@ pub(crate) struct ServerFile {
     /// Its name for messages.
     pub(crate) name: String,
     pub(crate) text: String,
+    /// Root of the project, where its servers start.
+    pub(crate) root: PathBuf,
+    /// Hashes of what its servers and the project's hooks run.
+    pub(crate) programs: TrustedPrograms,
 }
 
 /// Parts of projects that apply only if the user trusts them.
@@ -122,7 +126,15 @@ fn of_projects(
                 parts.hooks.push((project.hooks().clone(), project.programs().clone()));
             }
             if let Some((name, text)) = project.server_file() {
-                parts.server_files.insert(0, ServerFile { name, text: text.to_owned() });
+                parts.server_files.insert(
+                    0,
+                    ServerFile {
+                        name,
+                        text: text.to_owned(),
+                        root: project.root.clone(),
+                        programs: project.programs().clone(),
+                    },
+                );
             }
             // What was trusted stays as it was.
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {

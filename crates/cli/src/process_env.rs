@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::Principal;
-use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
+use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::failure::{Failure, OrFailure as _};
@@ -29,6 +29,9 @@ const CODEX_KEY: &str = "CODEX_API_KEY";
 #[cfg(feature = "compat")]
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
+/// Directories in that of the state in which commands of sessions can write.
+const WRITTEN_BY_COMMANDS: [&str; 2] = ["caches", "worktrees"];
+
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -36,6 +39,8 @@ pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
+    /// Directories that commands of a session may write to: the current one, and that of the command line.
+    workspaces: Vec<PathBuf>,
 }
 
 impl ProcessEnv {
@@ -43,17 +48,25 @@ impl ProcessEnv {
     #[cfg(test)]
     pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
-        Self { variables: variables.map(|(name, value)| (name.into(), value.to_owned())).collect() }
+        let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
+        Self { variables, workspaces: Vec::new() }
     }
 
     /// Reads the environment of this process. Falls back to the home directory in the user database if `HOME` is not an absolute
     /// path.
     pub(crate) fn capture() -> Self {
-        let process_env = Self { variables: std::env::vars_os().collect() };
+        let workspaces = std::env::current_dir().into_iter().collect();
+        let process_env = Self { variables: std::env::vars_os().collect(), workspaces };
         match process_env.home() {
             Some(_) => process_env,
             None => process_env.with_home(home_of_user()),
         }
+    }
+
+    /// Returns this environment for a command with a session in `directory`.
+    pub(crate) fn with_workspace(mut self, directory: Option<&Path>) -> Self {
+        self.workspaces.extend(directory.and_then(|directory| std::path::absolute(directory).ok()));
+        self
     }
 
     fn with_home(mut self, home: Option<PathBuf>) -> Self {
@@ -321,19 +334,55 @@ impl ProcessEnv {
         copy().map_err(|error| Failure::failed(format!("cannot copy {}", source.display())).caused_by(&error))
     }
 
-    /// Returns a builder for a local environment with all variables.
+    /// Returns the variables for programs that run outside of the sandbox: they name nothing that commands of a session may
+    /// have written, be it below `directory`, in a workspace, a worktree or the caches of projects.
+    fn variables_outside(&self, directory: Option<&Path>) -> BTreeMap<OsString, OsString> {
+        let state = self.state_directory().ok().filter(|state| state.is_absolute());
+        let of_state = state.iter().flat_map(|state| WRITTEN_BY_COMMANDS.map(|name| state.join(name)));
+        let roots = self.workspaces.iter().cloned().chain(directory.map(Path::to_path_buf)).chain(of_state);
+        // Some program is started in `/`, and nobody works there.
+        let roots: Vec<PathBuf> = roots.filter(|root| root.parent().is_some()).collect();
+        without_paths_below(self.variables(), &roots)
+    }
+
+    /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: that of the
+    /// user, with no files of a project that a program might load.
+    pub(crate) fn directory_outside(&self) -> PathBuf {
+        self.home().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
+    }
+
+    /// Prepares a program of the user, such as an editor: where it starts, and without variables that name what commands of
+    /// a session may have written.
+    pub(crate) fn prepare_outside(&self, command: &mut std::process::Command) {
+        command.current_dir(self.directory_outside());
+        let outside = self.variables_outside(None);
+        for (name, value) in &self.variables {
+            match outside.get(name) {
+                None => command.env_remove(name),
+                Some(kept) if kept != value => command.env(name, kept),
+                // This process may have given it up: it can be a secret.
+                Some(_) => command,
+            };
+        }
+    }
+
+    /// Returns a builder for a local environment of programs that run outside of the sandbox.
+    pub(crate) fn outside_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+        LocalEnvironment::builder(directory).host_env(self.variables_outside(Some(directory)))
+    }
+
+    /// Returns a builder for a local environment with all variables, for the commands of a session.
     pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         LocalEnvironment::builder(directory).host_env(self.variables())
     }
 
-    /// Creates a local execution environment.
+    /// Creates a local execution environment for files, and for programs that run outside of the sandbox.
     ///
     /// # Errors
     ///
     /// A failure if commands cannot run in the directory.
     pub(crate) fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
-        LocalEnvironment::with_host_env(directory, self.variables())
-            .or_failed("cannot use the execution environment")
+        self.outside_builder(directory).build().or_failed("cannot use the execution environment")
     }
 }
 
@@ -527,7 +576,7 @@ mod tests {
 
     #[test]
     fn missing_directory_is_rejected() {
-        let process_env = ProcessEnv { variables: BTreeMap::new() };
+        let process_env = ProcessEnv::with([]);
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(process_env.directory(Some(directory.path())).unwrap(), directory.path());
         let missing = directory.path().join("missing");

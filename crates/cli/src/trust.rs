@@ -76,7 +76,11 @@ fn add(
         }
         ListFormat::Text => {
             let root = project.root.display();
-            Ok(format!("trusted {root} as it is now ({}); a change ends that\n", short(&hash)))
+            let mut text = format!("trusted {root} as it is now ({}); a change ends that\n", short(&hash));
+            for launcher in project.launchers() {
+                text.push_str(&format!("not compared: the files that `{launcher}` runs\n"));
+            }
+            Ok(text)
         }
     }
 }

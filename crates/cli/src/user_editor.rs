@@ -12,14 +12,17 @@ pub(crate) fn named(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"))
 }
 
-/// Opens a file in an editor, whose name may have arguments, as for git.
+/// Opens a file in an editor, whose name may have arguments, as for git. It starts outside of the workspace.
 ///
 /// # Errors
 ///
 /// A failure if the editor cannot be started or fails.
-pub(crate) fn open(editor: &str, path: &Path) -> Result<(), Failure> {
+pub(crate) fn open(editor: &str, path: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
     let script = format!("{editor} \"$1\"");
-    let status = Command::new("/bin/sh").args(["-c", &script, "pintle"]).arg(path).status();
-    let status = status.or_failed("cannot start the editor")?;
+    let path = std::path::absolute(path).or_failed("cannot start the editor")?;
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script, "pintle"]).arg(path);
+    process_env.prepare_outside(&mut command);
+    let status = command.status().or_failed("cannot start the editor")?;
     if status.success() { Ok(()) } else { Err(Failure::failed(format!("the editor failed ({status})"))) }
 }

@@ -71,6 +71,6 @@ pub use search::{
 };
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
-pub use variables::EnvPolicy;
+pub use variables::{EnvPolicy, without_paths_below};
 pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};
 pub use write_switch::WriteSwitch;

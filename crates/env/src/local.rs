@@ -173,6 +173,13 @@ impl LocalEnvironment {
         Ok(files.map(|files| Self { files, ..self.clone() }))
     }
 
+    /// Returns this environment without the variables that name something below these directories. It shares its processes.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn without_paths_below(&self, roots: &[PathBuf]) -> Self {
+        let variables = BTreeMap::clone(&self.variables);
+        Self { variables: Arc::new(crate::without_paths_below(variables, roots)), ..self.clone() }
+    }
+
     /// Works on the files on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,

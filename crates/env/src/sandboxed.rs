@@ -19,7 +19,9 @@ use tokio::sync::OnceCell;
 
 pub use self::caches::ProjectCaches;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
-use self::{mounts::Mounts, placeholders::Placeholders, rules::Rules, support::Bubblewrap};
+use self::{
+    caches::SwitchedCaches, mounts::Mounts, placeholders::Placeholders, rules::Rules, support::Bubblewrap,
+};
 use crate::{
     blocking::blocking,
     command::Command,
@@ -151,6 +153,7 @@ impl Sandboxed {
             level: SandboxLevel::Writes,
             writable: Vec::new(),
             switched: Vec::new(),
+            caches: None,
             protected: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
@@ -196,9 +199,27 @@ impl Sandboxed {
         self.with(|rules| rules.switched.push((root, switch.clone())))
     }
 
+    /// Lets commands that start while the switch is on write to these caches and find them by their variables. Those that
+    /// start while it is off have caches in `copies`, which the first of them prepares: they have what the user has, and
+    /// nothing that a command left in `caches`. Place `copies` where commands can always write, such as in the
+    /// [temporary directory](Self::with_temporary).
+    #[must_use]
+    pub fn with_caches(
+        self,
+        caches: ProjectCaches,
+        copies: impl Into<PathBuf>,
+        switch: &WriteSwitch,
+    ) -> Self {
+        let copies = self.inner.resolve(&copies.into());
+        self.with(|rules| rules.caches = Some(SwitchedCaches::new(caches, copies, switch.clone())))
+    }
+
     /// Sets whether single commands may run outside of the sandbox, through
     /// [`outside_sandbox`](ExecutionEnvironment::outside_sandbox); default false. A session then offers that to its model,
     /// and asks about each such call.
+    ///
+    /// Commands outside have the variables of the inner environment, but for [paths that sandboxed commands can write
+    /// to](crate::without_paths_below): no program there is found in place of one of the user.
     #[must_use]
     pub fn leavable(mut self, can_be_left: bool) -> Self {
         self.can_be_left = can_be_left;
@@ -340,6 +361,26 @@ impl Sandboxed {
         EnvError::Unsupported { operation: operation.into(), environment: self.os_version().to_owned() }
     }
 
+    /// Starts a command as it is.
+    async fn start(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let launcher = self.launcher().await?;
+        if let Some(temporary) = &self.rules.temporary {
+            command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
+        }
+        let mut launches = 1;
+        loop {
+            let started = self.inner.spawn_by(command.clone(), launcher.clone()).await;
+            if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
+                let placeholders = Arc::clone(&self.placeholders);
+                blocking(move || placeholders.remove_files_of_sockets()).await?;
+            }
+            match started {
+                Err(error) if launches < MAX_LAUNCHES && is_of_launcher(&error) => launches += 1,
+                result => return result,
+            }
+        }
+    }
+
     /// Returns how commands are started at this level.
     async fn launcher(&self) -> Result<Launcher, EnvError> {
         let rules = self.rules.now();
@@ -382,8 +423,10 @@ impl ExecutionEnvironment for Sandboxed {
     }
 
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
-        let inner: Arc<dyn ExecutionEnvironment> = Arc::clone(&self.inner) as _;
-        self.can_be_left.then_some(inner)
+        if !self.can_be_left {
+            return None;
+        }
+        Some(Arc::new(self.inner.without_paths_below(&self.rules.all_roots())))
     }
 
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
@@ -415,7 +458,7 @@ impl ExecutionEnvironment for Sandboxed {
             }
             SandboxLevel::Full => {
                 blocking(move || Mounts::new(&rules, &placeholders)).await??;
-                let mut process = self.spawn(Command::argv("/bin/sh", ["-c", ":"])).await?;
+                let mut process = self.start(Command::argv("/bin/sh", ["-c", ":"])).await?;
                 process.wait().await.map(drop)
             }
         }
@@ -428,22 +471,12 @@ impl ExecutionEnvironment for Sandboxed {
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let launcher = self.launcher().await?;
-        if let Some(temporary) = &self.rules.temporary {
-            command.env.entry(TEMPORARY_VARIABLE.into()).or_insert_with(|| temporary.into());
-        }
-        let mut launches = 1;
-        loop {
-            let started = self.inner.spawn_by(command.clone(), launcher.clone()).await;
-            if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
-                let placeholders = Arc::clone(&self.placeholders);
-                blocking(move || placeholders.remove_files_of_sockets()).await?;
-            }
-            match started {
-                Err(error) if launches < MAX_LAUNCHES && is_of_launcher(&error) => launches += 1,
-                result => return result,
+        if let Some(caches) = &self.rules.caches {
+            for (name, value) in caches.variables().await? {
+                command.env.entry(name.clone()).or_insert_with(|| value.clone());
             }
         }
+        self.start(command).await
     }
 }
 

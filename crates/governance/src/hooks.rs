@@ -35,7 +35,7 @@ pub use self::error::HooksError;
 pub use self::event::HookEvent;
 use self::input::{Details, Surroundings, source_name};
 use self::merge::Answered;
-use self::run::{End, Finished};
+use self::run::{End, Finished, Places};
 pub use self::run::{HookAnswer, HookFailure, HookRun};
 pub use self::trusted::TrustedPrograms;
 use crate::policy::Policy;
@@ -70,6 +70,8 @@ pub struct ExternalHooks {
 struct Group {
     commands: Arc<HookCommands>,
     env: Arc<dyn ExecutionEnvironment>,
+    /// Where they start; `None` for the working directory of the environment.
+    directory: Option<PathBuf>,
     /// Hashes that their programs must have; `None` if programs are not checked.
     trusted: Option<Arc<TrustedPrograms>>,
 }
@@ -86,7 +88,7 @@ impl ExternalHooks {
     /// environment the tools have. It is for the application to trust the commands first.
     #[must_use]
     pub fn new(commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
-        let groups = vec![Group { commands: Arc::new(commands), env, trusted: None }];
+        let groups = vec![Group { commands: Arc::new(commands), env, directory: None, trusted: None }];
         Self { groups, policy: None, transcripts: None, observer: None }
     }
 
@@ -94,11 +96,12 @@ impl ExternalHooks {
     /// those of the commands before.
     #[must_use]
     pub fn and(mut self, commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
-        self.groups.push(Group { commands: Arc::new(commands), env, trusted: None });
+        self.groups.push(Group { commands: Arc::new(commands), env, directory: None, trusted: None });
         self
     }
 
-    /// Adds commands as [`and`](Self::and) does. Before each run, the programs of a command are hashed again: if one has
+    /// Adds commands as [`and`](Self::and) does, which start in the workspace of `trusted`, also if the session works in a
+    /// directory below it. Before each run, the programs of a command are hashed again: if one has
     /// changed, the command does not run. A hook before a call then denies the call; other hooks count as not answered.
     #[must_use]
     pub fn and_trusted(
@@ -107,7 +110,21 @@ impl ExternalHooks {
         env: Arc<dyn ExecutionEnvironment>,
         trusted: TrustedPrograms,
     ) -> Self {
-        self.groups.push(Group { commands: Arc::new(commands), env, trusted: Some(Arc::new(trusted)) });
+        let directory = Some(trusted.workspace().to_path_buf());
+        let trusted = Some(Arc::new(trusted));
+        self.groups.push(Group { commands: Arc::new(commands), env, directory, trusted });
+        self
+    }
+
+    /// Sets where the commands added so far start; default the working directory of their environment, which is the
+    /// directory of the project in their input and in `PINTLE_PROJECT_DIR` either way. Name another one for commands that
+    /// nothing confines: a program may load files of the directory in which it starts.
+    #[must_use]
+    pub fn starting_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        let directory = directory.into();
+        for group in &mut self.groups {
+            group.directory = Some(directory.clone());
+        }
         self
     }
 
@@ -221,7 +238,12 @@ impl Group {
             let stderr = format!("{} is not as it was when it was trusted", changed.display());
             return Finished { end: End::Failed(HookFailure::Changed), exit_code: None, stderr };
         }
-        run::run(self.env.as_ref(), command, input).await
+        let project = match &self.trusted {
+            Some(trusted) => trusted.workspace(),
+            None => self.env.working_directory(),
+        };
+        let start = self.directory.as_deref().unwrap_or(project);
+        run::run(self.env.as_ref(), Places { project, start }, command, input).await
     }
 }
 

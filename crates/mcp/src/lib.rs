@@ -26,6 +26,7 @@ mod search;
 mod server;
 mod servers;
 mod spec;
+mod start_check;
 mod stdio;
 #[cfg(test)]
 mod tests;
@@ -44,3 +45,4 @@ pub use servers::McpServers;
 pub use spec::{
     HttpServer, InvalidHttpServer, InvalidServerName, ServerName, ServerSpec, ServerTransport, StdioServer,
 };
+pub use start_check::StartCheck;

@@ -1,7 +1,7 @@
 //! The servers of one session.
 
 use std::fmt;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, OnceLock, PoisonError};
 
 use pintle_env::{ExecutionEnvironment, OutputSink};
 use rmcp::model::{CallToolResult, JsonObject};
@@ -13,7 +13,8 @@ use crate::connection::Connection;
 use crate::elicitation::{Elicitor, Nobody};
 use crate::error::{ServerError, ServerErrorKind};
 use crate::listing::{OfferedTool, ToolListing};
-use crate::spec::{ServerName, ServerSpec};
+use crate::spec::{ServerName, ServerSpec, ServerTransport};
+use crate::start_check::StartCheck;
 
 /// Starts in a row that may fail before a server is not tried again.
 const MAX_FAILURES: u32 = 3;
@@ -32,6 +33,7 @@ struct Shared {
     env: Arc<dyn ExecutionEnvironment>,
     elicitor: Arc<dyn Elicitor>,
     tokens: Option<Arc<dyn TokenStore>>,
+    start_check: OnceLock<Arc<dyn StartCheck>>,
     servers: Vec<Server>,
 }
 
@@ -106,7 +108,15 @@ impl McpServers {
             servers.push(Server::new(spec));
         }
         servers.sort_by(|one, other| one.spec.name.cmp(&other.spec.name));
-        Self { shared: Arc::new(Shared { env, elicitor, tokens, servers }) }
+        Self { shared: Arc::new(Shared { env, elicitor, tokens, start_check: OnceLock::new(), servers }) }
+    }
+
+    /// Sets what decides right before each start of a process whether it may start; default: it always may. The first one
+    /// that is set counts, for all clones.
+    #[must_use]
+    pub fn with_start_check(self, check: Arc<dyn StartCheck>) -> Self {
+        self.shared.start_check.get_or_init(|| check);
+        self
     }
 
     /// Returns the declarations, sorted by name.
@@ -258,7 +268,14 @@ impl McpServers {
                 format!("has failed to start {MAX_FAILURES} times and is not tried again in this session");
             return Err(failed(&what));
         }
-        let Shared { env, elicitor, tokens, .. } = self.shared.as_ref();
+        let Shared { env, elicitor, tokens, start_check, .. } = self.shared.as_ref();
+        if let Some(check) = start_check.get()
+            && let ServerTransport::Stdio(_) = server.spec.transport
+        {
+            let checked = check.check(&server.spec, env.as_ref()).await;
+            // It is asked again when the server is next used.
+            checked.map_err(|reason| failed(&format!("cannot be started: {reason}")))?;
+        }
         match Connection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);

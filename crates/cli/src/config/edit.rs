@@ -44,7 +44,7 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     if process_env::read_text_if_there("configuration file", &path)?.is_none() {
         process_env.write_private(&path, TEMPLATE)?;
     }
-    user_editor::open(&editor, &path)?;
+    user_editor::open(&editor, &path, process_env)?;
     let text = process_env::read_text("configuration file", &path)?;
     let name = path.display().to_string();
     let file = File::parse(&name, path.parent().unwrap_or(&path), &text);

@@ -225,15 +225,13 @@ async fn sandboxed(
             .await
             .or_failed("cannot prepare the caches of the project")?,
     };
-    let variables = caches.variables().iter();
-    let builder = variables.fold(builder, |builder, (name, value)| builder.variable(name, value));
     let local = builder.build().or_failed(UNUSABLE)?;
     let mut sandbox = Sandboxed::new(local)
         .with_level(level)
         .with_support(support.clone())
         .with_network(args.has_network())
         .with_temporary(temporary.path())
-        .with_writable(caches.directory())
+        .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)
         .leavable(use_of.can_be_left);
     for root in secrets::of_repository(&workspace, process_env) {

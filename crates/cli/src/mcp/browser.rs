@@ -17,13 +17,14 @@ pub(super) fn open(url: &str, process_env: &ProcessEnv) -> bool {
         return false;
     }
     let script = format!("exec {browser} \"$1\"");
-    let started = Command::new("/bin/sh")
+    let mut command = Command::new("/bin/sh");
+    command
         .args(["-c", &script, "pintle", url])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         // Ctrl+C ends the login, and no browser.
-        .process_group(0)
-        .spawn();
-    started.is_ok()
+        .process_group(0);
+    process_env.prepare_outside(&mut command);
+    command.spawn().is_ok()
 }

@@ -13,6 +13,7 @@ use super::declarations::{Declarations, Declared};
 use super::elicitor::Asker;
 use super::listings::Listings;
 use super::prompts::{self, Prompts};
+use super::trusted_start::TrustedStart;
 use crate::approve::Prompter;
 use crate::args::ServerArgs;
 use crate::console;
@@ -89,11 +90,16 @@ impl SessionServers {
         for declared in unreachable {
             console::notice(&format!("server `{}` is left out: it needs --network on", declared.spec.name));
         }
+        let programs = reachable
+            .iter()
+            .filter_map(|declared| Some((declared.spec.name.to_string(), declared.programs.clone()?)));
+        let trusted_start = Arc::new(TrustedStart::new(programs.collect(), prompter.clone()));
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
         let asker = Arc::new(Asker::new(prompter.clone()));
         let servers =
-            McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env));
+            McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env))
+                .with_start_check(trusted_start);
         let listings = Listings::of(place.name, &directory, process_env);
         let (mut remembered, mut prompts) = (BTreeMap::new(), Prompts::default());
         let names: Vec<ServerName> = servers.specs().map(|spec| spec.name.clone()).collect();

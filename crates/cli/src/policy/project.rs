@@ -1,10 +1,12 @@
 //! Files by which a project says what agents may do in it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_governance::{HookCommands, TrustedPrograms};
 use pintle_store::Hash;
+use pintle_tools::gate::CommandLine;
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
@@ -43,10 +45,20 @@ pub(crate) struct Project {
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
-    /// Servers of tools: the name of each, with the words that start it or its URL.
-    servers: Vec<(String, Vec<String>)>,
+    /// Servers of tools.
+    servers: Vec<ProjectServer>,
     /// Programs of the hooks and servers, with the hash of each.
     programs: TrustedPrograms,
+}
+
+/// Server of tools that a project declares.
+#[derive(Clone, Debug)]
+struct ProjectServer {
+    name: String,
+    /// The words that start it, or its URL.
+    words: Vec<String>,
+    /// Directory in which it starts, if the declaration names one.
+    directory: Option<PathBuf>,
 }
 
 /// A project's file with values for flags.
@@ -139,8 +151,8 @@ impl Project {
         let servers = files.iter().find(|(file, _)| *file == SERVERS);
         let servers = servers.map(|(_, text)| started_servers(text)).unwrap_or_default();
         let mut programs = TrustedPrograms::read(&hooks, &root, environment).await;
-        for (_, words) in &servers {
-            programs.add_invocation(words, environment).await;
+        for ProjectServer { words, directory, .. } in &servers {
+            programs.add_invocation(words, directory.as_deref(), environment).await;
         }
         Ok(Some(Self { root, name, files, hooks, servers, programs }))
     }
@@ -168,7 +180,15 @@ impl Project {
 
     /// Returns a line for each server of tools: its name, and what is started or called.
     pub(crate) fn servers(&self) -> impl Iterator<Item = String> {
-        self.servers.iter().map(|(name, words)| format!("{name} ({})", words.join(" ")))
+        self.servers.iter().map(|server| format!("{} ({})", server.name, server.words.join(" ")))
+    }
+
+    /// Returns programs such as `make` of its hooks and servers: they run files of the project that nothing names, and whose
+    /// content is not part of the hash.
+    pub(crate) fn launchers(&self) -> BTreeSet<String> {
+        let hooks = self.hooks.iter().filter_map(|hook| CommandLine::parse(hook.command()).launcher());
+        let of_server = |server: &ProjectServer| CommandLine::of_words(server.words.clone()).launcher();
+        hooks.chain(self.servers.iter().filter_map(of_server)).collect()
     }
 
     fn file(&self, name: &str) -> Option<(String, &str)> {
@@ -204,14 +224,15 @@ impl Project {
 
 /// Returns the servers that a file declares, with what is started or called for each. A file with mistakes declares those
 /// that are seen; whoever starts them looks at it closely.
-fn started_servers(text: &str) -> Vec<(String, Vec<String>)> {
+fn started_servers(text: &str) -> Vec<ProjectServer> {
     let file: Value = serde_json::from_str(text).unwrap_or_default();
     let servers = file.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
     let started = servers.map(|(name, server)| {
         let first = server.get("command").or_else(|| server.get("url"));
         let arguments = server.get("args").and_then(Value::as_array).into_iter().flatten();
         let words = first.into_iter().chain(arguments).filter_map(Value::as_str).map(str::to_owned);
-        (name.clone(), words.collect())
+        let directory = server.get("cwd").and_then(Value::as_str).map(PathBuf::from);
+        ProjectServer { name: name.clone(), words: words.collect(), directory }
     });
     started.collect()
 }

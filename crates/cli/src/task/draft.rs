@@ -109,7 +109,7 @@ fn edited(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
     let file = tempfile::Builder::new().prefix("contract-").suffix(".toml").tempfile();
     let mut file = file.or_failed("the draft cannot be written")?;
     file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;
-    user_editor::open(&editor, file.path())?;
+    user_editor::open(&editor, file.path(), process_env)?;
     let text = crate::process_env::read_text("contract", file.path())?;
     Contract::parse(&text).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -20,7 +20,7 @@ pub(super) fn edit(text: &str, process_env: &ProcessEnv) -> Result<String, Failu
     let file = tempfile::Builder::new().prefix("pintle-").suffix(".md").tempfile();
     let mut file = file.or_failed("cannot write the text for the editor")?;
     file.write_all(text.as_bytes()).or_failed("cannot write the text for the editor")?;
-    user_editor::open(&editor, file.path())?;
+    user_editor::open(&editor, file.path(), process_env)?;
     let edited = process_env::read_text("text of the editor", file.path())?;
     Ok(edited.strip_suffix('\n').unwrap_or(&edited).to_owned())
 }

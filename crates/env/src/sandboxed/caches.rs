@@ -12,16 +12,24 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use tokio::sync::OnceCell;
 
 use self::seed::Seed;
 use crate::{
     blocking::{Cancelled, blocking},
     error::EnvError,
+    write_switch::WriteSwitch,
 };
 
 /// Where Go looks for modules without a setting.
 const GO_PROXY: &str = "https://proxy.golang.org,direct";
+
+/// The variables of the user that are read.
+const USER: [&str; 7] =
+    ["HOME", "CARGO_HOME", "GOPATH", "GOMODCACHE", "GOPROXY", "GOFLAGS", "npm_config_cache"];
 
 /// Caches of cargo, Go, npm, pip and uv for the commands of one project.
 ///
@@ -42,20 +50,18 @@ const GO_PROXY: &str = "https://proxy.golang.org,direct";
 /// way round.
 ///
 /// ```
-/// use pintle_env::{LocalEnvironment, ProjectCaches, Sandboxed};
+/// use pintle_env::{LocalEnvironment, ProjectCaches, Sandboxed, WriteSwitch};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (project, state) = (tempfile::tempdir()?, tempfile::tempdir()?);
 /// # let user = [("HOME", state.path().as_os_str())];
 /// let caches = ProjectCaches::prepare(state.path().join("caches"), user).await?;
-/// let mut builder = LocalEnvironment::builder(project.path()).host_env(std::env::vars_os());
-/// for (name, value) in caches.variables() {
-///     builder = builder.variable(name, value);
-/// }
-/// let environment = Sandboxed::new(builder.build()?)
-///     .with_writable(project.path())
-///     .with_writable(caches.directory());
+/// let local = LocalEnvironment::with_host_env(project.path(), std::env::vars_os())?;
+/// let writes = WriteSwitch::new(true);
+/// let environment = Sandboxed::new(local)
+///     .with_writable_while(project.path(), &writes)
+///     .with_caches(caches, state.path().join("copies"), &writes);
 /// # Ok(())
 /// # }
 /// ```
@@ -63,6 +69,7 @@ const GO_PROXY: &str = "https://proxy.golang.org,direct";
 pub struct ProjectCaches {
     directory: PathBuf,
     variables: BTreeMap<OsString, OsString>,
+    user: Arc<User>,
 }
 
 impl ProjectCaches {
@@ -87,17 +94,25 @@ impl ProjectCaches {
             let source = std::io::Error::other("the directory of the caches must be absolute");
             return Err(EnvError::InvalidPath { path: directory, source });
         }
-        let user = User(host_env.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
+        Self::prepare_for(Arc::new(User::new(host_env)), directory).await
+    }
+
+    /// Prepares caches elsewhere, for the same user.
+    async fn copy_to(&self, directory: PathBuf) -> Result<Self, EnvError> {
+        Self::prepare_for(Arc::clone(&self.user), directory).await
+    }
+
+    async fn prepare_for(user: Arc<User>, directory: PathBuf) -> Result<Self, EnvError> {
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
         blocking(move || {
             let variables = prepare(&directory, &user, &cancelled)?;
-            Ok(Self { directory, variables })
+            Ok(Self { directory, variables, user })
         })
         .await?
     }
 
-    /// Returns the directory of the caches. Make it writable in the sandbox.
+    /// Returns the directory of the caches.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -110,10 +125,16 @@ impl ProjectCaches {
     }
 }
 
-/// Variables of the user.
+/// The variables of the user that tell where caches are.
+#[derive(Debug)]
 struct User(BTreeMap<OsString, OsString>);
 
 impl User {
+    fn new<N: Into<OsString>, V: Into<OsString>>(host_env: impl IntoIterator<Item = (N, V)>) -> Self {
+        let variables = host_env.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self(variables.filter(|(name, _)| USER.iter().any(|read| name == *read)).collect())
+    }
+
     fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
@@ -135,6 +156,41 @@ impl User {
             (None, None) => Path::new(self.get("HOME")?).join("go/pkg/mod"),
         };
         modules.is_absolute().then_some(modules)
+    }
+}
+
+/// Which caches the commands of a sandbox use.
+#[derive(Clone, Debug)]
+pub(super) struct SwitchedCaches {
+    lasting: ProjectCaches,
+    switch: WriteSwitch,
+    /// Where those are prepared that commands use while the switch is off.
+    copies: PathBuf,
+    copied: Arc<OnceCell<ProjectCaches>>,
+}
+
+impl SwitchedCaches {
+    pub(super) fn new(lasting: ProjectCaches, copies: PathBuf, switch: WriteSwitch) -> Self {
+        Self { lasting, switch, copies, copied: Arc::default() }
+    }
+
+    /// Returns the directory that a command that starts now can write to for them. Copies are in another one.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.switch.is_on().then(|| self.lasting.directory())
+    }
+
+    /// Returns the variables of a command that starts now.
+    pub(super) async fn variables(&self) -> Result<&BTreeMap<OsString, OsString>, EnvError> {
+        if self.switch.is_on() {
+            return Ok(self.lasting.variables());
+        }
+        let copied = self.copied.get_or_try_init(|| self.lasting.copy_to(self.copies.clone())).await?;
+        Ok(copied.variables())
+    }
+
+    /// Returns both directories.
+    pub(super) fn directories(&self) -> [&Path; 2] {
+        [self.lasting.directory(), &self.copies]
     }
 }
 

@@ -1,8 +1,12 @@
 //! Permissions of sandboxed commands.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use super::{Protection, SandboxLevel, mounts};
+use super::{Protection, SandboxLevel, caches::SwitchedCaches, mounts};
 use crate::write_switch::WriteSwitch;
 
 /// Permissions of sandboxed commands.
@@ -12,6 +16,7 @@ pub(super) struct Rules {
     pub(super) writable: Vec<PathBuf>,
     /// Roots that are writable only while a switch is on.
     pub(super) switched: Vec<(PathBuf, WriteSwitch)>,
+    pub(super) caches: Option<SwitchedCaches>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// What commands see as `/tmp`.
@@ -27,13 +32,22 @@ pub(super) struct Rules {
 impl Rules {
     /// Returns the rules for a command that starts now, without switches.
     pub(super) fn now(self: &Arc<Self>) -> Arc<Self> {
-        if self.switched.is_empty() {
+        if self.switched.is_empty() && self.caches.is_none() {
             return Arc::clone(self);
         }
         let mut rules = Self::clone(self);
         let switched = std::mem::take(&mut rules.switched).into_iter();
         rules.writable.extend(switched.filter(|(_, switch)| switch.is_on()).map(|(root, _)| root));
+        let caches = rules.caches.take();
+        rules.writable.extend(caches.iter().filter_map(|caches| caches.root()).map(Path::to_path_buf));
         Arc::new(rules)
+    }
+
+    /// Returns the directories that commands may write below at any time.
+    pub(super) fn all_roots(&self) -> Vec<PathBuf> {
+        let switched = self.switched.iter().map(|(root, _)| root.clone());
+        let caches = self.caches.iter().flat_map(|caches| caches.directories().map(Path::to_path_buf));
+        self.roots().cloned().chain(switched).chain(caches).collect()
     }
 
     /// Returns the directories that commands may write below.

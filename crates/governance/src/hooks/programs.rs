@@ -21,45 +21,52 @@ struct Word {
 /// Returns the paths below the workspace that the words of a line may name.
 pub(super) fn named(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    collect(line, workspace, MAX_DEPTH, &mut found);
+    collect(line, workspace, workspace, MAX_DEPTH, &mut found);
     found
 }
 
-/// The same for a program that is started with arguments, without a shell.
-pub(super) fn named_by(arguments: &[String], workspace: &Path) -> BTreeSet<PathBuf> {
-    let quoted = arguments.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
-    named(&quoted.collect::<Vec<_>>().join(" "), workspace)
+/// The same for a program that is started with arguments, without a shell, in a directory.
+pub(super) fn named_by(arguments: &[String], directory: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    collect(&line_of(arguments), directory, workspace, MAX_DEPTH, &mut found);
+    found
 }
 
-fn collect(line: &str, workspace: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+/// Returns the line of a shell that starts a program with arguments.
+fn line_of(arguments: &[String]) -> String {
+    let quoted = arguments.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn collect(line: &str, directory: &Path, workspace: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
     for word in words(line) {
         // A quoted word may be a line for another shell.
         if depth > 0 && word.text.contains(char::is_whitespace) {
-            collect(&word.text, workspace, depth - 1, found);
+            collect(&word.text, directory, workspace, depth - 1, found);
         }
         let value = word.text.split_once('=').map(|(_, value)| value);
         for text in [Some(word.text.as_str()), value].into_iter().flatten() {
             // The shell looks up a program without a slash elsewhere.
             let is_elsewhere = word.is_program && !text.contains('/');
             if !is_elsewhere && !text.starts_with('-') {
-                found.extend(below(text, workspace));
+                found.extend(below(text, directory, workspace));
             }
         }
     }
 }
 
 /// Returns the path that a word names, if it is below the workspace.
-fn below(text: &str, workspace: &Path) -> Option<PathBuf> {
+fn below(text: &str, directory: &Path, workspace: &Path) -> Option<PathBuf> {
     let project = PROJECT.iter().find_map(|name| {
         let rest = text.strip_prefix(name)?;
         rest.starts_with('/').then(|| rest.trim_start_matches('/'))
     });
-    let text = project.unwrap_or(text);
+    let (text, directory) = project.map_or((text, directory), |rest| (rest, workspace));
     if text.contains(['$', '\n']) || text.starts_with('~') {
         return None;
     }
     let mut path = PathBuf::new();
-    for component in workspace.join(text).components() {
+    for component in directory.join(text).components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {
@@ -120,7 +127,7 @@ mod tests {
     #[test]
     fn arguments_are_words_whatever_they_contain() {
         let arguments = ["./it's server.sh", "a;b", "sh -c 'sub/run x'", "--config=conf/c.json", "-y"];
-        let found = named_by(&arguments.map(str::to_owned), Path::new("/w"));
+        let found = named_by(&arguments.map(str::to_owned), Path::new("/w"), Path::new("/w"));
         for path in ["a;b", "conf/c.json", "it's server.sh", "sub/run"] {
             assert!(found.contains(&Path::new("/w").join(path)), "{path}: {found:?}");
         }

@@ -1,6 +1,7 @@
 //! Runs of commands.
 
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -144,17 +145,32 @@ impl Streams {
     }
 }
 
+/// Where a command runs.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'a> {
+    /// The project, in its variables.
+    pub(super) project: &'a Path,
+    /// The directory in which it starts.
+    pub(super) start: &'a Path,
+}
+
 /// Runs a command with `input` as its standard input. All its processes are terminated at the time-out, when it writes too
 /// much, and when the future is dropped.
-pub(super) async fn run(env: &dyn ExecutionEnvironment, command: &HookCommand, input: Vec<u8>) -> Finished {
+pub(super) async fn run(
+    env: &dyn ExecutionEnvironment,
+    places: Places<'_>,
+    command: &HookCommand,
+    input: Vec<u8>,
+) -> Finished {
     let streams: Arc<Mutex<Streams>> = Arc::default();
     let sink: OutputSink = {
         let streams = Arc::clone(&streams);
         Arc::new(move |chunk| lock(&streams).push(&chunk))
     };
-    let project = env.working_directory().to_string_lossy().into_owned();
+    let project = places.project.to_string_lossy().into_owned();
     let request = ExecRequest::new(&command.command)
         .with_timeout(command.timeout)
+        .with_working_dir(places.start)
         .with_env("PINTLE_PROJECT_DIR", &project)
         // Hooks that were written for other agents find their scripts by this name.
         .with_env("CLAUDE_PROJECT_DIR", project)

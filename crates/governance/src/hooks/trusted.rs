@@ -31,9 +31,36 @@ impl TrustedPrograms {
         programs
     }
 
-    /// Adds the files that a program and its arguments name. The program is started without a shell.
-    pub async fn add_invocation(&mut self, arguments: &[String], env: &dyn ExecutionEnvironment) {
-        self.add(programs::named_by(arguments, &self.workspace), env).await;
+    /// Returns the directory whose files are compared.
+    pub(super) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Adds the files that a program and its arguments name. The program is started without a shell, in `directory`, which
+    /// starts at the workspace if it is relative.
+    pub async fn add_invocation(
+        &mut self,
+        arguments: &[String],
+        directory: Option<&Path>,
+        env: &dyn ExecutionEnvironment,
+    ) {
+        let paths = self.named_by(arguments, directory);
+        self.add(paths, env).await;
+    }
+
+    /// Returns the first file of an invocation that is not as it was when it was [added](Self::add_invocation).
+    pub async fn changed_of_invocation(
+        &self,
+        arguments: &[String],
+        directory: Option<&Path>,
+        env: &dyn ExecutionEnvironment,
+    ) -> Option<PathBuf> {
+        self.first_changed(self.named_by(arguments, directory), env).await
+    }
+
+    fn named_by(&self, arguments: &[String], directory: Option<&Path>) -> BTreeSet<PathBuf> {
+        let directory = directory.map(|directory| self.workspace.join(directory));
+        programs::named_by(arguments, directory.as_deref().unwrap_or(&self.workspace), &self.workspace)
     }
 
     async fn add(&mut self, paths: BTreeSet<PathBuf>, env: &dyn ExecutionEnvironment) {
@@ -57,7 +84,15 @@ impl TrustedPrograms {
         command: &HookCommand,
         env: &dyn ExecutionEnvironment,
     ) -> Option<PathBuf> {
-        for path in command.programs(&self.workspace) {
+        self.first_changed(command.programs(&self.workspace), env).await
+    }
+
+    async fn first_changed(
+        &self,
+        paths: BTreeSet<PathBuf>,
+        env: &dyn ExecutionEnvironment,
+    ) -> Option<PathBuf> {
+        for path in paths {
             let trusted = self.contents.get(&path).copied().flatten();
             if content(&path, env).await != trusted {
                 return Some(path);

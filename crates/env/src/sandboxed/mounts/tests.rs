@@ -17,6 +17,7 @@ fn rules(directory: &Path) -> Rules {
     Rules {
         level: SandboxLevel::Full,
         switched: Vec::new(),
+        caches: None,
         writable: vec![directory.to_path_buf()],
         protected: Vec::new(),
         hidden: Vec::new(),

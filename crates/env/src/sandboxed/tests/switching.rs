@@ -52,6 +52,48 @@ async fn sandbox_is_left_only_if_that_is_allowed() {
     }
 }
 
+/// Commands share caches while the switch is on. While it is off, what they write goes with their copies, and what runs
+/// outside of the sandbox sees none of them.
+#[tokio::test]
+async fn caches_follow_the_switch_and_stay_inside() {
+    for level in LEVELS {
+        let harness = Harness::new();
+        let home = harness.at("outside/home");
+        fs::create_dir_all(home.join(".cargo/registry/cache/index")).unwrap();
+        fs::write(home.join(".cargo/registry/cache/index/a.crate"), "crate").unwrap();
+        let caches = ProjectCaches::prepare(harness.at("outside/caches"), [("HOME", &home)]).await.unwrap();
+        let planted = caches.directory().join("cargo/bin/cargo-x");
+        let local = LocalEnvironment::builder(harness.at("root"))
+            .variable("PATH", format!("{}:/usr/bin:/bin", harness.at("root/bin").display()))
+            .variable("CARGO_HOME", "/home/of/the/user")
+            .variable("NODE_OPTIONS", format!("--require {}", harness.at("root/hook.js").display()))
+            .build()
+            .unwrap();
+        if !has_level(level) {
+            continue;
+        }
+        let (switch, copies) = (WriteSwitch::new(false), harness.at("root/copies"));
+        let sandbox = Sandboxed::new(local).with_level(level).with_writable(harness.at("root"));
+        let sandbox = sandbox.with_caches(caches, &copies, &switch).leavable(true);
+        sandbox.initialize().await.unwrap();
+        assert!(!copies.exists(), "{level}: nothing is copied before it is used");
+        let crates = "cat $CARGO_HOME/registry/cache/index/a.crate && ".to_owned();
+        let plant = crates + "mkdir -p $CARGO_HOME/bin && echo x >$CARGO_HOME/bin/cargo-x";
+        assert!(succeeds(&sandbox, plant.clone()).await, "{level}");
+        assert!(!planted.exists() && copies.join("cargo/bin/cargo-x").exists(), "{level}");
+        let write_elsewhere = format!("mkdir -p {0} && echo x >{0}/y", planted.parent().unwrap().display());
+        assert!(!succeeds(&sandbox, write_elsewhere).await, "{level}");
+        switch.set(true);
+        assert!(succeeds(&sandbox, "test ! -e $CARGO_HOME/bin/cargo-x".to_owned()).await, "{level}");
+        assert!(succeeds(&sandbox, plant).await && planted.exists(), "{level}");
+        let outside = sandbox.outside_sandbox().unwrap();
+        let names = "echo $PATH $CARGO_HOME $GOFLAGS $npm_config_cache $NODE_OPTIONS";
+        let result = outside.exec_command(ExecRequest::new(names)).await.unwrap();
+        assert_eq!(result.stdout.to_text_lossy().unwrap(), "/usr/bin:/bin /home/of/the/user\n", "{level}");
+        sandbox.cleanup().await.unwrap();
+    }
+}
+
 /// A command outside is a process of the same environment, so that nothing is left of it either.
 #[tokio::test]
 async fn cleanup_terminates_commands_outside() {

@@ -1,0 +1,60 @@
+//! Starts of the servers of trusted projects: what was trusted may have changed since.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use pintle_env::ExecutionEnvironment;
+use pintle_governance::TrustedPrograms;
+use pintle_mcp::{ServerSpec, ServerTransport, StartCheck};
+use pintle_tools::gate::CommandLine;
+
+use crate::approve::Prompter;
+
+/// Below a question about a server.
+const PROMPT: &str = "Start it? [y]es, [n]o: ";
+
+/// Compares the files of servers before each start, and asks about those that are started by way of files which cannot be
+/// compared.
+pub(super) struct TrustedStart {
+    /// Programs of the project that declares a server, by the server's name.
+    programs: BTreeMap<String, TrustedPrograms>,
+    prompter: Prompter,
+}
+
+impl TrustedStart {
+    pub(super) fn new(programs: BTreeMap<String, TrustedPrograms>, prompter: Prompter) -> Self {
+        Self { programs, prompter }
+    }
+}
+
+#[async_trait]
+impl StartCheck for TrustedStart {
+    async fn check(&self, server: &ServerSpec, env: &dyn ExecutionEnvironment) -> Result<(), String> {
+        let (Some(programs), ServerTransport::Stdio(process)) =
+            (self.programs.get(server.name.as_str()), &server.transport)
+        else {
+            return Ok(());
+        };
+        let words = std::iter::once(&process.program).chain(&process.arguments);
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        let directory = process.working_dir.as_deref();
+        if let Some(changed) = programs.changed_of_invocation(&words, directory, env).await {
+            let changed = changed.display();
+            return Err(format!(
+                "{changed} has changed since the project was trusted; `pintle trust` trusts it as it is now"
+            ));
+        }
+        let Some(launcher) = CommandLine::of_words(words).launcher() else { return Ok(()) };
+        let text = format!(
+            "The server `{}` of this project is started by `{launcher}`, which runs files that were not compared with those that you trusted",
+            server.name
+        );
+        match self.prompter.ask_anywhere(&text, &[], PROMPT).await.as_deref().map(str::trim) {
+            Some("y" | "yes") => Ok(()),
+            Some(_) => Err("you did not allow it".to_owned()),
+            None => Err(format!(
+                "`{launcher}` runs files of the project that cannot be compared with those that were trusted, and nobody can be asked; name the script itself in .mcp.json, or declare the server in your own mcp.json"
+            )),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! A last look before the process of a server starts.
+
+use async_trait::async_trait;
+use pintle_env::ExecutionEnvironment;
+
+use crate::spec::ServerSpec;
+
+/// Decides whether a server may start, each time before its process does: the first time that it is used, and again after it
+/// has died. Its files may have changed since it was declared.
+#[async_trait]
+pub trait StartCheck: Send + Sync + 'static {
+    /// Returns why the server must not start, as the end of a sentence: "cannot be started: …". Dropping the future is safe.
+    ///
+    /// # Errors
+    ///
+    /// The reason.
+    async fn check(&self, server: &ServerSpec, env: &dyn ExecutionEnvironment) -> Result<(), String>;
+}
