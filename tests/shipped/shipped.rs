@@ -10,3 +10,4 @@ mod home;
 mod planted;
 mod servers;
 mod user;
+mod watched;

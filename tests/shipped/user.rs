@@ -37,6 +37,13 @@ impl User {
         user
     }
 
+    /// Gives the user another model.
+    pub(super) fn with_turns(self, turns: &str) -> Self {
+        let Self { model, home, _runtime } = Self::new(turns);
+        drop(home);
+        Self { model, _runtime, ..self }
+    }
+
     /// Returns a path in the home.
     pub(super) fn at(&self, name: &str) -> PathBuf {
         self.home.path().join(name)

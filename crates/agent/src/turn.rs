@@ -212,6 +212,7 @@ impl Machine {
             InputKind::FollowUp { message } => self.follow_up(message, out),
             InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
             InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
+            InputKind::EndStopped { model_call, reason } => self.end_stopped(model_call, reason),
             InputKind::Interrupt => self.stop(Ending::Interrupt, out),
             InputKind::Abort => self.stop(Ending::Abort, out),
             InputKind::Close => self.stop(Ending::Close, out),

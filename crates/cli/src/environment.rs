@@ -4,10 +4,12 @@ mod confinement;
 #[cfg(target_os = "linux")]
 mod machine;
 mod secrets;
+mod temporary;
+mod watch_record;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use pintle_env::{
@@ -16,18 +18,23 @@ use pintle_env::{
 };
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use pintle_governance::Mode;
+use pintle_governance::ProtectedPathWatch;
 use tempfile::TempDir;
 
-use self::confinement::ConfinedLocal;
+use self::confinement::{ConfinedLocal, GuardedFiles, Released};
 pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
+pub(crate) use self::secrets::Hidden;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
+use self::watch_record::WatchRecord;
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
+use crate::console;
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
+use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
 /// Validated target that has not been connected to yet.
@@ -53,20 +60,25 @@ pub(crate) struct EnvSession {
     temporary: Option<TempDir>,
     sandbox: SandboxState,
     /// Files that tools must not touch.
-    hidden: Vec<PathBuf>,
+    hidden: Hidden,
     /// Files that the sandbox keeps commands from changing.
     protected: Vec<PathBuf>,
+    /// Returns the protected files that a command could change after all.
+    released: Option<Released>,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
+    record: WatchRecord,
+    /// Looks at protected files, once a session has it.
+    watch: OnceLock<ProtectedPathWatch>,
 }
 
 /// Returns the files and directories that file tools of a local run must not touch: keys of the user.
 ///
 /// # Errors
 ///
-/// A usage failure if the home directory is not known.
-pub(crate) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
-    secrets::hidden(process_env)
+/// A usage failure if the home directory is not known, or if the working directory is hidden itself.
+pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidden, Failure> {
+    secrets::hidden(workspace, process_env)
 }
 
 impl<'a> EnvTarget<'a> {
@@ -152,16 +164,29 @@ impl<'a> EnvTarget<'a> {
             kill_all: None,
             temporary: None,
             sandbox,
-            hidden: Vec::new(),
+            hidden: Hidden::default(),
             protected: Vec::new(),
+            released: None,
             writes: self.use_of.writes.clone(),
+            record: WatchRecord::default(),
+            watch: OnceLock::new(),
         })
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
-        let builder = self.process_env.environment_builder(&self.process_env.directory(self.directory)?);
+        let directory = self.process_env.directory(self.directory)?;
+        let builder = self.process_env.environment_builder(&directory);
+        let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
+        let hidden = match self.confinement.level() {
+            // Commands can read them all.
+            SandboxName::Off => Hidden::default(),
+            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+                secrets::hidden(&directory, self.process_env)?
+            }
+        };
+        let files = GuardedFiles { record: &record, hidden: &hidden };
         let confined = async |use_of| {
-            confinement::local(&self.confinement, use_of, builder.clone(), self.process_env).await
+            confinement::local(&self.confinement, use_of, builder.clone(), &files, self.process_env).await
         };
         let mut local = confined(&self.use_of).await?;
         let mut initialized = self.initialize(local.environment).await;
@@ -170,16 +195,23 @@ impl<'a> EnvTarget<'a> {
             local = confined(&SandboxUse { may_recall: false, ..self.use_of.clone() }).await?;
             initialized = self.initialize(local.environment).await;
         }
-        let ConfinedLocal { of_servers, kill_all, temporary, sandbox, protected, .. } = local;
+        let ConfinedLocal { of_servers, kill_all, temporary, sandbox, protected, released, .. } = local;
         let environment = initialized?;
-        let hidden = match self.confinement.level() {
-            // Commands can read them all.
-            SandboxName::Off => Vec::new(),
-            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => secrets::hidden(self.process_env)?,
-        };
         let writes = self.use_of.writes.clone();
         let kill_all = Some(kill_all);
-        Ok(EnvSession { environment, of_servers, kill_all, temporary, sandbox, hidden, protected, writes })
+        Ok(EnvSession {
+            environment,
+            of_servers,
+            kill_all,
+            temporary,
+            sandbox,
+            hidden,
+            protected,
+            released,
+            writes,
+            record,
+            watch: OnceLock::new(),
+        })
     }
 
     /// Connects to the environment that `build` creates for an absolute directory, or for the login directory if `None`.
@@ -284,13 +316,42 @@ impl EnvSession {
     }
 
     /// Returns the files and directories that file tools must not touch: keys of the user.
-    pub(crate) fn hidden(&self) -> &[PathBuf] {
+    pub(crate) fn hidden(&self) -> &Hidden {
         &self.hidden
     }
 
-    /// Returns the files of git and of projects that the sandbox keeps commands from changing.
-    pub(crate) fn protected(&self) -> &[PathBuf] {
-        &self.protected
+    /// Returns what looks at protected files after each command, and at the end of runs and of the session. Elsewhere than on
+    /// this machine, a walk of the workspace takes too long for that.
+    pub(crate) fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
+        let watch = ProtectedPathWatch::new(self.environment(), [PROJECT_DIRECTORY]);
+        let watch = watch.held(self.protected.clone());
+        let watch = if *spec == EnvSpec::Local { watch } else { watch.without_search() };
+        let watch = match self.released.clone() {
+            Some(released) => watch.with_released(move || released()),
+            None => watch,
+        };
+        let record = self.record.clone();
+        let watch = watch.starting_from(self.record.earlier().clone());
+        let watch = watch.with_observer(move |files| record.keep(files));
+        self.watch.get_or_init(|| watch).clone()
+    }
+
+    /// Compares protected files with what a session knew that was killed before its last look.
+    ///
+    /// # Errors
+    ///
+    /// A failure that says what has changed. The next session takes it as it is.
+    pub(crate) async fn compare_with_earlier(&self, spec: &EnvSpec) -> Result<(), Failure> {
+        if self.record.earlier().is_after_last_look() {
+            return Ok(());
+        }
+        match self.watch(spec).first_look().await.or_failed("protected files cannot be compared")? {
+            None => Ok(()),
+            Some(change) => {
+                let message = format!("while an earlier session was killed, {change}");
+                Err(Failure::usage(message).with_hint("start again to go on with the files as they are now"))
+            }
+        }
     }
 
     /// Returns the switch that allows changes of the workspace, or refuses them.
@@ -308,13 +369,35 @@ impl EnvSession {
         self.temporary.as_ref().map(TempDir::path)
     }
 
-    /// Terminates commands that still run and waits for them. Idempotent.
+    /// Terminates commands that still run and waits for them, looks at the protected files once more, and removes the
+    /// directory for temporary files. Idempotent.
     ///
     /// # Errors
     ///
-    /// A failure if a command may still be running.
+    /// A failure if a command may still be running, or if one in the background changed a protected file.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
-        self.environment.cleanup().await.or_failed("a command may still be running")
+        let closed = self.environment.cleanup().await.or_failed("a command may still be running");
+        let change = match self.watch.get() {
+            Some(watch) => watch.last_look().await,
+            None => None,
+        };
+        if closed.is_ok() {
+            self.record.keep_after_last_look();
+        }
+        if let Some(temporary) = self.temporary()
+            && let Err(error) = temporary::remove(temporary)
+        {
+            let path = temporary.display();
+            console::notice(&format!("the temporary directory {path} cannot be removed: {error}"));
+        }
+        closed.and(change.map_or(Ok(()), |change| Err(Failure::failed(change))))
+    }
+
+    /// Closes it where nobody takes a failure.
+    pub(crate) async fn close_with_notice(&self) {
+        if let Err(failure) = self.close().await {
+            console::notice(failure.message().lines().next().unwrap_or_default());
+        }
     }
 }
 

@@ -1,19 +1,16 @@
 //! Gates that judge the calls of a run, and those that somebody asks about.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::{SessionId, SystemClock};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{
-    Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, ProtectedPathWatch, Revocations,
-};
+use pintle_governance::{Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Revocations};
 use pintle_tools::Effect;
 use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
 use crate::args::ConfinementArgs;
-use crate::env_spec::EnvSpec;
-use crate::environment::{EnvSession, SandboxState};
+use crate::environment::{Hidden, SandboxState};
 use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
 
@@ -30,17 +27,18 @@ impl Gates {
     /// run. It holds only commands; file tools keep to the same directories by the gates.
     pub(crate) fn new(
         environment: &Arc<dyn ExecutionEnvironment>,
-        hidden: &[PathBuf],
+        hidden: &Hidden,
         policy: &Policy,
         holds_commands: bool,
         temporary: Option<&Path>,
     ) -> Self {
+        let by_hidden = HiddenPathGate::new(Arc::clone(environment), hidden.paths.clone());
         let protected = ProtectedPathGate::new(Arc::clone(environment));
         let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
         let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
         Self {
             protected: protected.with(PROJECT_DIRECTORY).permission(Permission::Deny),
-            hidden: HiddenPathGate::new(Arc::clone(environment), hidden.to_vec()),
+            hidden: hidden.visible.iter().fold(by_hidden, HiddenPathGate::with_visible),
             policy: temporary.into_iter().fold(by_policy, PolicyGate::with_root),
         }
     }
@@ -49,14 +47,6 @@ impl Gates {
     pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
         [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
     }
-}
-
-/// Returns what looks at protected files after each command. Elsewhere than on this machine, a walk of the workspace takes
-/// too long for that.
-pub(crate) fn watch(spec: &EnvSpec, env_session: &EnvSession) -> ProtectedPathWatch {
-    let watch = ProtectedPathWatch::new(env_session.environment(), [PROJECT_DIRECTORY]);
-    let watch = watch.held(env_session.protected().to_vec());
-    if *spec == EnvSpec::Local { watch } else { watch.without_search() }
 }
 
 /// Returns the gate that holds a session to its grant.

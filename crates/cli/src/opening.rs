@@ -126,6 +126,7 @@ impl Opening<'_> {
     ) -> Result<Opened, Failure> {
         let (args, model) = (self.args, self.model);
         let environment = env_session.environment();
+        env_session.compare_with_earlier(&args.environment.env).await?;
         let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
         let config = config(args)
             .with_budget(budget::of_session(&budget))
@@ -269,7 +270,7 @@ impl Opening<'_> {
             .gate(gates.protected)
             .gate(gates.hidden)
             .gate(gates.policy)
-            .gate(gates::watch(&args.environment.env, env_session))
+            .gate(env_session.watch(&args.environment.env))
             .approver(prompter);
         builder = match (hooks, beside.hooks) {
             (None, None) => builder,

@@ -169,6 +169,14 @@ impl ProcessEnv {
         path.is_dir()
     }
 
+    /// Returns a path with all links followed, as far as it exists.
+    pub(crate) fn real_path(&self, path: &Path) -> PathBuf {
+        let found = path
+            .ancestors()
+            .find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
+        found.unwrap_or_else(|| path.to_path_buf())
+    }
+
     /// Returns whether two paths lead to the same file or directory.
     pub(crate) fn is_same_path(&self, one: &Path, other: &Path) -> bool {
         match (one.canonicalize(), other.canonicalize()) {
@@ -212,7 +220,6 @@ impl ProcessEnv {
     /// # Errors
     ///
     /// A failure that names it.
-    #[cfg(feature = "mcp")]
     pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
         use std::fs::TryLockError;
         use std::os::unix::fs::OpenOptionsExt as _;

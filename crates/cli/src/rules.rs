@@ -73,7 +73,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     let (loaded, local) = load(&args.scope, process_env).await?;
     let holds_commands = environment::has_sandbox(&local).await;
     let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
-    let hidden = environment::hidden(process_env)?;
+    let hidden = environment::hidden(environment.working_directory(), process_env)?;
     let gates = Gates::new(&environment, &hidden, &loaded.policy, holds_commands, None).in_order();
     let call = DescribedCall::parse(&args.call, environment.as_ref()).await?;
     let judgement = match call.judged_by(&gates, environment.as_ref()).await? {

@@ -31,6 +31,7 @@ use async_trait::async_trait;
 pub(crate) use self::launch::Launcher;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 pub(crate) use self::launch::{AdoptedChild, Child, Invocation, Launched, StartReport};
+pub(crate) use self::process::LocalProcess;
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
@@ -194,7 +195,7 @@ impl LocalEnvironment {
         &self,
         command: Command,
         launcher: Launcher,
-    ) -> Result<Box<dyn Process>, EnvError> {
+    ) -> Result<LocalProcess, EnvError> {
         let directory = match &command.working_dir {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
@@ -215,7 +216,7 @@ impl LocalEnvironment {
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => Ok(Box::new(process.with_slot(slot).started().await?)),
+            Ok(process) => process.with_slot(slot).started().await,
             Err(error) => {
                 // The error does not say which was not found: the program or the directory.
                 blocking(move || host_files::check_directory(&directory)).await??;
@@ -343,7 +344,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        self.spawn_by(command, Launcher::Plain).await
+        Ok(Box::new(self.spawn_by(command, Launcher::Plain).await?))
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {

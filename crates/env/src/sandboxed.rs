@@ -3,6 +3,7 @@
 mod bubblewrap;
 mod caches;
 mod filter;
+mod held_mounts;
 mod landlock;
 mod mounts;
 mod placeholders;
@@ -12,7 +13,12 @@ mod rules;
 mod support;
 mod thread;
 
-use std::{collections::BTreeSet, fmt, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
@@ -20,7 +26,12 @@ use tokio::sync::OnceCell;
 pub use self::caches::ProjectCaches;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
-    caches::SwitchedCaches, mounts::Mounts, placeholders::Placeholders, rules::Rules, support::Bubblewrap,
+    caches::SwitchedCaches,
+    held_mounts::{HeldMounts, HeldProcess, Released},
+    mounts::Mounts,
+    placeholders::Placeholders,
+    rules::Rules,
+    support::Bubblewrap,
 };
 use crate::{
     blocking::blocking,
@@ -141,6 +152,7 @@ pub struct Sandboxed {
     can_be_left: bool,
     rules: Arc<Rules>,
     placeholders: Arc<Placeholders>,
+    released: Released,
     support: OnceCell<SandboxSupport>,
 }
 
@@ -167,6 +179,7 @@ impl Sandboxed {
             can_be_left: false,
             rules: Arc::new(rules),
             placeholders: Arc::default(),
+            released: Released::default(),
             support: OnceCell::new(),
         }
     }
@@ -315,6 +328,14 @@ impl Sandboxed {
         }
     }
 
+    /// Returns the hidden and protected paths at which a process outside of the sandbox has put another file while a command
+    /// ran, which lifts their mounts. Such a command is ended within a tenth of a second, but may have read or changed the new
+    /// file before.
+    #[must_use]
+    pub fn released_paths(&self) -> BTreeSet<PathBuf> {
+        self.released.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// See [`LocalEnvironment::kill_all`].
     pub fn kill_all(&self) {
         self.inner.kill_all();
@@ -369,6 +390,13 @@ impl Sandboxed {
         }
         let mut launches = 1;
         loop {
+            let mounts = match self.rules.level {
+                SandboxLevel::Full => {
+                    let rules = Arc::clone(&self.rules);
+                    Some(blocking(move || HeldMounts::of(&rules)).await?)
+                }
+                SandboxLevel::Writes => None,
+            };
             let started = self.inner.spawn_by(command.clone(), launcher.clone()).await;
             if self.rules.level == SandboxLevel::Full && self.rules.unix_sockets {
                 let placeholders = Arc::clone(&self.placeholders);
@@ -376,7 +404,15 @@ impl Sandboxed {
             }
             match started {
                 Err(error) if launches < MAX_LAUNCHES && is_of_launcher(&error) => launches += 1,
-                result => return result,
+                Err(error) => return Err(error),
+                Ok(process) => {
+                    return Ok(match mounts {
+                        Some(mounts) => {
+                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.released)))
+                        }
+                        None => Box::new(process),
+                    });
+                }
             }
         }
     }

@@ -29,6 +29,7 @@ use pintle_tools::pipeline::PreparedCall;
 pub struct HiddenPathGate {
     env: Arc<dyn ExecutionEnvironment>,
     hidden: Vec<PathBuf>,
+    visible: Vec<PathBuf>,
 }
 
 impl HiddenPathGate {
@@ -38,20 +39,37 @@ impl HiddenPathGate {
         env: Arc<dyn ExecutionEnvironment>,
         hidden: impl IntoIterator<Item = impl Into<PathBuf>>,
     ) -> Self {
-        Self { env, hidden: hidden.into_iter().map(Into::into).collect() }
+        Self { env, hidden: hidden.into_iter().map(Into::into).collect(), visible: Vec::new() }
     }
 
-    /// Returns the hidden paths, as given and with all links resolved: a link to keys is as secret as they are.
-    async fn real_hidden(&self) -> Vec<PathBuf> {
-        let mut all = self.hidden.clone();
-        for path in &self.hidden {
+    /// Leaves a directory visible although it is in a hidden one, such as the worktree of the session itself. What is hidden
+    /// in it stays so.
+    #[must_use]
+    pub fn with_visible(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.visible.push(directory.into());
+        self
+    }
+
+    /// Returns paths as given and with all links resolved: a link to keys is as secret as they are.
+    async fn with_targets(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+        let mut all = paths.to_vec();
+        for path in paths {
             all.extend(self.env.canonicalize(path).await.ok());
         }
         all
     }
 
     async fn objection(&self, call: &PreparedCall) -> Option<String> {
-        let hidden = self.real_hidden().await;
+        let hidden = self.with_targets(&self.hidden).await;
+        let visible = self.with_targets(&self.visible).await;
+        // The innermost directory counts.
+        let is_hidden = |path: &Path| {
+            let depth = |directories: &[PathBuf]| {
+                let around = directories.iter().filter(|directory| is_within(path, directory));
+                around.map(|directory| directory.components().count()).max()
+            };
+            depth(&hidden) > depth(&visible)
+        };
         // Any other call that reads a directory reads what is below it.
         let lists_names = call.read_extent().is_listing();
         for path in call.reads().iter().chain(call.writes()) {
@@ -59,7 +77,7 @@ impl HiddenPathGate {
             let locations = write_locations(env.as_ref(), path).await.unwrap_or_default();
             let named: Vec<&Path> =
                 std::iter::once(path.as_path()).chain(locations.iter().map(PathBuf::as_path)).collect();
-            if named.iter().any(|path| hidden.iter().any(|hidden| is_within(path, hidden))) {
+            if named.iter().any(|path| is_hidden(path)) {
                 return Some(format!("{} is hidden, since it may hold keys", path.display()));
             }
             let is_above = |hidden: &&PathBuf| named.iter().any(|path| is_within(hidden, path));
@@ -149,6 +167,22 @@ mod tests {
             (grep("src"), false),
             (grep("."), false),
         ];
+        let own = root.join(".ssh/worktrees/own");
+        std::fs::create_dir_all(&own).unwrap();
+        let in_hidden = HiddenPathGate::new(Arc::clone(&env), [root.join(".ssh"), own.join("keys")]);
+        let in_hidden: Arc<dyn Gate> = Arc::new(in_hidden.with_visible(&own));
+        for (path, is_denied) in [
+            ("../.ssh/worktrees/own/a", false),
+            ("../.ssh/worktrees/own/keys/a", true),
+            ("../.ssh/worktrees/own/../other/a", true),
+            ("../.ssh/worktrees/a", true),
+            ("../.ssh/id", true),
+        ] {
+            let (tool, arguments) = read(path);
+            let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
+            let prepared = prepare(&registry, &[Arc::clone(&in_hidden)], env.as_ref(), &call).await;
+            assert_eq!(matches!(prepared, Preparation::Refused { .. }), is_denied, "{path}: {prepared:?}");
+        }
         for ((tool, arguments), is_denied) in cases {
             let call = ToolCall::new("c", tool, arguments.as_object().unwrap().clone());
             let prepared = prepare(&registry, &[Arc::clone(&gate)], env.as_ref(), &call).await;

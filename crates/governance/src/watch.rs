@@ -2,14 +2,15 @@
 
 mod harmless;
 mod locations;
+mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_env::{EnvError, ExecutionEnvironment, FileContent, ReadLimits};
+use pintle_env::{EnvError, ExecutionEnvironment, ReadLimits};
 use pintle_tools::gate::{Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
@@ -18,9 +19,17 @@ use tokio::sync::Mutex;
 
 use self::harmless::is_harmless;
 use self::locations::{GitEntry, Locations, is_lost};
+pub use self::snapshot::WatchedFiles;
+use self::snapshot::{Content, FileState, Snapshot};
 
 /// Files of a git directory whose content runs programs, or decides which.
 const GIT_FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
+
+/// The steps of a rebase in progress. A step `exec` runs a program when the user continues it.
+const REBASE: &str = "rebase-merge/git-rebase-todo";
+
+/// End of the name under which such steps of a command are kept.
+const REFUSED: &str = ".refused";
 
 /// Directories of it, with everything below.
 const GIT_DIRECTORIES: [&str; 2] = ["hooks", "info"];
@@ -28,7 +37,7 @@ const GIT_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 /// Most files whose content is compared. Of those beyond it only the number is.
 const MAX_FILES: usize = 2048;
 
-/// Largest files whose content is compared and shown, and the most of all of them; of others only the size is.
+/// Largest files whose content is compared and shown, and the most of all of them. Of others, size and identity are compared.
 const MAX_FILE: u64 = 256 << 10;
 const MAX_TOTAL: u64 = 4 << 20;
 
@@ -36,15 +45,20 @@ const MAX_TOTAL: u64 = 4 << 20;
 const MAX_DIFF: usize = 8 << 10;
 
 /// Ends a run whose command has changed a protected file: the configuration, hooks and attributes of git, and the files of
-/// directories that an application adds. The reason has the diff; nothing is restored.
+/// directories that an application adds. The reason has the diff; nothing is restored. Only steps of a rebase that run a
+/// program are moved to a file beside it, named `git-rebase-todo.refused`.
 ///
 /// Watched are the repository of the working directory with its submodules and worktrees, and the repositories below it that
 /// are not ignored. A whole repository may come and go, if it comes without hooks and attributes, and with settings that name
 /// no program.
 ///
-/// The files are read in the environment, once before the first command and after each. What a command in the background
-/// changes is found after the next one. Once a change was reported, the new content is what later commands are compared with.
-#[derive(Clone, Debug)]
+/// The files are read in the environment, once before the first command, after each, and when a run ends. [`last_look`] finds
+/// what commands in the background changed since. Once a change was reported, the new content is what later commands are
+/// compared with. Compared are the content and the mode; of a file above 256 KiB the size, and the identity that changes with
+/// each write.
+///
+/// [`last_look`]: Self::last_look
+#[derive(Clone)]
 pub struct ProtectedPathWatch {
     env: Arc<dyn ExecutionEnvironment>,
     directories: Vec<PathBuf>,
@@ -52,29 +66,34 @@ pub struct ProtectedPathWatch {
     searches: bool,
     /// Paths that commands in the sandbox cannot change.
     held: Arc<[PathBuf]>,
+    /// Those of them that a command could change after all.
+    released: Option<Released>,
+    /// What an earlier session knew.
+    earlier: Arc<WatchedFiles>,
+    observer: Option<Observer>,
     /// What the files were when they were last looked at.
     known: Arc<Mutex<Option<Snapshot>>>,
 }
 
-/// State of all watched files.
-#[derive(Clone, Debug, Default)]
-struct Snapshot {
-    locations: Locations,
-    files: BTreeMap<PathBuf, Content>,
-}
+/// Returns the held paths that a sandbox held no longer.
+type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
-/// Content of a file, as far as it is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
-    Bytes(Vec<u8>),
-    TooLarge(Option<u64>),
-    Link,
-    Other,
+/// Receives the state of the files after each look that finds another one.
+type Observer = Arc<dyn Fn(&WatchedFiles) + Send + Sync>;
+
+/// Paths of a workspace to protect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProtectedPaths {
+    /// The paths.
+    pub paths: Vec<PathBuf>,
+    /// The repositories that were found, for later sessions.
+    pub found: WatchedFiles,
 }
 
 /// Returns the paths of a workspace that a sandbox should keep commands from changing: what [`ProtectedPathWatch`] watches,
 /// as far as it exists. Of the repository of the working directory itself, some do not exist yet. Links are left out, except
-/// those of that repository.
+/// those of that repository. Repositories that an earlier session knew count also if they are ignored by now.
 ///
 /// # Errors
 ///
@@ -82,13 +101,14 @@ enum Content {
 pub async fn protected_paths<I>(
     env: &dyn ExecutionEnvironment,
     directories: I,
-) -> Result<Vec<PathBuf>, EnvError>
+    earlier: &WatchedFiles,
+) -> Result<ProtectedPaths, EnvError>
 where
     I: IntoIterator,
     I::Item: Into<PathBuf>,
 {
     let names: Vec<PathBuf> = directories.into_iter().map(Into::into).collect();
-    let locations = Locations::find(env, &names, &Locations::default(), true).await?;
+    let locations = Locations::find(env, &names, &earlier.locations(), true).await?;
     let own = locations.own_git_directory();
     let mut paths = Vec::new();
     for git in &locations.git {
@@ -116,7 +136,8 @@ where
             paths.push(path.clone());
         }
     }
-    Ok(paths)
+    let found = Snapshot { locations, ..Snapshot::default() }.recorded();
+    Ok(ProtectedPaths { paths, found })
 }
 
 async fn exists_without_links(env: &dyn ExecutionEnvironment, path: &Path) -> bool {
@@ -134,7 +155,104 @@ impl ProtectedPathWatch {
         I::Item: Into<PathBuf>,
     {
         let directories = directories.into_iter().map(Into::into).collect();
-        Self { env, directories, searches: true, held: Arc::default(), known: Arc::default() }
+        Self {
+            env,
+            directories,
+            searches: true,
+            held: Arc::default(),
+            released: None,
+            earlier: Arc::default(),
+            observer: None,
+            known: Arc::default(),
+        }
+    }
+
+    /// Continues from what an earlier session knew: the repositories that it found, also if they are ignored by now, and the
+    /// files as they were at its last look. They are compared at the first look, if there are some.
+    #[must_use]
+    pub fn starting_from(mut self, earlier: WatchedFiles) -> Self {
+        self.earlier = Arc::new(earlier);
+        self
+    }
+
+    /// Sets what receives the state of the files after the first look, and after each that finds another state. Keep it, and
+    /// give it to the next session if this one did not get to its [last look](Self::last_look). It must not block for long.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl Fn(&WatchedFiles) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Sets what returns the [held](Self::held) paths that commands could change after all, as `Sandboxed::released_paths`.
+    #[must_use]
+    pub fn with_released(mut self, released: impl Fn() -> BTreeSet<PathBuf> + Send + Sync + 'static) -> Self {
+        self.released = Some(Arc::new(released));
+        self
+    }
+
+    /// Compares the files with those of an earlier session that did not get to its last look. Returns what a command of that
+    /// session may have changed.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the environment as a whole, such as that it is lost.
+    pub async fn first_look(&self) -> Result<Option<String>, EnvError> {
+        let mut known = self.known.lock().await;
+        if known.is_some() {
+            return Ok(None);
+        }
+        let now = self.look(&self.earlier.locations()).await?;
+        let before = self.earlier.snapshot();
+        let mut change = None;
+        if !before.files.is_empty() {
+            change = describe(&before, &now, &[]);
+            self.refuse_steps(&before, &now).await;
+        }
+        self.keep(&mut known, now);
+        Ok(change)
+    }
+
+    /// Looks once more when all commands have ended, after the session has. Returns what has changed since the last look.
+    pub async fn last_look(&self) -> Option<String> {
+        self.changed_since(None).await
+    }
+
+    /// Looks at the files, and returns what has changed since the last look and may run something. Does nothing if there was
+    /// no look before.
+    async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
+        let mut known = self.known.lock().await;
+        let before = known.as_ref()?;
+        // A lost environment ends the run by itself.
+        let now = self.look(&before.locations).await.ok()?;
+        let released = self.released.as_ref().map(|released| released()).unwrap_or_default();
+        let is_outside = call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside));
+        let is_held = |path: &&PathBuf| !is_outside && !released.contains(*path);
+        let held: Vec<PathBuf> = self.held.iter().filter(is_held).cloned().collect();
+        let change = describe(before, &now, &held);
+        self.refuse_steps(before, &now).await;
+        self.keep(&mut known, now);
+        change
+    }
+
+    /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase.
+    async fn refuse_steps(&self, before: &Snapshot, now: &Snapshot) {
+        let changed = now.files.iter().filter(|(path, state)| before.files.get(*path) != Some(*state));
+        for (path, _) in changed.filter(|(path, _)| path.ends_with(REBASE) && !is_harmless(path, before, now))
+        {
+            let mut refused = path.clone().into_os_string();
+            refused.push(REFUSED);
+            if let Err(error) = self.env.rename(path, Path::new(&refused)).await {
+                tracing::warn!(%error, path = %path.display(), "the steps of a rebase cannot be moved away");
+            }
+        }
+    }
+
+    fn keep(&self, known: &mut Option<Snapshot>, now: Snapshot) {
+        let is_new = known.as_ref().is_none_or(|before| before.files != now.files);
+        if is_new && let Some(observer) = &self.observer {
+            observer(&now.recorded());
+        }
+        *known = Some(now);
     }
 
     /// Says that a sandbox keeps commands from changing these paths and what is below, as [`protected_paths`] returns them. A
@@ -162,7 +280,7 @@ impl ProtectedPathWatch {
         let locations = Locations::find(self.env.as_ref(), &self.directories, known, self.searches).await?;
         let mut sizes: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
         for git in &locations.git {
-            sizes.extend(GIT_FILES.map(|name| (git.join(name), None)));
+            sizes.extend(GIT_FILES.into_iter().chain([REBASE]).map(|name| (git.join(name), None)));
             for name in GIT_DIRECTORIES {
                 self.find(&git.join(name), &mut sizes).await?;
             }
@@ -175,17 +293,13 @@ impl ProtectedPathWatch {
         let excess = sizes.len().saturating_sub(MAX_FILES) as u64;
         let paths: Vec<PathBuf> = sizes.keys().take(MAX_FILES).cloned().collect();
         let contents = self.env.read_many(&paths, ReadLimits::new(MAX_FILE, MAX_TOTAL)).await?;
-        let of_content = |((path, size), content)| {
-            let content = match content {
-                FileContent::Bytes(bytes) => Content::Bytes(bytes),
-                FileContent::TooLarge | FileContent::Skipped => Content::TooLarge(size),
-                FileContent::Missing => return None,
-                FileContent::NotAFile | FileContent::Unreadable => Content::Other,
-            };
-            Some((path, content))
-        };
-        let mut files: BTreeMap<PathBuf, Content> =
-            sizes.into_iter().zip(contents).filter_map(of_content).collect();
+        let mut files = BTreeMap::new();
+        for (path, content) in paths.into_iter().zip(contents) {
+            // Elsewhere than on this machine, each file would take a command.
+            if let Some(state) = FileState::of(self.env.as_ref(), &path, content, self.searches).await {
+                files.insert(path, state);
+            }
+        }
         files.extend(locations.entries.iter().filter_map(|(path, entry)| {
             let content = match entry {
                 GitEntry::Missing => return None,
@@ -193,10 +307,10 @@ impl ProtectedPathWatch {
                 GitEntry::Link => Content::Link,
                 GitEntry::File(bytes) => Content::Bytes(bytes.clone()),
             };
-            Some((path.clone(), content))
+            Some((path.clone(), content.into()))
         }));
         if excess > 0 {
-            files.insert(locations.root.join(".git/…"), Content::TooLarge(Some(excess)));
+            files.insert(locations.root.join(".git/…"), Content::Counted(excess).into());
         }
         Ok(Snapshot { locations, files })
     }
@@ -236,13 +350,18 @@ fn describe(before: &Snapshot, after: &Snapshot, held: &[PathBuf]) -> Option<Str
         first.display()
     );
     for path in &changed {
-        let of = |snapshot: &Snapshot| match snapshot.files.get(*path) {
-            None => Some(String::new()),
-            Some(Content::Bytes(bytes)) => String::from_utf8(bytes.clone()).ok(),
-            Some(Content::TooLarge(_) | Content::Link | Content::Other) => None,
-        };
-        let (Some(old), Some(new)) = (of(before), of(after)) else {
-            let _ = write!(text, "\n{}: its content is not text, or too large to show", path.display());
+        let (old, new) = (before.files.get(*path), after.files.get(*path));
+        if let (Some(old), Some(new)) = (old, new)
+            && let Some((old, new)) = old.differing_modes(new)
+        {
+            let _ = write!(text, "\n{}: mode {old:o}, now {new:o}", path.display());
+        }
+        let (Some(old), Some(new)) = (FileState::text(old), FileState::text(new)) else {
+            let _ = write!(
+                text,
+                "\n{}: its content is not text, too large to show, or of an earlier session",
+                path.display()
+            );
             continue;
         };
         let diff = TextDiff::from_lines(&old, &new);
@@ -264,34 +383,28 @@ impl Gate for ProtectedPathWatch {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        if call.effect() == Effect::Execute {
-            let mut known = self.known.lock().await;
-            if known.is_none() {
-                match self.look(&Locations::default()).await {
-                    Ok(snapshot) => *known = Some(snapshot),
-                    Err(error) => {
-                        return Verdict::deny(format!(
-                            "protected files cannot be compared around it: {error}"
-                        ));
-                    }
-                }
-            }
+        if call.effect() != Effect::Execute {
+            return Verdict::ALLOW;
         }
-        Verdict::ALLOW
+        match self.first_look().await {
+            Ok(None) => Verdict::ALLOW,
+            Ok(Some(change)) => Verdict::deny(change),
+            Err(error) => Verdict::deny(format!("protected files cannot be compared around it: {error}")),
+        }
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
-        if call.effect() != Effect::Execute {
-            return None;
-        }
-        let mut known = self.known.lock().await;
-        // A lost environment ends the run by itself.
-        let locations = known.as_ref().map(|known| known.locations.clone()).unwrap_or_default();
-        let now = self.look(&locations).await.ok()?;
-        let held = if call.sandbox() == Some(SandboxSide::Outside) { &[] } else { &*self.held };
-        let change = known.as_ref().and_then(|before| describe(before, &now, held));
-        *known = Some(now);
-        change
+        if call.effect() == Effect::Execute { self.changed_since(Some(call)).await } else { None }
+    }
+
+    async fn stop_at_end(&self) -> Option<String> {
+        self.changed_since(None).await
+    }
+}
+
+impl fmt::Debug for ProtectedPathWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProtectedPathWatch").field("env", &self.env).finish_non_exhaustive()
     }
 }
 

@@ -78,6 +78,13 @@ pub trait Gate: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns why a run fails that would end now, because of what commands in the background did. By default it ends.
+    ///
+    /// It is asked when the model has answered without a call. What it does not see then, it may see after a later call.
+    async fn stop_at_end(&self) -> Option<String> {
+        None
+    }
+
     /// Observes the result of a call that ran. Does nothing by default.
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
         let _ = (call, execution);

@@ -292,6 +292,7 @@ impl Driver {
             | InputKind::Submit { .. }
             | InputKind::InputRefused { .. }
             | InputKind::SentOn { .. }
+            | InputKind::EndStopped { .. }
             | InputKind::Steer { .. }
             | InputKind::FollowUp { .. }
             | InputKind::Compact

@@ -10,6 +10,7 @@ use pintle_llm::{
     Client, Error, ErrorKind, Finish, PartialToolCall, Request, Response, Retry, RetryPolicy, StreamEvent,
     jitter,
 };
+use pintle_tools::gate::Gate;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -37,11 +38,12 @@ impl Driver {
             policy: self.config.retry.0.clone(),
             response_limit: self.config.response_limit.0,
             fence: self.recording.fence(),
-            hooks: self.hooks.clone().map(|hooks| ModelHooks {
-                hooks,
+            hooks: ModelHooks {
+                hooks: self.hooks.clone(),
+                gates: Arc::clone(&self.gates),
                 compaction: self.machine.compaction_trigger(),
                 sent_on: self.machine.hook_continuations(),
-            }),
+            },
             model_call,
             segments: ResponseSegments {
                 reports: reports.clone(),
@@ -71,14 +73,15 @@ struct ModelCall {
     /// In bytes.
     response_limit: u64,
     fence: Fence,
-    hooks: Option<ModelHooks>,
+    hooks: ModelHooks,
     model_call: ModelCallId,
     segments: ResponseSegments,
 }
 
-/// Hooks around a model call.
+/// Hooks and gates around a model call.
 struct ModelHooks {
-    hooks: HookPoint,
+    hooks: Option<HookPoint>,
+    gates: Arc<[Arc<dyn Gate>]>,
     /// Set if the call writes a summary.
     compaction: Option<CompactionTrigger>,
     /// Times that hooks have sent the model on in this run.
@@ -87,18 +90,29 @@ struct ModelHooks {
 
 impl ModelHooks {
     async fn before(&self) -> Result<(), Error> {
-        match self.compaction {
-            Some(trigger) => self.hooks.before_compaction(trigger).await,
-            None => Ok(()),
+        match (&self.hooks, self.compaction) {
+            (Some(hooks), Some(trigger)) => hooks.before_compaction(trigger).await,
+            (_, _) => Ok(()),
         }
     }
 
-    /// Returns what the model has still to do after a response that ends its work.
-    async fn after(&self, response: &Response) -> Option<String> {
+    /// Returns what gates and hooks say about a response that ends the work of the model, if they say something.
+    async fn after(&self, response: &Response, model_call: ModelCallId) -> Option<InputKind> {
         let ends = self.compaction.is_none()
             && response.tool_calls().next().is_none()
             && matches!(response.finish_reason.reason, Finish::Stop | Finish::Length | Finish::Other);
-        if ends { self.hooks.before_end(&response.text(), self.sent_on).await } else { None }
+        if !ends {
+            return None;
+        }
+        for gate in self.gates.iter() {
+            match AssertUnwindSafe(gate.stop_at_end()).catch_unwind().await {
+                Ok(Some(reason)) => return Some(InputKind::EndStopped { model_call, reason }),
+                Ok(None) => {}
+                Err(_panic) => tracing::error!(?gate, "a gate panicked"),
+            }
+        }
+        let text = self.hooks.as_ref()?.before_end(&response.text(), self.sent_on).await?;
+        Some(InputKind::SentOn { model_call, text })
     }
 }
 
@@ -126,18 +140,16 @@ impl ModelCall {
     }
 
     async fn call(&mut self) -> Result<Response, Error> {
-        if let Some(hooks) = &self.hooks {
-            hooks.before().await?;
-        }
+        self.hooks.before().await?;
         self.attempts().await
     }
 
-    /// Runs the hooks for a response that would end the run, and reports what they have for the model to do. The response
+    /// Runs gates and hooks for a response that would end the run, and reports what they say. The response
     /// is paid for, so it counts even if the call is cancelled now.
     async fn run_hooks(&self, response: &Response, cancel: &CancellationToken) {
-        let Some(hooks) = &self.hooks else { return };
-        if let Some(Some(text)) = cancel.run_until_cancelled(hooks.after(response)).await {
-            self.segments.report(InputKind::SentOn { model_call: self.model_call, text }).await;
+        let after = self.hooks.after(response, self.model_call);
+        if let Some(Some(said)) = cancel.run_until_cancelled(after).await {
+            self.segments.report(said).await;
         }
     }
 

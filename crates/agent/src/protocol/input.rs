@@ -94,6 +94,13 @@ pub enum InputKind {
         /// Text.
         text: String,
     },
+    /// A gate ends the run with a failure. Precedes the reply that would end it.
+    EndStopped {
+        /// Id of the model call.
+        model_call: ModelCallId,
+        /// Why.
+        reason: String,
+    },
     /// Stop the current turn and keep the session.
     Interrupt,
     /// Stop everything and close the session.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_llm::{
     ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    ReadableDuration, Request, Response, Segment, ToolCall, ToolChoice, Usage, Warning,
+    ReadableDuration, Request, Response, Retry, Segment, ToolCall, ToolChoice, Usage, Warning,
 };
 use serde::{Deserialize, Serialize};
 
@@ -416,6 +416,10 @@ impl Machine {
             let message = "the response was cut off by the output limit".to_owned();
             out.push(Action::emit(EventKind::Warning { message }));
         }
+        if let Some(reason) = self.stop_reason.take() {
+            self.fail_stopped(reason, out);
+            return;
+        }
         if !self.steering.is_empty() {
             self.drain_steering(out);
             self.proceed(out);
@@ -441,6 +445,19 @@ impl Machine {
                 format!("a hook wanted to send the model on again, which is possible {max} times a run");
             out.push(Action::emit(EventKind::Warning { message }));
         }
+    }
+
+    /// Takes why the run fails instead of ending with the reply that follows.
+    pub(super) fn end_stopped(&mut self, model_call: ModelCallId, reason: String) {
+        if self.awaits(model_call) && self.ending.is_none() {
+            self.stop_reason.get_or_insert(reason);
+        }
+    }
+
+    /// Ends the run for a reason that a gate or a hook has given.
+    pub(super) fn fail_stopped(&mut self, reason: String, out: &mut Vec<Action>) {
+        let error = Error::new(ErrorKind::InvalidToolCall, reason).with_retry(Retry::Never);
+        self.fail(error.info().clone(), out);
     }
 
     /// Returns how often hooks have sent the model on in this run.

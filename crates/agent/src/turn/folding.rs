@@ -48,6 +48,7 @@ impl Machine {
             InputKind::Submit { run, message } => self.fold_submit(run, message, followed, out),
             InputKind::InputRefused { run, reason } => self.input_refused(run, &reason, out),
             InputKind::SentOn { model_call, text } => self.sent_on(model_call, text, out),
+            InputKind::EndStopped { model_call, reason } => self.end_stopped(model_call, reason),
             InputKind::Interrupt => self.fold_stop(Ending::Interrupt, followed, out),
             InputKind::Abort => self.fold_stop(Ending::Abort, followed, out),
             InputKind::Close => self.fold_stop(Ending::Close, followed, out),
@@ -262,6 +263,8 @@ impl Machine {
         } else if finish == Finish::Error {
             self.settle_unrun(calls, NotRun::CutOff, out);
             self.fold_end_by(OutcomeStatus::Failed, followed, out);
+        } else if calls.is_empty() && self.stop_reason.take().is_some() {
+            self.fold_end(OutcomeStatus::Failed, None, followed, out);
         } else if calls.is_empty() {
             self.fold_answer(&response, followed, out);
         } else if finish == Finish::Length {

@@ -697,8 +697,7 @@ impl Machine {
                 Error::new(ErrorKind::Network, "the execution environment is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
         } else if let Some(reason) = stopped {
-            let error = Error::new(ErrorKind::InvalidToolCall, reason).with_retry(Retry::Never);
-            self.fail(error.info().clone(), out);
+            self.fail_stopped(reason, out);
         } else if let Some(question) =
             question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
         {

@@ -254,8 +254,7 @@ impl SessionControls for Controls {
     async fn close(&self, session: Session) {
         session.suspend().await;
         self.surroundings.servers.clone().close().await;
-        // The environment logs what it cannot end.
-        let _ = self.surroundings.env_session.close().await;
+        self.surroundings.env_session.close_with_notice().await;
     }
 }
 

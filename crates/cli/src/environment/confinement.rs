@@ -1,12 +1,14 @@
 //! Applies `--sandbox`, `--network` and `--confine` to an environment.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
 use tempfile::TempDir;
 
-use super::secrets;
+use super::secrets::{self, Hidden};
+use super::watch_record::WatchRecord;
 use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
@@ -32,6 +34,18 @@ pub(super) struct ConfinedLocal {
     pub(super) is_remembered: bool,
     /// Files of git and of projects that the sandbox keeps commands from changing.
     pub(super) protected: Vec<PathBuf>,
+    /// Returns those of them that a command could change after all.
+    pub(super) released: Option<Released>,
+}
+
+/// Returns paths that a sandbox held no longer.
+pub(super) type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
+
+/// Files of a workspace and of the user that a sandbox guards.
+#[derive(Clone, Copy)]
+pub(super) struct GuardedFiles<'a> {
+    pub(super) record: &'a WatchRecord,
+    pub(super) hidden: &'a Hidden,
 }
 
 /// What a run needs of a sandbox.
@@ -118,12 +132,13 @@ pub(super) async fn local(
     args: &ConfinementArgs,
     use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
+    files: &GuardedFiles<'_>,
     process_env: &ProcessEnv,
 ) -> Result<ConfinedLocal, Failure> {
     let sandbox = match args.level() {
         SandboxName::Off => SandboxState::Off,
         SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
-            match sandboxed(args, use_of, builder.clone(), process_env).await? {
+            match sandboxed(args, use_of, builder.clone(), files, process_env).await? {
                 Sandbox::Built(built) => return Ok(*built),
                 Sandbox::Unavailable { reasons } if args.level() == SandboxName::Auto => {
                     SandboxState::Unavailable { reasons }
@@ -146,6 +161,7 @@ pub(super) async fn local(
         sandbox,
         is_remembered: false,
         protected: Vec::new(),
+        released: None,
     })
 }
 
@@ -174,6 +190,7 @@ async fn sandboxed(
     args: &ConfinementArgs,
     use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
+    files: &GuardedFiles<'_>,
     process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, Sandboxed};
@@ -240,8 +257,12 @@ async fn sandboxed(
     let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
-            sandbox = secrets::hidden(process_env)?.into_iter().fold(sandbox, Sandboxed::with_hidden);
-            protected = protected_paths(&plain, [PROJECT_DIRECTORY]).await.or_failed(UNUSABLE)?;
+            sandbox = files.hidden.paths.iter().fold(sandbox, Sandboxed::with_hidden);
+            let found = protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier())
+                .await
+                .or_failed(UNUSABLE)?;
+            files.record.note(&found.found);
+            protected = found.paths;
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
@@ -260,7 +281,7 @@ async fn sandboxed(
     }
     let of_servers = Arc::new(sandbox.clone().leavable(true));
     let sandbox = Arc::new(sandbox);
-    let killed = Arc::clone(&sandbox);
+    let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
     let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
         sandbox
     } else {
@@ -274,6 +295,7 @@ async fn sandboxed(
         sandbox: SandboxState::Level(level.to_string()),
         is_remembered,
         protected,
+        released: Some(Arc::new(move || held.released_paths())),
     })))
 }
 
@@ -282,6 +304,7 @@ async fn sandboxed(
     _args: &ConfinementArgs,
     _use_of: &SandboxUse,
     _builder: LocalEnvironmentBuilder,
+    _files: &GuardedFiles<'_>,
     _process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })

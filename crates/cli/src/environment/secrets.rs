@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pintle_store::Hash;
 
+use super::watch_record;
 use crate::failure::Failure;
 use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
@@ -52,16 +53,60 @@ const MOVED: [(&str, &[&str]); 15] = [
 /// Directory below that of the state with the tokens of servers that the user has logged in to.
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
-/// Files in the state directory that contain sessions, trust decisions, tokens, input history or the server's audit log.
-const OF_STATE: [&str; 5] = ["sessions", "trust.json", SERVER_TOKENS, "history", "serve-audit.jsonl"];
+/// Directory of the caches of projects in that of the state.
+const CACHES: &str = "caches";
+
+/// Directories of sessions and their worktrees in that of the state.
+const SESSIONS: &str = "sessions";
+const WORKTREES: &str = "worktrees";
+
+/// Files in the state directory that contain sessions, trust decisions, tokens, input history, the server's audit log, or
+/// belong to other workspaces. The caches and the worktree of a session itself are visible to it.
+const OF_STATE: [&str; 8] = [
+    SESSIONS,
+    "trust.json",
+    SERVER_TOKENS,
+    "history",
+    "serve-audit.jsonl",
+    CACHES,
+    WORKTREES,
+    watch_record::DIRECTORY,
+];
+
+/// Files that commands and file tools of a session do not see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hidden {
+    pub(crate) paths: Vec<PathBuf>,
+    /// The workspace of the session, if it is in one of those directories.
+    pub(crate) visible: Option<PathBuf>,
+}
 
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
-/// read.
+/// read. A workspace in the directory of the state, such as a worktree, is visible to its own session.
 ///
 /// # Errors
 ///
-/// A usage failure if the home directory is unknown: its files could not be hidden.
-pub(super) fn hidden(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
+/// A usage failure if the home directory is unknown, since its files could not be hidden, and for another workspace that
+/// would be hidden itself.
+pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidden, Failure> {
+    let paths = hidden_paths(process_env)?;
+    let workspace = process_env.real_path(workspace);
+    let around = paths.iter().find(|path| workspace.starts_with(process_env.real_path(path)));
+    let Some(around) = around else { return Ok(Hidden { paths, visible: None }) };
+    let state = process_env.state_directory().ok().map(|state| process_env.real_path(&state));
+    let places = state.iter().flat_map(|state| [CACHES, WORKTREES, SESSIONS].map(|name| state.join(name)));
+    if places.into_iter().any(|place| workspace.starts_with(&place) && workspace != place) {
+        return Ok(Hidden { paths, visible: Some(workspace) });
+    }
+    Err(Failure::usage(format!(
+        "no session can work in {}: {} may hold keys, and is hidden from commands and file tools",
+        workspace.display(),
+        around.display()
+    ))
+    .with_hint("work in another directory, or use --no-sandbox, which hides nothing"))
+}
+
+fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     let home = process_env.home().ok_or_else(|| {
         Failure::usage("the home directory is not known, so the files with keys below it cannot be hidden")
             .with_hint("set HOME to an absolute path, or use --no-sandbox, which hides nothing")
@@ -111,9 +156,14 @@ pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<P
 /// Returns the directory for caches of builds in a workspace, which lasts longer than a session; `None` if the command has
 /// no place for its state.
 pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
+    of_workspace(CACHES, workspace, process_env)
+}
+
+/// Returns the path for something of a workspace in a directory of the state.
+pub(super) fn of_workspace(directory: &str, workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
     let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     let state = process_env.state_directory().ok().filter(|state| state.is_absolute())?;
-    Some(state.join("caches").join(hash.get(..16)?))
+    Some(state.join(directory).join(hash.get(..16)?))
 }
 
 #[cfg(test)]
@@ -124,14 +174,14 @@ mod tests {
 
     fn hidden_with(variables: &[(&str, &str)]) -> Vec<PathBuf> {
         let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
-        hidden(&ProcessEnv::with(variables)).unwrap()
+        hidden_paths(&ProcessEnv::with(variables)).unwrap()
     }
 
     #[test]
     fn without_a_home_nothing_is_said_to_be_hidden() {
         for home in [None, Some(""), Some("relative")] {
             let variables = home.map(|home| ("HOME", OsStr::new(home)));
-            let failure = hidden(&ProcessEnv::with(variables)).unwrap_err();
+            let failure = hidden_paths(&ProcessEnv::with(variables)).unwrap_err();
             assert!(failure.message().contains("home directory"), "{home:?}: {}", failure.message());
         }
     }
@@ -153,6 +203,31 @@ mod tests {
             for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {
                 assert!(paths.contains(&PathBuf::from(path)), "{variable}: {path} in {paths:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_workspace_is_visible_only_where_sessions_have_theirs() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().canonicalize().unwrap();
+        let process_env = ProcessEnv::with([("HOME", home.as_os_str())]);
+        let state = ".local/state/pintle";
+        for (workspace, expected) in [
+            ("project".to_owned(), Some(false)),
+            (String::new(), Some(false)),
+            (format!("{state}/worktrees/a"), Some(true)),
+            (format!("{state}/sessions/worktrees/task-1"), Some(true)),
+            (format!("{state}/worktrees"), None),
+            (format!("{state}/server-tokens"), None),
+            (".ssh".to_owned(), None),
+            (".config/pintle/below".to_owned(), None),
+            ("link".to_owned(), None),
+        ] {
+            process_env.create_directory(&home.join(".ssh")).unwrap();
+            let _ = std::os::unix::fs::symlink(home.join(".ssh"), home.join("link"));
+            process_env.create_directory(&home.join(&workspace)).unwrap();
+            let found = hidden(&home.join(&workspace), &process_env);
+            assert_eq!(found.ok().map(|found| found.visible.is_some()), expected, "{workspace}");
         }
     }
 

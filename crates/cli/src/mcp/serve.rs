@@ -75,7 +75,7 @@ async fn answer(
         .with_gate(gates.protected)
         .with_gate(gates.hidden)
         .with_gate(gates.policy)
-        .with_gate(gates::watch(&args.environment.env, env_session));
+        .with_gate(env_session.watch(&args.environment.env));
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);
     let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));

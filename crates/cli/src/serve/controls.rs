@@ -96,7 +96,6 @@ impl SessionControls for ServeControls {
     async fn close(&self, session: Session) {
         session.suspend().await;
         self.servers.clone().close().await;
-        // The environment logs what it cannot end.
-        let _ = self.env_session.close().await;
+        self.env_session.close_with_notice().await;
     }
 }

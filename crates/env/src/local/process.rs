@@ -101,7 +101,7 @@ pub(super) fn not_watched(source: io::Error) -> EnvError {
 }
 
 /// A local process.
-pub(super) struct LocalProcess {
+pub(crate) struct LocalProcess {
     /// Taken when the process is dropped, and not before.
     child: Option<Child>,
     stdin: Option<ChildStdin>,
@@ -178,6 +178,13 @@ impl LocalProcess {
             tracing::debug!("a failed launcher keeps its output open");
         }
         io::Error::other(String::from_utf8_lossy(&message).trim().to_owned())
+    }
+
+    /// Returns what kills all processes of the command at once, without waiting for them.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn killer(&self) -> impl Fn() + Send + Sync + use<> {
+        let scope = self.scope.clone();
+        move || scope.send(&scope.scan(), SystemSignal::SIGKILL)
     }
 
     /// Holds `slot` for the lifetime of the process.

@@ -389,6 +389,7 @@ async fn shut_down_during_start(
     };
     let command = Command::shell("exec sleep 600");
     let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;
+    let spawned = spawned.map(|process| Box::new(process) as _);
     let thread = threads_done.lock().unwrap().pop().unwrap();
     (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, thread)
 }

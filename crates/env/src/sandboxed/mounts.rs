@@ -220,6 +220,7 @@ impl Mounts {
             if found.is_symlink() {
                 return Err(refused("protecting", &path, "it is a link, which a command could replace"));
             }
+            placeholders.adopt(&path, &found);
             // A file instead of a directory keeps everything below it from being created.
             if is_last || !found.is_dir() || placeholders.is_empty(&path, &found) {
                 break;

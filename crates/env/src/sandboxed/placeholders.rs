@@ -6,14 +6,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs::{self, File, Metadata},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStringExt, fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use crate::error::EnvError;
+
+/// When placeholders were last changed, by which other processes know them. No file of a user is that old.
+const MARK: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// What is created in place of a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +48,13 @@ impl Placeholders {
     /// Those of the file system.
     pub(super) fn create(&self, path: &Path, kind: Placeholder) -> Result<(), EnvError> {
         let created = match kind {
-            Placeholder::File => File::create_new(path).map(drop),
-            Placeholder::Directory => fs::create_dir(path),
+            Placeholder::File => File::create_new(path),
+            Placeholder::Directory => fs::create_dir(path).and_then(|()| File::open(path)),
         };
-        let found = created.and_then(|()| fs::symlink_metadata(path));
+        let found = created.and_then(|created| {
+            created.set_modified(MARK)?;
+            fs::symlink_metadata(path)
+        });
         match found {
             Ok(found) => {
                 let mut known = self.created.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,6 +63,14 @@ impl Placeholders {
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(EnvError::from_io("create", path, error)),
+        }
+    }
+
+    /// Takes over the placeholder of another process, which may be gone. Whichever process ends last removes it.
+    pub(super) fn adopt(&self, path: &Path, found: &Metadata) {
+        if found.modified().is_ok_and(|modified| modified == MARK) {
+            let mut known = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(path.to_path_buf(), (found.dev(), found.ino()));
         }
     }
 
@@ -69,7 +85,12 @@ impl Placeholders {
     /// a drop cannot know that, and removes nothing.
     pub(super) fn remove(&self) {
         let known = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
+        let in_use = if known.is_empty() { BTreeSet::new() } else { mount_points_elsewhere() };
         for (path, identity) in known {
+            // Its removal would lift the mount there. The other session removes it.
+            if in_use.contains(&path) {
+                continue;
+            }
             let same = |found: &Metadata| (found.dev(), found.ino()) == identity;
             let removed = match fs::symlink_metadata(&path) {
                 // A directory that is not empty is not removed.
@@ -101,5 +122,47 @@ impl Placeholders {
                 tracing::debug!(%error, path = %path.display(), "a file in place of a socket is not removed");
             }
         }
+    }
+}
+
+/// Returns the mount points of all other mount namespaces that this user can see.
+fn mount_points_elsewhere() -> BTreeSet<PathBuf> {
+    let namespace = |process: &Path| fs::read_link(process.join("ns/mnt")).ok();
+    let mut seen: BTreeSet<PathBuf> = namespace(Path::new("/proc/self")).into_iter().collect();
+    let mut points = BTreeSet::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_process = process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        if is_process && namespace(&process.path()).is_some_and(|namespace| seen.insert(namespace)) {
+            let table = fs::read_to_string(process.path().join("mountinfo")).unwrap_or_default();
+            points.extend(table.lines().filter_map(mount_point));
+        }
+    }
+    points
+}
+
+/// Returns the mount point of a line of `/proc/PID/mountinfo` (proc(5)).
+fn mount_point(line: &str) -> Option<PathBuf> {
+    let field = line.split(' ').nth(4)?;
+    let mut bytes = Vec::new();
+    let mut rest = field.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped =
+            escaped.filter(|_| *first == b'\\').and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    Some(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_read_from_the_table() {
+        let line = r"36 35 98:0 /mnt1 /mnt/a\040path\134x rw,noatime master:1 - ext3 /dev/root rw";
+        assert_eq!(mount_point(line), Some(PathBuf::from(r"/mnt/a path\x")));
+        assert_eq!(mount_point("36 35"), None);
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::REBASE;
 use super::locations::{GitEntry, named_in};
-use super::{Content, Snapshot};
+use super::snapshot::{Content, FileState, Snapshot};
 
 /// Keys of a new repository's configuration that name no program. `*` is the name of a section's instance.
 const PLAIN_KEYS: [&str; 21] = [
@@ -33,10 +34,14 @@ const PLAIN_KEYS: [&str; 21] = [
 /// Returns whether a change of a path runs nothing later: it belongs to a repository that is new, with plain settings, or
 /// that is gone as a whole.
 pub(super) fn is_harmless(path: &Path, before: &Snapshot, after: &Snapshot) -> bool {
+    if path.ends_with(REBASE) {
+        return !runs_more(before.files.get(path), after.files.get(path));
+    }
     match (before.files.get(path), after.files.get(path)) {
-        (None, Some(content)) => is_harmless_creation(path, content, before, after),
+        (None, Some(state)) => is_harmless_creation(path, &state.content, before, after),
         (Some(_), None) => is_harmless_removal(path, before, after),
-        (_, _) => false,
+        (Some(before), Some(after)) => changes_plain_settings(path, before, after),
+        (None, None) => false,
     }
 }
 
@@ -69,6 +74,50 @@ fn is_harmless_creation(path: &Path, content: &Content, before: &Snapshot, after
     }
 }
 
+/// Steps of a rebase that run no program (git, `rebase -i`).
+const PLAIN_STEPS: [&str; 25] = [
+    "pick",
+    "p",
+    "reword",
+    "r",
+    "edit",
+    "e",
+    "squash",
+    "s",
+    "fixup",
+    "f",
+    "drop",
+    "d",
+    "break",
+    "b",
+    "label",
+    "l",
+    "reset",
+    "t",
+    "merge",
+    "m",
+    "update-ref",
+    "u",
+    "noop",
+    "revert",
+    "#",
+];
+
+/// Returns whether the steps of a rebase run a program that they did not run before.
+fn runs_more(before: Option<&FileState>, after: Option<&FileState>) -> bool {
+    let (Some(before), Some(after)) =
+        (FileState::text(before).or_else(|| Some(String::new())), FileState::text(after))
+    else {
+        return true;
+    };
+    let known: Vec<&str> = before.lines().collect();
+    let is_plain = |line: &str| {
+        let step = line.split_whitespace().next();
+        step.is_none_or(|step| step.starts_with('#') || PLAIN_STEPS.contains(&step))
+    };
+    after.lines().any(|line| !is_plain(line) && !known.contains(&line))
+}
+
 /// Returns whether a path is in a directory of the application that is new, and not that of the working directory: it can
 /// deny something, and allows nothing without the user's trust.
 fn is_new_project(path: &Path, before: &Snapshot, after: &Snapshot) -> bool {
@@ -90,25 +139,49 @@ fn is_harmless_removal(path: &Path, before: &Snapshot, after: &Snapshot) -> bool
         .is_some_and(|git| !after.locations.git.contains(git) && !is_own(git))
 }
 
+/// Returns whether a configuration of git differs in keys only that name no program, as after `git push -u`.
+fn changes_plain_settings(path: &Path, before: &FileState, after: &FileState) -> bool {
+    let is_config = path.file_name().is_some_and(|name| name == "config" || name == "config.worktree");
+    let text = |state: &FileState| FileState::text(Some(state));
+    let (Some(before_text), Some(after_text)) = (text(before), text(after)) else { return false };
+    let (Some(old), Some(new)) = (settings(&before_text), settings(&after_text)) else { return false };
+    let is_plain = |(key, value): &(String, String)| is_plain_setting(key, value);
+    is_config
+        && before.differing_modes(after).is_none()
+        && old.iter().filter(|setting| !new.contains(setting)).all(is_plain)
+        && new.iter().filter(|setting| !old.contains(setting)).all(is_plain)
+}
+
 /// Returns whether a configuration of git has only keys that name no program.
 fn is_plain(config: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(config) else { return false };
+    let settings = std::str::from_utf8(config).ok().and_then(settings);
+    settings.is_some_and(|settings| settings.iter().all(|(key, value)| is_plain_setting(key, value)))
+}
+
+fn is_plain_setting(key: &str, value: &str) -> bool {
+    PLAIN_KEYS.contains(&key) && is_plain_value(key, value)
+}
+
+/// Returns the keys of a configuration of git with their values; `None` if it is not of the simple form that git writes.
+fn settings(text: &str) -> Option<Vec<(String, String)>> {
     let mut section = String::new();
-    text.split('\n').map(str::trim).all(|line| {
+    let mut settings = Vec::new();
+    for line in text.split('\n').map(str::trim) {
         if line.is_empty() || line.starts_with(['#', ';']) {
-            return true;
+            continue;
         }
         // A value that goes on in the next line hides what that one means.
         if line.ends_with('\\') || line.contains('\r') {
-            return false;
+            return None;
         }
         if line.starts_with('[') {
-            return section_of(line).map(|name| section = name).is_some();
+            section = section_of(line)?;
+            continue;
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let key = format!("{section}.{}", key.trim().to_ascii_lowercase());
-        PLAIN_KEYS.contains(&key.as_str()) && is_plain_value(&key, value.trim())
-    })
+        settings.push((format!("{section}.{}", key.trim().to_ascii_lowercase()), value.trim().to_owned()));
+    }
+    Some(settings)
 }
 
 /// Returns the section that a line begins, `*` in place of the name of its instance.

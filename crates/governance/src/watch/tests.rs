@@ -57,20 +57,51 @@ async fn command_that_changes_a_protected_file_ends_the_run_with_a_diff() {
         ("mkdir -p .pintle && echo x >.pintle/rules.toml", "/.pintle/rules.toml", "+x"),
         ("mv .git away", "/.git", ""),
         ("(sleep 0; echo x >>.git/config) & wait", "/.git/config", "+x"),
+        ("chmod +x .git/hooks/large", "/.git/hooks/large", "mode 644, now 755"),
+        ("echo x >>.git/hooks/large", "/.git/hooks/large", "too large to show"),
+        (
+            "printf y | dd of=.git/hooks/large conv=notrunc 2>/dev/null",
+            "/.git/hooks/large",
+            "too large to show",
+        ),
+        (
+            "mkdir .git/rebase-merge && echo 'exec touch x' >.git/rebase-merge/git-rebase-todo",
+            "/.git/rebase-merge/git-rebase-todo",
+            "+exec touch x",
+        ),
     ] {
         let directory = repository();
+        std::fs::write(directory.path().join(".git/hooks/large"), vec![b'x'; 300 << 10]).unwrap();
         let (reason, calls) = run(directory.path(), &[line, "touch later"]).await;
         let reason = reason.unwrap_or_default();
         assert!(reason.contains(file) && reason.contains(diff), "{line}: {reason}");
         assert_eq!((calls, directory.path().join("later").exists()), (1, false), "{line}");
+        let steps = directory.path().join(".git/rebase-merge");
+        if steps.exists() {
+            assert!(
+                !steps.join("git-rebase-todo").exists() && steps.join("git-rebase-todo.refused").exists()
+            );
+        }
     }
 }
 
 #[tokio::test]
 async fn other_commands_go_on() {
     let directory = repository();
-    let lines = ["touch a .git/index .git/HEAD", "echo x >.git/hooks/pre-push.sample", "cat .git/config"];
-    assert_eq!(run(directory.path(), &lines).await, (None, 3));
+    let todo = directory.path().join(".git/rebase-merge/git-rebase-todo");
+    std::fs::create_dir(todo.parent().unwrap()).unwrap();
+    std::fs::write(&todo, "pick a\nexec make\npick b\n").unwrap();
+    let lines = [
+        "touch a .git/index .git/HEAD",
+        "echo x >.git/hooks/pre-push.sample",
+        "cat .git/config",
+        // The user's rebase goes on.
+        "printf 'exec make\\npick b\\n# comment\\n' >.git/rebase-merge/git-rebase-todo",
+        "rm -r .git/rebase-merge && mkdir .git/rebase-merge",
+        "git config branch.main.remote origin && git config remote.origin.url ../x && git config --unset branch.main.remote",
+        "printf 'p a\\nreword b\\nbreak\\n' >.git/rebase-merge/git-rebase-todo",
+    ];
+    assert_eq!(run(directory.path(), &lines).await, (None, lines.len() as u64));
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(run(empty.path(), &["touch a"]).await, (None, 1));
 }
@@ -95,13 +126,13 @@ async fn repository_of_a_worktree_is_watched_where_it_is() {
 #[test]
 fn what_cannot_be_shown_is_said() {
     let of = |content: Content| Snapshot {
-        files: BTreeMap::from([(PathBuf::from("/w/.git/config"), content)]),
+        files: BTreeMap::from([(PathBuf::from("/w/.git/config"), content.into())]),
         ..Snapshot::default()
     };
     let text = |bytes: &[u8]| of(Content::Bytes(bytes.to_vec()));
     assert_eq!(describe(&text(b"a"), &text(b"a"), &[]), None);
-    for after in [text(b"\xff"), of(Content::TooLarge(Some(1 << 20)))] {
-        assert!(describe(&text(b"a"), &after, &[]).unwrap().contains("too large to show"));
+    for after in [text(b"\xff"), of(Content::Counted(1))] {
+        assert!(describe(&text(b"a"), &after, &[]).unwrap().contains("not text, too large to show"));
     }
     let held = [PathBuf::from("/w/.git/config")];
     assert_eq!(describe(&text(b"a"), &text(b"b"), &held), None, "a sandbox holds it");
@@ -120,9 +151,9 @@ async fn many_files_are_counted() {
     let snapshot = watch.look(&Locations::default()).await.unwrap();
     // `.git` itself, and the number of the others.
     assert!(snapshot.files.len() <= MAX_FILES + 2, "{}", snapshot.files.len());
-    let counted = snapshot.files.values().find(|content| matches!(content, Content::TooLarge(Some(_))));
-    // Besides the hooks, there are the names of four files and directories that are missing.
-    assert_eq!(counted, Some(&Content::TooLarge(Some(88 + 4))), "and the number of the others");
+    let counted = snapshot.files.values().find(|state| matches!(state.content, Content::Counted(_)));
+    // Besides the hooks, there are the names of five files and directories that are missing.
+    assert_eq!(counted, Some(&Content::Counted(88 + 5).into()), "and the number of the others");
 }
 
 /// Runs git in a directory.
@@ -205,7 +236,7 @@ async fn protected_paths_are_those_that_exist() {
     git(&main, &["worktree", "add", "--quiet", "tree"]);
     let of = |directory: PathBuf| async {
         let env = LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap();
-        protected_paths(&env, [".pintle"]).await.unwrap()
+        protected_paths(&env, [".pintle"], &WatchedFiles::default()).await.unwrap().paths
     };
     let paths = of(main.clone()).await;
     for name in [
@@ -244,4 +275,61 @@ async fn search_for_other_repositories_can_be_left_out() {
         assert!(found.contains(&main.join(".git/modules/sub")), "{found:?}");
         assert_eq!(found.contains(&main.join("nested/.git")), is_searched, "{found:?}");
     }
+}
+
+/// A change after the last command is found at the end of the run, at the last look, or by the next session.
+#[tokio::test]
+async fn changes_after_the_last_command_are_found() {
+    let kept: Arc<std::sync::Mutex<WatchedFiles>> = Arc::default();
+    let directory = repository();
+    let watch = || {
+        let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+        let (earlier, kept) = (kept.lock().unwrap().clone(), Arc::clone(&kept));
+        let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]).starting_from(earlier);
+        watch.with_observer(move |files| kept.lock().unwrap().clone_from(files))
+    };
+    let change = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", line]).current_dir(directory.path()).status().unwrap().success());
+    };
+    let first = watch();
+    assert_eq!(first.stop_at_end().await, None, "no command ran");
+    assert_eq!(first.first_look().await.unwrap(), None);
+    change("echo '[alias] x = !sh' >>.git/config");
+    assert!(first.stop_at_end().await.unwrap().contains("+[alias] x = !sh"));
+    assert_eq!(first.stop_at_end().await, None, "it was reported");
+    change("echo sh >.git/hooks/pre-commit");
+    assert!(first.last_look().await.unwrap().contains("/.git/hooks/pre-commit"));
+    // It is killed before it could look.
+    change("mkdir sub; cp -r .git sub/.git; echo sub >.gitignore; chmod +x .git/hooks/pre-commit");
+    let second = watch();
+    let change_of_second = second.first_look().await.unwrap().unwrap();
+    assert!(change_of_second.contains("/.git/hooks/pre-commit"), "{change_of_second}");
+    assert_eq!(watch().first_look().await.unwrap(), None, "it was reported");
+    // A session that did look leaves nothing to compare.
+    let closed = kept.lock().unwrap().clone().after_last_look();
+    *kept.lock().unwrap() = closed;
+    change("rm .git/hooks/pre-commit");
+    assert_eq!(watch().first_look().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_ignored_repository_that_was_known_stays_protected() {
+    let directory = repository_with_others();
+    let main = directory.path().join("main");
+    let kept: Arc<std::sync::Mutex<WatchedFiles>> = Arc::default();
+    let env = || Arc::new(LocalEnvironment::with_host_env(&main, std::env::vars_os()).unwrap());
+    let observer = Arc::clone(&kept);
+    let watch = ProtectedPathWatch::new(env(), [".pintle"])
+        .with_observer(move |files| observer.lock().unwrap().clone_from(files));
+    watch.first_look().await.unwrap();
+    std::fs::write(main.join(".gitignore"), "nested\n").unwrap();
+    let kept = kept.lock().unwrap().clone().after_last_look();
+    let config = main.join("nested/.git/config");
+    let protected = protected_paths(env().as_ref(), [".pintle"], &kept).await.unwrap().paths;
+    assert!(protected.contains(&config), "{protected:?}");
+    let watch = ProtectedPathWatch::new(env(), [".pintle"]).starting_from(kept);
+    watch.first_look().await.unwrap();
+    std::fs::write(&config, "[core]\n\tfsmonitor = x\n").unwrap();
+    assert!(watch.last_look().await.unwrap().contains("nested/.git/config"));
 }

@@ -363,6 +363,66 @@ async fn a_path_may_be_replaced_while_a_command_starts() {
     replacing.join().unwrap();
     environment.cleanup().await.unwrap();
     for result in results {
-        assert!(result.unwrap().success());
+        let result = result.unwrap();
+        let said = result.output.to_text_lossy().unwrap();
+        assert!(result.success() || said.contains("replaced"), "{result:?}: {said}");
     }
+}
+
+/// A rename takes the mount of a file away. The command is ended, and its change can be found.
+#[tokio::test]
+async fn a_replaced_file_ends_the_commands_that_could_see_it() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let (protected, hidden) = (harness.at("root/protected"), harness.at("outside/secret"));
+    fs::write(&protected, "").unwrap();
+    let environment = environment.with_protected(&protected).with_hidden(&hidden);
+    environment.initialize().await.unwrap();
+    for (path, line) in [
+        (&protected, "touch started; while sleep 0.3; do echo x >>protected; done"),
+        (&hidden, "touch started; while sleep 0.3; do cat ../outside/secret; done"),
+    ] {
+        let running = {
+            let environment = environment.clone();
+            tokio::spawn(async move { environment.exec_command(ExecRequest::new(line)).await.unwrap() })
+        };
+        while !harness.at("root/started").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        fs::remove_file(harness.at("root/started")).unwrap();
+        fs::write(harness.at("new"), "of the user").unwrap();
+        fs::rename(harness.at("new"), path).unwrap();
+        let result = running.await.unwrap();
+        assert_eq!(result.exit_code, 137);
+        let said = result.output.to_text_lossy().unwrap();
+        assert!(said.contains(&format!("replaced {}", path.display())), "{said}");
+        assert!(environment.released_paths().contains(path));
+    }
+    assert_eq!(fs::read_to_string(&protected).unwrap(), "of the user");
+    // The next command is held again.
+    assert!(!run(&environment, "echo x >>protected || cat ../outside/secret").await.success());
+    environment.cleanup().await.unwrap();
+}
+
+/// The placeholder of a missing file stays as long as any process protects it.
+#[tokio::test]
+async fn placeholders_stay_while_another_process_needs_them() {
+    let harness = Harness::new();
+    let (Some(one), Some(other)) =
+        (harness.at_level(SandboxLevel::Full).await, harness.at_level(SandboxLevel::Full).await)
+    else {
+        return;
+    };
+    let missing = harness.at("root/missing");
+    // Two sandboxes without anything in common, as in two processes.
+    let (one, other) = (one.with_protected(&missing), other.with_protected(&missing));
+    one.initialize().await.unwrap();
+    let mut running = other.spawn(Command::shell("echo; exec sleep 600")).await.unwrap();
+    let mut output = running.take_output().unwrap();
+    output.next_chunk().await.unwrap();
+    one.cleanup().await.unwrap();
+    assert!(missing.exists(), "the other one protects it");
+    running.terminate(std::time::Duration::ZERO).await.unwrap();
+    other.cleanup().await.unwrap();
+    assert!(!missing.exists(), "nobody needs it");
 }

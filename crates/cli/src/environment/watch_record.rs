@@ -1,0 +1,95 @@
+//! What is known of the watched files of a workspace, kept from one session to the next.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_governance::WatchedFiles;
+
+use super::secrets;
+use crate::console;
+use crate::failure::Failure;
+use crate::process_env::{self, ProcessEnv};
+
+/// Directory of these files in that of the state.
+pub(super) const DIRECTORY: &str = "watched";
+
+/// Record of one workspace. One session at a time keeps it up to date; others only read it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WatchRecord {
+    earlier: WatchedFiles,
+    file: Option<Arc<RecordFile>>,
+}
+
+#[derive(Debug)]
+struct RecordFile {
+    path: PathBuf,
+    process_env: ProcessEnv,
+    /// Held as long as the session lasts.
+    _lock: File,
+}
+
+impl WatchRecord {
+    /// Reads the record of a workspace. Keeps it up to date if `keeps_state` is set and no other session does.
+    ///
+    /// # Errors
+    ///
+    /// A failure for a record that cannot be read: something may have changed that it knew.
+    pub(super) fn open(
+        workspace: &Path,
+        keeps_state: bool,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let Some(path) = secrets::of_workspace(DIRECTORY, workspace, process_env) else {
+            return Ok(Self::default());
+        };
+        let lock = match keeps_state {
+            true => process_env.try_lock_private(&path.with_extension("lock"))?,
+            false => None,
+        };
+        let earlier = match process_env::read_text_if_there("record of watched files", &path)? {
+            None => WatchedFiles::default(),
+            // A record that another version wrote is begun anew.
+            Some(text) => serde_json::from_str(&text).unwrap_or_default(),
+        };
+        let file =
+            lock.map(|lock| Arc::new(RecordFile { path, process_env: process_env.clone(), _lock: lock }));
+        // The state of the files belongs to the session that has the lock.
+        let earlier = if file.is_some() { earlier } else { earlier.after_last_look() };
+        Ok(Self { earlier, file })
+    }
+
+    /// Returns what the last session knew.
+    pub(crate) fn earlier(&self) -> &WatchedFiles {
+        &self.earlier
+    }
+
+    /// Keeps the repositories that were found before anything ran.
+    pub(super) fn note(&self, found: &WatchedFiles) {
+        let all = self.earlier.clone().with_repositories(found);
+        if all != self.earlier {
+            self.keep(&all);
+        }
+    }
+
+    /// Keeps the state without the files, which nothing changes any more.
+    pub(super) fn keep_after_last_look(&self) {
+        let Some(file) = &self.file else { return };
+        let known = process_env::read_text_if_there("record of watched files", &file.path).ok().flatten();
+        let known = known.and_then(|text| serde_json::from_str::<WatchedFiles>(&text).ok());
+        if let Some(known) = known.filter(|known| !known.is_after_last_look()) {
+            self.keep(&known.after_last_look());
+        }
+    }
+
+    /// Keeps the state of the files.
+    pub(crate) fn keep(&self, files: &WatchedFiles) {
+        let Some(file) = &self.file else { return };
+        let written =
+            serde_json::to_string(files).map(|text| file.process_env.write_private(&file.path, &text));
+        if !matches!(written, Ok(Ok(()))) {
+            let path = file.path.display();
+            console::notice(&format!("the state of protected files cannot be recorded in {path}"));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Files that a mount hides or protects while a command runs.
+//!
+//! A mount is on a file, not on a name: if a process outside renames another file over it, or removes it, the mount is gone
+//! and the running command sees the new file as it is. Such a command is ended at once.
+#![expect(clippy::disallowed_methods, reason = "this module compares files of the host")]
+
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{io::AsyncWrite, task::JoinHandle, time::sleep};
+
+use super::rules::Rules;
+use crate::{
+    blocking::blocking,
+    error::EnvError,
+    local::LocalProcess,
+    output::{OutputChunk, OutputStream},
+    process::{ExitStatus, Process, ProcessOutput, Signal},
+};
+
+/// How often the files of a running command are looked at.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// The hidden and protected files, each with its device and inode.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldMounts(Arc<[(PathBuf, Option<(u64, u64)>)]>);
+
+/// Protected paths that a command could change after all, since their mounts went away while it ran.
+pub(super) type Released = Arc<Mutex<BTreeSet<PathBuf>>>;
+
+impl HeldMounts {
+    /// Looks at the files of the rules as they are now; blocks briefly.
+    pub(super) fn of(rules: &Rules) -> Self {
+        let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
+        let paths = paths.chain(rules.protected.iter().cloned());
+        // What is missing is not hidden, and has a placeholder if it is protected.
+        Self(
+            paths
+                .map(|path| (path.clone(), identity(&path)))
+                .filter(|(_, identity)| identity.is_some())
+                .collect(),
+        )
+    }
+
+    /// Returns the paths at which there is another file now, or none.
+    fn replaced(&self) -> BTreeSet<PathBuf> {
+        self.0
+            .iter()
+            .filter(|(path, before)| identity(path) != *before)
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// A command that is ended if a mount of it goes away.
+pub(super) struct HeldProcess {
+    inner: LocalProcess,
+    mounts: HeldMounts,
+    released: Released,
+    /// The path whose mount went away first.
+    lost: Arc<OnceLock<PathBuf>>,
+    watching: JoinHandle<()>,
+}
+
+impl HeldProcess {
+    /// Watches the mounts of a process, which were these before it started.
+    pub(super) fn new(inner: LocalProcess, mounts: HeldMounts, released: Released) -> Self {
+        let lost: Arc<OnceLock<PathBuf>> = Arc::default();
+        let watching = tokio::spawn({
+            let (kill, mounts) = (inner.killer(), mounts.clone());
+            let (lost, released) = (Arc::clone(&lost), Arc::clone(&released));
+            async move {
+                let kill = Arc::new(kill);
+                loop {
+                    let (mounts, released) = (mounts.clone(), Arc::clone(&released));
+                    let (lost, kill) = (Arc::clone(&lost), Arc::clone(&kill));
+                    let looked = blocking(move || {
+                        if let Some(path) = note(&mounts, &released) {
+                            lost.get_or_init(|| path);
+                            kill();
+                        }
+                    });
+                    if looked.await.is_err() {
+                        // The runtime ends, and the process with it.
+                        return;
+                    }
+                    sleep(INTERVAL).await;
+                }
+            }
+        });
+        Self { inner, mounts, released, lost, watching }
+    }
+}
+
+impl fmt::Debug for HeldProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HeldProcess").field(&self.inner).finish()
+    }
+}
+
+/// Notes which mounts are gone, and returns one.
+fn note(mounts: &HeldMounts, released: &Released) -> Option<PathBuf> {
+    let replaced = mounts.replaced();
+    let first = replaced.first().cloned();
+    released.lock().unwrap_or_else(PoisonError::into_inner).extend(replaced);
+    first
+}
+
+#[async_trait]
+impl Process for HeldProcess {
+    fn id(&self) -> Option<u32> {
+        self.inner.id()
+    }
+
+    fn take_stdin(&mut self) -> Option<Box<dyn AsyncWrite + Send + Unpin>> {
+        self.inner.take_stdin()
+    }
+
+    fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
+        let output =
+            HeldOutput { inner: self.inner.take_output()?, lost: Arc::clone(&self.lost), is_told: false };
+        Some(Box::new(output))
+    }
+
+    async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
+        let status = self.inner.wait().await?;
+        // It may have ended before the next look.
+        note(&self.mounts, &self.released);
+        Ok(status)
+    }
+
+    async fn signal(&mut self, signal: Signal) -> Result<(), EnvError> {
+        self.inner.signal(signal).await
+    }
+
+    async fn jobs(&mut self) -> Result<usize, EnvError> {
+        self.inner.jobs().await
+    }
+
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
+        self.inner.terminate(grace).await
+    }
+}
+
+impl Drop for HeldProcess {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+/// The output of a command, which says at its end why the command was ended.
+struct HeldOutput {
+    inner: Box<dyn ProcessOutput>,
+    lost: Arc<OnceLock<PathBuf>>,
+    is_told: bool,
+}
+
+#[async_trait]
+impl ProcessOutput for HeldOutput {
+    async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
+        if let Some(chunk) = self.inner.next_chunk().await? {
+            return Ok(Some(chunk));
+        }
+        let Some(path) = self.lost.get().filter(|_| !self.is_told) else { return Ok(None) };
+        self.is_told = true;
+        let text = format!(
+            "\nThe command was ended: a program outside of the sandbox replaced {}, which the sandbox protects. Start the command again.\n",
+            path.display()
+        );
+        Ok(Some(OutputChunk { stream: OutputStream::Stderr, bytes: text.into_bytes() }))
+    }
+}

@@ -1,0 +1,111 @@
+//! Protected files that change while no command is looked at.
+
+use std::process::Command;
+
+use super::user::User;
+
+/// Settings by which git runs a program.
+const SETTINGS: &str = r"printf '[core]\n\tfsmonitor = x\n'";
+
+fn turns(calls: &[(&str, &str)]) -> String {
+    let turn = |(tool, arguments): &(&str, &str)| {
+        format!("[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n")
+    };
+    calls.iter().map(turn).collect::<String>() + "[[turn]]\ntext = \"Done.\"\n"
+}
+
+fn commands(lines: &[&str]) -> String {
+    let arguments: Vec<String> = lines.iter().map(|line| format!("command = '''{line}'''")).collect();
+    let calls: Vec<(&str, &str)> = arguments.iter().map(|arguments| ("Bash", arguments.as_str())).collect();
+    turns(&calls)
+}
+
+/// Runs the model, and returns the exit code and what was said.
+fn run(user: &User) -> (Option<i32>, String) {
+    let output = user.run_command("Go").output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_change_in_the_background_is_found_at_the_end() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let change = format!("sleep 0.5; mkdir -p sub/.git/hooks; {SETTINGS} >sub/.git/config; touch changed");
+    let start = format!("command = '''{change}''', run_in_background = true");
+    let wait = "task_id = '1', timeout = 5000";
+    let user = User::new(&turns(&[("Bash", &start), ("TaskOutput", wait)]));
+    let (code, said) = run(&user);
+    assert!(user.project().join("changed").exists(), "{said}");
+    assert!(code != Some(0) && said.contains("changed the protected file"), "{code:?}: {said}");
+    assert!(said.contains("fsmonitor = x"), "{said}");
+}
+
+#[test]
+fn a_change_of_a_killed_session_is_found_by_the_next_one() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(&commands(&["touch started; sleep 600"]));
+    let mut killed = user.run_command("Go").spawn().unwrap();
+    while !user.project().join("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    std::fs::write(user.project().join(".git/hooks/pre-commit"), "x").unwrap();
+    let user = user.with_turns("[[turn]]\ntext = \"Done.\"\n");
+    let (code, said) = run(&user);
+    assert!(code == Some(2) && said.contains("while an earlier session was killed"), "{code:?}: {said}");
+    assert!(said.contains(".git/hooks/pre-commit"), "{said}");
+    assert_eq!(run(&user).0, Some(0), "it was said once");
+    // What the user changes between two sessions is none of their business.
+    std::fs::write(user.project().join(".git/hooks/pre-commit"), "y").unwrap();
+    assert_eq!(run(&user).0, Some(0));
+}
+
+#[test]
+fn git_of_the_user_does_not_open_files_to_commands() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let line = "touch started; while [ ! -e acted ]; do sleep 0.05; done; sleep 0.5; cat ~/.netrc; echo x >>.git/config";
+    let user = User::new(&commands(&[line]));
+    std::fs::write(user.at(".netrc"), "OLD-KEY").unwrap();
+    let mut running = user.run_command("Go").stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !user.project().join("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let mut config = Command::new("git");
+    config.args(["config", "branch.main.remote", "origin"]).current_dir(user.project());
+    assert!(config.status().unwrap().success());
+    std::fs::write(user.at("new"), "NEW-KEY").unwrap();
+    std::fs::rename(user.at("new"), user.at(".netrc")).unwrap();
+    std::fs::write(user.project().join("acted"), "").unwrap();
+    assert!(running.wait().unwrap().success());
+    let answered = user.request(1);
+    assert!(answered.contains("a program outside of the sandbox replaced"), "{answered}");
+    assert!(!answered.contains("KEY"), "{answered}");
+    let config = std::fs::read_to_string(user.project().join(".git/config")).unwrap();
+    assert!(config.contains("origin") && !config.contains("\nx"), "{config}");
+}
+
+#[test]
+fn a_repository_that_is_ignored_later_stays_protected() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let line = format!("{SETTINGS} >>sub/.git/config");
+    let ignore = "file_path = 'IGNORE', content = 'sub/'";
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let ignore = ignore.replace("IGNORE", &user.project().join(".gitignore").display().to_string());
+    let mut init = Command::new("git");
+    assert!(init.args(["init", "--quiet", "sub"]).current_dir(user.project()).status().unwrap().success());
+    // The first session writes the file before it runs any command.
+    let user = user.with_turns(&turns(&[("Write", &ignore)]));
+    assert_eq!(run(&user).0, Some(0));
+    let user = user.with_turns(&commands(&[&line]));
+    assert_eq!(run(&user).0, Some(0));
+    let config = std::fs::read_to_string(user.project().join("sub/.git/config")).unwrap();
+    assert!(!config.contains("fsmonitor"), "{config}");
+}
