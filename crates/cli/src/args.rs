@@ -50,7 +50,7 @@ pub(crate) use self::mcp::{
 };
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 #[cfg(feature = "server")]
-pub(crate) use self::serve::ServeSessionsArgs;
+pub(crate) use self::serve::{ServeSessionsArgs, ServedRoot};
 pub(crate) use self::session::{
     DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
     SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,

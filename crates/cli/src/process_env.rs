@@ -320,6 +320,23 @@ impl ProcessEnv {
             .map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
+    /// Moves a file of at least this size aside, to its name with `.1` at the end, in place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    #[cfg(feature = "server")]
+    pub(crate) fn rotate(&self, path: &Path, size: u64) -> Result<(), Failure> {
+        if std::fs::metadata(path).map_or(0, |found| found.len()) < size {
+            return Ok(());
+        }
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(".1");
+        std::fs::rename(path, aside).map_err(|error| {
+            Failure::failed(format!("cannot move {} aside", path.display())).caused_by(&error)
+        })
+    }
+
     /// Copies a file or a link from below one directory to the same place below another, with its mode.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod access;
 mod controls;
 mod host;
+mod roots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,12 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_governance::Mode;
 use pintle_server::{Scope, Server, ServerLimits, Token};
 use tokio::net::{TcpListener, UnixListener};
 
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
-use crate::args::{RunArgs, ServeSessionsArgs};
+use self::roots::WorkspaceRoots;
+use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -44,7 +47,8 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
-    let host = ServeHost::new(&args.run, process_env).await?;
+    let roots = WorkspaceRoots::new(&args.root, process_env)?;
+    let host = ServeHost::new(&args.run, roots, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
         .with_sessions_of_tenant(usize::try_from(args.max_tenant_sessions).unwrap_or(usize::MAX))
@@ -144,6 +148,14 @@ fn check_reach(
     if !has_tokens {
         return Err(refused("beyond this machine, clients need tokens, and there are none")
             .with_hint("make one: `pintle tokens add NAME --scope read,run,approve`"));
+    }
+    let is_unsandboxed = args.run.confinement.level() == SandboxName::Off;
+    let is_unasked = args.run.policy.mode == Some(Mode::Auto);
+    if is_unsandboxed && is_unasked && !args.allow_unsandboxed_network {
+        return Err(refused(
+            "commands would run without a sandbox and without a question, for clients elsewhere",
+        )
+        .with_hint("leave out --no-sandbox or --mode auto, or give --allow-unsandboxed-network"));
     }
     if address.ip().is_unspecified() && args.host.is_empty() {
         return Err(refused("expected --host with the name by which clients reach the server"));

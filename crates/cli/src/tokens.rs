@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
-use crate::render::{self, sanitize};
+use crate::render::{self, in_one_line, sanitize};
 
 /// Name of the file in the directory of the configuration.
 const STORED: &str = "tokens.json";
@@ -67,6 +67,9 @@ impl TokenFile {
     }
 }
 
+/// Longest name of a token or tenant, in characters.
+const MAX_NAME: usize = 100;
+
 /// Runs `pintle tokens`.
 ///
 /// # Errors
@@ -95,6 +98,8 @@ pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result
 fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
     let mut tokens = file.read()?;
     let AddTokenArgs { name, scope, expires, tenant } = args;
+    expect_printable("NAME", &name)?;
+    tenant.as_deref().map_or(Ok(()), |tenant| expect_printable("--tenant", tenant))?;
     if tokens.iter().any(|token| token.name == name) {
         return Err(Failure::usage(format!("there is a token `{name}` already"))
             .with_hint("revoke it first, or take another name"));
@@ -108,6 +113,16 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
     tokens.push(token);
     file.write(tokens, process_env)?;
     Ok(format!("{secret}\n"))
+}
+
+/// Checks that a name looks the same in each list, log and terminal: it is that of an actor on record.
+fn expect_printable(what: &str, name: &str) -> Result<(), Failure> {
+    let is_plain = name.trim() == name && !name.contains('\t') && in_one_line(name) == name;
+    if name.is_empty() || name.chars().count() > MAX_NAME || !is_plain {
+        let message = format!("{what}: expected one line of at most {MAX_NAME} printable characters");
+        return Err(Failure::usage(message));
+    }
+    Ok(())
 }
 
 fn after(now: Timestamp, age: Duration) -> Timestamp {
@@ -157,4 +172,20 @@ fn list(tokens: &[Token], output: ListFormat, now: Timestamp) -> Result<String, 
         expired: token.expires.is_some_and(|expires| now >= expires),
     });
     render::json_line(&rows.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_printable_line() {
+        for name in ["ann", "Ann Lee", "ci/deploy-1", "Zoë"] {
+            assert!(expect_printable("NAME", name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(MAX_NAME + 1);
+        for name in ["", " ann", "ann\n", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}b", "a\tb", &long] {
+            assert!(expect_printable("NAME", name).is_err(), "{name:?}");
+        }
+    }
 }

@@ -109,11 +109,15 @@ impl Policy {
     ///
     /// [`PolicyError::Record`]; the mode is unchanged.
     pub async fn set_mode(&self, mode: Mode) -> Result<(), PolicyError> {
-        self.change_mode(mode, None).await
+        self.set_mode_by(mode, None).await
     }
 
-    /// Changes the mode. If nobody is named, the record has the user of the session.
-    pub(crate) async fn change_mode(&self, mode: Mode, by: Option<Principal>) -> Result<(), PolicyError> {
+    /// Changes the mode for somebody. If nobody is named, the record has the user of the session.
+    ///
+    /// # Errors
+    ///
+    /// As for [`set_mode`](Self::set_mode).
+    pub async fn set_mode_by(&self, mode: Mode, by: Option<Principal>) -> Result<(), PolicyError> {
         self.record(PolicyChange::mode(mode.as_str()).by(by)).await?;
         self.apply_mode(self.write(), Some(mode));
         Ok(())

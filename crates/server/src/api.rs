@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod input;
 mod list;
+mod logins;
 mod messages;
 mod metrics;
 mod once;
@@ -31,6 +32,7 @@ use serde::Serialize;
 
 pub(crate) use self::access::{Access, Caller};
 pub use self::access::{Scope, Token, TokenError, Tokens};
+pub(crate) use self::logins::Logins;
 pub(crate) use self::once::Answered;
 use self::openapi::Operation;
 pub(crate) use self::rate::Rates;

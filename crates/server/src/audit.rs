@@ -1,12 +1,13 @@
 //! Lines about requests that change something.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use pintle_agent::Timestamp;
 use serde::Serialize;
 
-/// Keeps a line about each request that changes something, and about each that had no valid token. Implemented by embedding
-/// applications.
+/// Keeps a line about each request with a valid token that changes something. Those without are counted only, among the answers
+/// of [`Server`](crate::Server)'s metrics. Implemented by embedding applications.
 pub trait AuditLog: fmt::Debug + Send + Sync {
     /// Keeps a line. Called before the answer is sent, so it should not take long. What cannot be kept is the
     /// implementation's to report.
@@ -34,6 +35,9 @@ pub struct AuditLine {
     /// Key of the request, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Address of the client, or of the proxy before it; `None` on a unix socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// HTTP status of the answer.
     pub status: u16,
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Session, SessionId};
+use pintle_agent::{Principal, Session, SessionId};
 use pintle_llm::{ToolList, Usage};
 use pintle_store::Summary;
 use schemars::JsonSchema;
@@ -71,6 +71,23 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
     }
 
+    /// Returns whether a session that begins with these settings lets more calls run without a decision than sessions here do
+    /// by default. It takes the scope `approve` then. By default each mode does.
+    fn widens(&self, settings: &SettingsChange) -> bool {
+        settings.mode.is_some()
+    }
+
+    /// Returns whether a fork of a session lets more calls run without a decision than sessions here do by default. It takes
+    /// the scope `approve` then. By default it does not.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotFound`].
+    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
+        let _ = origin;
+        Ok(false)
+    }
+
     /// Returns the cost of one response in US dollars; `None` if a price is unknown, as all are by default.
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         let _ = (provider, model, usage);
@@ -114,12 +131,19 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         ToolList::default()
     }
 
-    /// Changes settings. Those that are `None` stay.
+    /// Returns whether a change lets more calls run without a decision. It takes the scope `approve` then. By default each
+    /// change of the mode does.
+    fn widens(&self, change: &SettingsChange) -> bool {
+        change.mode.is_some()
+    }
+
+    /// Changes settings for somebody, whose name is put on record; `None` where callers have no names. Settings that are
+    /// `None` stay.
     ///
     /// # Errors
     ///
     /// [`HostError::Invalid`] for a setting that does not exist here. Nothing is changed then.
-    async fn set(&self, change: &SettingsChange) -> Result<(), HostError>;
+    async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError>;
 
     /// Ends the session in this process, and everything that it uses here. By default it is suspended, so that it goes on
     /// where it was when it is opened again.
@@ -266,6 +290,12 @@ pub enum HostError {
     /// The request cannot be met as it is.
     #[error("{0}")]
     Invalid(String),
+    /// The request is not allowed here.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The request is well formed, and cannot be meant.
+    #[error("{0}")]
+    Unprocessable(String),
     /// Anything else.
     #[error("{what}")]
     Failed {

@@ -10,6 +10,7 @@ mod files;
 mod host;
 mod hub;
 mod limits;
+mod newcomers;
 mod problem;
 mod serve;
 #[cfg(test)]

@@ -39,6 +39,8 @@ const fn kind(name: &'static str, status: StatusCode, title: &'static str) -> Ki
 pub(crate) const INVALID: Kind = kind("invalid", StatusCode::BAD_REQUEST, "The request is wrong");
 pub(crate) const UNAUTHORIZED: Kind = kind("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed");
 pub(crate) const FORBIDDEN: Kind = kind("forbidden", StatusCode::FORBIDDEN, "The request is not allowed");
+pub(crate) const UNPROCESSABLE: Kind =
+    kind("unprocessable", StatusCode::UNPROCESSABLE_ENTITY, "The request makes no sense here");
 pub(crate) const NOT_FOUND: Kind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
 pub(crate) const METHOD: Kind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
@@ -124,6 +126,8 @@ impl From<HostError> for Problem {
             HostError::Exists(_) => Self::new(CONFLICT, detail),
             HostError::Held { .. } => Self::new(HELD, detail),
             HostError::Invalid(_) => Self::new(INVALID, detail),
+            HostError::Forbidden(_) => Self::new(FORBIDDEN, detail),
+            HostError::Unprocessable(_) => Self::new(UNPROCESSABLE, detail),
             HostError::Failed { .. } => Self::internal(FAILED, &detail, &error),
         }
     }

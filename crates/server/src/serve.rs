@@ -3,9 +3,11 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use pintle_agent::{Clock, SystemClock};
@@ -16,11 +18,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::{self, Access, App, Rates, Tokens};
+use crate::api::{self, Access, App, Logins, Rates, Tokens};
 use crate::audit::AuditLog;
 use crate::host::SessionHost;
 use crate::hub::{Hub, TakenUp};
 use crate::limits::ServerLimits;
+use crate::newcomers::Newcomers;
 
 /// Wait after a connection that could not be accepted, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -150,7 +153,7 @@ impl Server {
     /// can connect.
     pub async fn serve_unix(&self, listener: UnixListener, stop: impl Future<Output = ()>) {
         let router = api::router(self.app(None, false));
-        let accept = || async { listener.accept().await.map(|(stream, _)| stream) };
+        let accept = || async { listener.accept().await.map(|(stream, _)| (stream, None)) };
         self.serve(router, accept, |stream| std::future::ready(Ok(stream)), stop).await;
     }
 
@@ -160,6 +163,7 @@ impl Server {
             hosts,
             is_secure,
             clock: Arc::clone(&self.clock),
+            logins: Logins::default(),
             rates: Rates::new(self.hub.limits.rate),
             audit: self.audit.clone(),
         };
@@ -175,7 +179,7 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) where
         A: Fn() -> F,
-        F: Future<Output = io::Result<S>>,
+        F: Future<Output = io::Result<(S, Option<IpAddr>)>>,
         P: Fn(S) -> Q,
         Q: Future<Output = io::Result<T>> + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -183,6 +187,8 @@ impl Server {
         let room = Arc::new(Semaphore::new(self.hub.limits.connections));
         let closing = CancellationToken::new();
         let mut connections = JoinSet::new();
+        let newcomers = Newcomers::new(self.hub.limits.newcomers);
+        let mut number = 0;
         // Requests are answered until the end, such as by a probe that asks whether the server is ready.
         let mut ended = std::pin::pin!(async {
             stop.await;
@@ -198,14 +204,23 @@ impl Server {
             tokio::select! {
                 () = &mut ended => break,
                 (accepted, permit) = next => match accepted {
-                    Ok(stream) => {
+                    Ok((stream, address)) => {
                         let (secured, router, closing) = (secure(stream), router.clone(), closing.clone());
                         let head_time = self.hub.limits.head_time;
+                        number += 1;
+                        let peer = newcomers.add(number, address);
                         connections.spawn(async move {
-                            match secured.await {
-                                Ok(stream) => connection(stream, router, head_time, closing).await,
-                                Err(error) => tracing::debug!(%error, "a connection could not be secured"),
-                            }
+                            let served = async {
+                                match secured.await {
+                                    Ok(stream) => {
+                                        let router = router.layer(Extension(peer.clone()));
+                                        connection(stream, router, head_time, closing).await;
+                                    }
+                                    Err(error) => tracing::debug!(%error, "a connection could not be secured"),
+                                }
+                            };
+                            peer.leave.run_until_cancelled(served).await;
+                            peer.is_known();
                             drop(permit);
                         });
                     }
@@ -224,13 +239,13 @@ impl Server {
 
 /// Accepts a connection whose writes are sent at once. Otherwise an event would wait until the client has acknowledged the one
 /// before it, for the time that a packet takes there and back.
-async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
-    let (stream, _) = listener.accept().await?;
+async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, Option<IpAddr>)> {
+    let (stream, address) = listener.accept().await?;
     if let Err(error) = stream.set_nodelay(true) {
         // It fails for a connection that its client has left.
         tracing::debug!(%error, "writes to a connection may be delayed");
     }
-    Ok(stream)
+    Ok((stream, Some(address.ip())))
 }
 
 /// Serves one connection until its client goes, or the server closes and the request under way is answered.

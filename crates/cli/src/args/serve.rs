@@ -2,10 +2,35 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 
 use super::RunArgs;
+
+/// Value of `--root`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServedRoot {
+    /// Tenant whose sessions may work there; all without roots of their own if `None`.
+    pub(crate) tenant: Option<String>,
+    pub(crate) directory: PathBuf,
+}
+
+impl FromStr for ServedRoot {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let tenant = text.split_once('=').filter(|(tenant, _)| !tenant.contains('/'));
+        let (tenant, directory) = match tenant {
+            Some((tenant, directory)) => (Some(tenant.to_owned()), directory),
+            None => (None, text),
+        };
+        if directory.is_empty() || tenant.as_deref() == Some("") {
+            return Err("expected DIR or TENANT=DIR");
+        }
+        Ok(Self { tenant, directory: PathBuf::from(directory) })
+    }
+}
 
 /// `pintle serve`.
 #[derive(Debug, Args)]
@@ -19,6 +44,13 @@ pub(crate) struct ServeSessionsArgs {
     /// More names by which clients reach the server
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
+    /// Directory in which sessions may work, with all below it; `TENANT=DIR` is for one tenant, which then has no others
+    /// [default: the directory in which the server was started]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<ServedRoot>,
+    /// Serve another interface than loopback although commands run without a sandbox and without questions
+    #[arg(long, conflicts_with = "socket")]
+    pub(crate) allow_unsandboxed_network: bool,
     /// File of tokens, as `pintle tokens` writes it [default: tokens.json in the directory of the configuration]
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,

@@ -62,12 +62,13 @@ const WORKTREES: &str = "worktrees";
 
 /// Files in the state directory that contain sessions, trust decisions, tokens, input history, the server's audit log, or
 /// belong to other workspaces. The caches and the worktree of a session itself are visible to it.
-const OF_STATE: [&str; 8] = [
+const OF_STATE: [&str; 9] = [
     SESSIONS,
     "trust.json",
     SERVER_TOKENS,
     "history",
     "serve-audit.jsonl",
+    "serve-audit.jsonl.1",
     CACHES,
     WORKTREES,
     watch_record::DIRECTORY,

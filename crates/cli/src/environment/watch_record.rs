@@ -44,7 +44,8 @@ impl WatchRecord {
             return Ok(Self::default());
         };
         let lock = match keeps_state {
-            true => process_env.try_lock_private(&path.with_extension("lock"))?,
+            // A place that cannot be written to was told of already.
+            true => process_env.try_lock_private(&path.with_extension("lock")).ok().flatten(),
             false => None,
         };
         let earlier = match process_env::read_text_if_there("record of watched files", &path)? {

@@ -17,6 +17,10 @@ const READ_INTERVAL: Duration = Duration::from_secs(2);
 /// File of audit lines in the directory of the state.
 const AUDIT: &str = "serve-audit.jsonl";
 
+/// Size at which a file of audit lines is moved aside, with `.1` at the end of its name, and takes the place of the one before:
+/// 64 MiB, some 400,000 lines.
+const MAX_AUDIT: u64 = 64 << 20;
+
 /// Tokens of a server: those of the file, and one of this process.
 #[derive(Debug)]
 pub(super) struct ServedTokens {
@@ -86,7 +90,7 @@ pub(super) async fn keep_reading(tokens: &ServedTokens, tls: Option<&TlsFiles>) 
     }
 }
 
-/// Appends audit lines to a file, which may be moved away at any time.
+/// Appends audit lines to a file, which may be moved away at any time, and is when it becomes large.
 #[derive(Debug)]
 pub(super) struct AuditFile {
     path: PathBuf,
@@ -108,8 +112,29 @@ impl AuditFile {
 impl AuditLog for AuditFile {
     fn write(&self, line: &AuditLine) {
         let Ok(text) = serde_json::to_string(line) else { return };
-        if let Err(failure) = self.process_env.append_private(&self.path, &format!("{text}\n")) {
+        let kept = self.process_env.rotate(&self.path, MAX_AUDIT);
+        let written = kept.and_then(|()| self.process_env.append_private(&self.path, &format!("{text}\n")));
+        if let Err(failure) = written {
             console::notice(&failure.message());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_is_moved_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit");
+        let process_env = ProcessEnv::with([]);
+        for (text, aside) in [("one", None), ("two", None), ("three", Some("onetwo"))] {
+            process_env.rotate(&path, 6).unwrap();
+            process_env.append_private(&path, text).unwrap();
+            let found = process_env::read_text_if_there("audit", &directory.path().join("audit.1")).unwrap();
+            assert_eq!(found.as_deref(), aside, "{text}");
+        }
+        assert_eq!(process_env::read_text("audit", &path).unwrap(), "three");
     }
 }

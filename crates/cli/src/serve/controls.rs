@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use pintle_agent::{Session, SessionHandle};
+use pintle_agent::{Principal, Session, SessionHandle};
 use pintle_governance::{Mode, Policy};
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_server::{HostError, SessionControls, SessionSettings, SettingsChange};
@@ -58,6 +58,17 @@ impl ServeControls {
     }
 }
 
+/// Returns whether more calls run without a decision in a mode than in another one. A mode that there is not does not.
+pub(super) fn widens(from: Mode, to: &str) -> bool {
+    let order = |mode: Mode| match mode {
+        Mode::Plan => 0,
+        Mode::Ask => 1,
+        Mode::Edit => 2,
+        Mode::Auto => 3,
+    };
+    to.parse().is_ok_and(|to| order(to) > order(from))
+}
+
 #[async_trait]
 impl SessionControls for ServeControls {
     fn settings(&self) -> SessionSettings {
@@ -74,7 +85,11 @@ impl SessionControls for ServeControls {
         self.offered.clone()
     }
 
-    async fn set(&self, change: &SettingsChange) -> Result<(), HostError> {
+    fn widens(&self, change: &SettingsChange) -> bool {
+        change.mode.as_deref().is_some_and(|mode| widens(self.policy.mode(), mode))
+    }
+
+    async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError> {
         let failed = |error| HostError::failed("the setting cannot be changed", error);
         // Everything is checked before anything changes.
         let mode = change.mode.as_deref().map(|mode| self.mode(mode)).transpose()?;
@@ -87,7 +102,7 @@ impl SessionControls for ServeControls {
             self.chosen().1 = Some(effort.clone());
         }
         if let Some(mode) = mode {
-            let set = self.policy.set_mode(mode).await;
+            let set = self.policy.set_mode_by(mode, by.cloned()).await;
             set.map_err(|error| HostError::failed("the mode cannot be changed", error))?;
         }
         Ok(())

@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
+use pintle_agent::protocol::InputKind;
 use pintle_governance::Mode;
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
-use pintle_store::Summary;
+use pintle_store::{Summary, read_record};
 use tempfile::NamedTempFile;
 
-use super::controls::ServeControls;
+use super::controls::{ServeControls, widens};
+use super::roots::WorkspaceRoots;
 use crate::approve::Prompter;
 use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
 use crate::audit;
@@ -32,12 +34,24 @@ use crate::sessions::export;
 use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
 use crate::sessions::{Place, Selected, Sessions};
 
+/// Mode of sessions by default.
+const MODE: Mode = Mode::Edit;
+
+/// Property that a server sets to the tenant of a session.
+const TENANT: &str = "tenant";
+
+/// Environment of the server's own machine.
+const LOCAL: &str = "local";
+
 /// Opens the sessions of the user's store.
 #[derive(Clone, Debug)]
 pub(super) struct ServeHost {
     process_env: ProcessEnv,
     /// Flags of this process, which come before those that a session remembers.
     given: Flags,
+    /// Mode of sessions for which none is set.
+    mode: Mode,
+    roots: WorkspaceRoots,
     models: Vec<ModelSummary>,
     catalog: Catalog,
 }
@@ -59,13 +73,24 @@ impl ServeHost {
     /// # Errors
     ///
     /// A failure without a model, such as for want of a key.
-    pub(super) async fn new(args: &RunArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub(super) async fn new(
+        args: &RunArgs,
+        roots: WorkspaceRoots,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
         let model = Model::from_args(&args.model, process_env).await?;
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
         let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
         let catalog = model.catalog().clone();
-        Ok(Self { process_env: process_env.clone(), given: args.session.given.clone(), models, catalog })
+        Ok(Self {
+            process_env: process_env.clone(),
+            given: args.session.given.clone(),
+            mode: args.policy.mode.unwrap_or(MODE),
+            roots,
+            models,
+            catalog,
+        })
     }
 
     /// Opens a new session, or one of the store. `words` are flags that the session remembers.
@@ -121,7 +146,7 @@ impl ServeHost {
             })?);
         }
         // A person can be asked.
-        let mode = *args.policy.mode.get_or_insert(Mode::Edit);
+        let mode = *args.policy.mode.get_or_insert(MODE);
         let model = Model::from_args(&args.model, process_env).await?;
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
@@ -166,6 +191,16 @@ impl ServeHost {
         Ok((sessions, summary))
     }
 
+    /// Checks that a session of the store works where sessions may work now.
+    fn expect_in_root(&self, summary: &Summary) -> Result<(), HostError> {
+        let place = Place::of_summary(summary);
+        if place.environment() != LOCAL {
+            return Ok(());
+        }
+        let tenant = summary.properties.get(TENANT).map(String::as_str);
+        self.roots.judge(tenant, Path::new(place.directory()), &self.process_env).map(drop)
+    }
+
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
         let sessions = self.sessions().await?;
         let summary = sessions.store().summary(id).await;
@@ -179,10 +214,25 @@ impl ServeHost {
 impl SessionHost for ServeHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
         let NewSession { directory, environment, rules, grant, settings, properties, .. } = request;
-        let directory = directory.map(PathBuf::from);
-        if let Some(directory) = &directory {
-            check_directory(directory, environment.as_deref())?;
-        }
+        let tenant = properties.get(TENANT).map(String::as_str);
+        let of_server = self.given.get("env").and_then(|names| names.first());
+        let is_local = environment.as_ref().or(of_server).is_none_or(|environment| environment == LOCAL);
+        let directory = match directory.map(PathBuf::from) {
+            Some(directory) if !is_local && !directory.is_absolute() => {
+                let shown = directory.display();
+                let problem = format!("directory: expected an absolute path, not `{shown}`");
+                return Err(HostError::Invalid(problem));
+            }
+            Some(directory) if !is_local => Some(directory),
+            Some(directory) => Some(self.roots.judge(tenant, &directory, &self.process_env)?),
+            None if !is_local => None,
+            None => {
+                let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
+                let directory = self.process_env.directory(of_server.as_deref());
+                let directory = directory.map_err(|failure| host_error(&failure))?;
+                Some(self.roots.judge(tenant, &directory, &self.process_env)?)
+            }
+        };
         let mut words = Vec::new();
         if let Some(environment) = &environment {
             if let Some(of_server) = self.given.get("env") {
@@ -203,6 +253,7 @@ impl SessionHost for ServeHost {
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
+        self.expect_in_root(&summary)?;
         let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
         let opened = self.open_with(&words, Some(selected), Wanted::default()).await;
@@ -216,10 +267,11 @@ impl SessionHost for ServeHost {
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
+        self.expect_in_root(&summary)?;
         let selected = Selected::of(sessions, summary.clone()).await;
         let selected = selected.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
-        let own = ["served", "tenant"];
+        let own = ["served", TENANT];
         let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..Wanted::default() };
         let opened = self.open_with(&words, Some(selected.forked(turns)), wanted).await;
@@ -247,7 +299,9 @@ impl SessionHost for ServeHost {
     }
 
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
-        let sessions = if request.dry_run { self.sessions().await? } else { self.unheld(id).await?.0 };
+        let (sessions, summary) =
+            if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
+        self.expect_in_root(&summary)?;
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,
@@ -281,6 +335,21 @@ impl SessionHost for ServeHost {
         settings
     }
 
+    fn widens(&self, settings: &SettingsChange) -> bool {
+        settings.mode.as_deref().is_some_and(|mode| widens(self.mode, mode))
+    }
+
+    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
+        let (sessions, summary) = self.find(origin).await?;
+        let record = read_record(sessions.store(), &summary.id).await;
+        let record = record.map_err(|error| HostError::failed("the session cannot be read", error))?;
+        let changes = record.entries.iter().rev().filter_map(|entry| match &entry.input.kind {
+            InputKind::PolicyChanged { change } => change.mode.as_deref(),
+            InputKind::Opened { .. } | _ => None,
+        });
+        Ok(changes.take(1).any(|mode| widens(self.mode, mode)))
+    }
+
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         self.catalog.cost(provider, model, usage)
     }
@@ -310,16 +379,6 @@ fn report_of(report: Report) -> RestoreReport {
     done.undo = report.undo.filter(|_| !report.dry_run);
     done.problems = report.problems;
     done
-}
-
-/// Checks the working directory of a new session, as far as it can be seen from here.
-fn check_directory(directory: &Path, environment: Option<&str>) -> Result<(), HostError> {
-    let is_local = environment.is_none_or(|environment| environment == "local");
-    if directory.is_absolute() && (!is_local || directory.is_dir()) {
-        return Ok(());
-    }
-    let shown = directory.display();
-    Err(HostError::Invalid(format!("directory: expected an absolute path of one, not `{shown}`")))
 }
 
 /// Writes a grant into a file of its own.

@@ -221,10 +221,15 @@ fn modes_and_others_are_changed_by_commands() {
 #[test]
 fn the_configuration_applies_to_a_conversation() {
     let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Done.\"\n");
-    std::fs::write(harness.path("config.toml"), "mode = \"ask\"\nreasoning_effort = \"xhigh\"\n").unwrap();
+    std::fs::create_dir(harness.path("configuration")).unwrap();
+    std::fs::write(
+        harness.path("configuration/config.toml"),
+        "mode = \"ask\"\nreasoning_effort = \"xhigh\"\n",
+    )
+    .unwrap();
     let mut command = chat(&harness, &[]);
     command.env_remove("PINTLE_MODE");
-    let mut terminal = Terminal::start(command.env("PINTLE_CONFIG_DIR", harness.path("")));
+    let mut terminal = Terminal::start(command.env("PINTLE_CONFIG_DIR", harness.path("configuration")));
     terminal.wait_for_text("say what to do");
     terminal.wait_for_text("· xhigh · ask ·");
     leave(terminal);

@@ -64,7 +64,11 @@ impl SessionControls for TestControls {
         self.0.lock().unwrap().clone()
     }
 
-    async fn set(&self, change: &pintle_server::SettingsChange) -> Result<(), HostError> {
+    async fn set(
+        &self,
+        change: &pintle_server::SettingsChange,
+        _by: Option<&pintle_agent::Principal>,
+    ) -> Result<(), HostError> {
         self.0.lock().unwrap().mode.clone_from(&change.mode);
         Ok(())
     }

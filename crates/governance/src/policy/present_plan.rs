@@ -92,7 +92,7 @@ impl Tool for PresentPlan {
         }
         let after = self.policy.after_plan();
         let by = cx.approved_by.as_deref().map(Principal::new);
-        self.policy.change_mode(after, by).await.map_err(|error| {
+        self.policy.set_mode_by(after, by).await.map_err(|error| {
             ToolError::failed(format!("the mode is still {mode}: {error}")).with_source(error)
         })?;
         let allowed = what_is_allowed(after, cx);

@@ -16,12 +16,14 @@ use tokio::time::Instant;
 
 use super::App;
 use super::input::{IDEMPOTENCY_KEY, Json};
+use super::logins::Logins;
 use super::rate::Rates;
 use crate::audit::{AuditLine, AuditLog};
-use crate::problem::{FORBIDDEN, Problem, RATE, UNAUTHORIZED};
+use crate::newcomers::Peer;
+use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
 
-/// Cookie of a page that has logged in.
-const LOGIN_COOKIE: &str = "pintle_token";
+/// Cookie of a page that has logged in. It has no token, and is worth nothing once the server is gone.
+const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Path of logins.
 pub(super) const LOGIN_PATH: &str = "/v1/login";
@@ -95,9 +97,7 @@ impl Token {
         name: impl Into<String>,
         scopes: impl Into<Vec<Scope>>,
     ) -> Result<(Self, String), TokenError> {
-        let mut bytes = [0; TOKEN_BYTES];
-        getrandom::fill(&mut bytes).map_err(|_| TokenError)?;
-        let secret = bytes.iter().fold(TOKEN_PREFIX.to_owned(), |text, byte| text + &format!("{byte:02x}"));
+        let secret = TOKEN_PREFIX.to_owned() + &random_text()?;
         let token = Self {
             name: name.into(),
             hash: hash(&secret),
@@ -123,7 +123,14 @@ impl Token {
     }
 }
 
-fn hash(secret: &str) -> String {
+/// Returns random characters, as many as nobody guesses.
+pub(super) fn random_text() -> Result<String, TokenError> {
+    let mut bytes = [0; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|_| TokenError)?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
+pub(super) fn hash(secret: &str) -> String {
     blake3::hash(secret.as_bytes()).to_hex().to_string()
 }
 
@@ -146,7 +153,11 @@ impl Tokens {
     /// Returns the token that this is, unless its time is over.
     fn find(&self, secret: &str, now: Timestamp) -> Option<Token> {
         // Hashes of random tokens tell nothing to whoever measures how long comparing them takes.
-        let hash = hash(secret);
+        self.find_hash(&hash(secret), now)
+    }
+
+    /// Returns the token with this hash, unless its time is over.
+    fn find_hash(&self, hash: &str, now: Timestamp) -> Option<Token> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = tokens.iter().find(|token| token.hash == hash)?;
         found.expires.is_none_or(|expires| now < expires).then(|| found.clone())
@@ -163,6 +174,7 @@ pub(crate) struct Access {
     /// Whether connections are encrypted.
     pub(crate) is_secure: bool,
     pub(crate) clock: Arc<dyn pintle_agent::Clock>,
+    pub(crate) logins: Logins,
     pub(crate) rates: Rates,
     pub(crate) audit: Option<Arc<dyn AuditLog>>,
 }
@@ -208,12 +220,15 @@ impl Caller {
 /// Finds out who asks, or refuses the request. Keeps a line about it if it changes something.
 pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let caller = app.access.caller(request.headers());
-    let line = (!request.method().is_safe() || caller.is_err()).then(|| app.access.line(&request, &caller));
+    let peer = request.extensions().get::<Peer>().cloned();
+    if let (Ok(_), Some(peer)) = (&caller, &peer) {
+        peer.is_known();
+    }
+    // Requests of unknown senders are counted, since they could fill the disk with lines.
+    let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));
     let name = caller.as_ref().ok().and_then(|caller| caller.name.as_deref()).unwrap_or_default();
     let response = match (app.access.rates.count(name, Instant::now()), caller) {
-        // Without a line, since senders without a token could fill the disk with lines.
-        (Err(wait), Err(_)) => return too_many(wait),
-        (Err(wait), Ok(_)) => too_many(wait),
+        (Err(wait), _) => too_many(wait),
         (Ok(()), Ok(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -264,6 +279,7 @@ impl Access {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
             key: key.map(str::to_owned),
+            address: request.extensions().get::<Peer>().and_then(|peer| peer.address),
             status: 0,
         }
     }
@@ -272,17 +288,25 @@ impl Access {
         let Some(tokens) = &self.tokens else {
             return Ok(Caller { name: None, scopes: Scope::ALL.to_vec(), tenant: None });
         };
-        let Some(secret) = bearer(headers).or_else(|| cookie(headers)) else {
-            return Err(Problem::new(UNAUTHORIZED, "expected a header `authorization: Bearer TOKEN`"));
+        let now = self.clock.now();
+        let found = match (bearer(headers), cookie(headers)) {
+            (Some(secret), _) => tokens.find(secret, now),
+            (None, Some(cookie)) => {
+                let token = self.logins.token(cookie, authority(headers), now);
+                // A token that was revoked ends its logins.
+                token.and_then(|hash| tokens.find_hash(&hash, now))
+            }
+            (None, None) => {
+                return Err(Problem::new(UNAUTHORIZED, "expected a header `authorization: Bearer TOKEN`"));
+            }
         };
-        let Token { name, scopes, tenant, .. } = tokens
-            .find(secret, self.clock.now())
-            .ok_or_else(|| Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked"))?;
+        let Token { name, scopes, tenant, .. } =
+            found.ok_or_else(|| Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked"))?;
         Ok(Caller { name: Some(name), scopes, tenant })
     }
 
     fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = authority(headers);
         if let Some(hosts) = &self.hosts
             && !hosts.iter().any(|known| known.eq_ignore_ascii_case(without_port(host)))
         {
@@ -302,6 +326,11 @@ impl Access {
         }
         Ok(())
     }
+}
+
+/// Returns the name and port by which a request reached the server.
+fn authority(headers: &HeaderMap) -> &str {
+    headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
 
 fn without_port(host: &str) -> &str {
@@ -331,36 +360,32 @@ pub(super) struct Login {
     token: String,
 }
 
-/// Keeps the token of a page where no script reads it.
-pub(super) async fn login(State(app): State<App>, Json(login): Json<Login>) -> Response {
-    let is_known = match &app.access.tokens {
-        None => true,
-        Some(tokens) => tokens.find(&login.token, app.access.clock.now()).is_some(),
-    };
-    // A token that is known has no characters that a cookie cannot have.
-    if !is_known {
+/// Begins a login of a page, which it keeps where no script reads it.
+pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
+    let now = app.access.clock.now();
+    let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
+    if matches!(found, Some(None)) {
         // Valid logins are not counted: others could keep them out.
         if let Err(wait) = app.access.rates.count("", Instant::now()) {
             return too_many(wait);
         }
-        let problem = Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked");
-        if let Some(log) = &app.access.audit {
-            log.write(&AuditLine {
-                at: app.access.clock.now(),
-                name: None,
-                tenant: None,
-                method: "POST".to_owned(),
-                path: LOGIN_PATH.to_owned(),
-                key: None,
-                status: problem.status,
-            });
-        }
-        return problem.into_response();
+        app.hub.counters.count_answer(StatusCode::UNAUTHORIZED.as_u16());
+        return Problem::new(UNAUTHORIZED, "this token is unknown, expired or revoked").into_response();
     }
-    set_cookie(&app, if app.access.tokens.is_some() { &login.token } else { "" }, "")
+    let cookie = match found.flatten() {
+        None => Ok(String::new()),
+        Some(token) => app.access.logins.begin(token.hash, authority(&headers), now),
+    };
+    match cookie {
+        Ok(cookie) => set_cookie(&app, &cookie, ""),
+        Err(error) => Problem::internal(FAILED, "no login can begin", &error).into_response(),
+    }
 }
 
-pub(super) async fn logout(State(app): State<App>) -> Response {
+pub(super) async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+    if let Some(cookie) = cookie(&headers) {
+        app.access.logins.end(cookie);
+    }
     set_cookie(&app, "", "; Max-Age=0")
 }
 
@@ -384,6 +409,7 @@ mod tests {
             hosts: hosts.map(|hosts| hosts.iter().map(|host| (*host).to_owned()).collect()),
             is_secure: false,
             clock: Arc::new(pintle_agent::SystemClock),
+            logins: Logins::default(),
             rates: Rates::new(1),
             audit: None,
         }
@@ -439,7 +465,7 @@ mod tests {
         };
         assert_eq!(bearer(&headers("authorization", "bearer  t ")), Some("t"));
         assert_eq!(bearer(&headers("authorization", "Basic t")), None);
-        assert_eq!(cookie(&headers("cookie", "a=b; pintle_token=t")), Some("t"));
-        assert_eq!(cookie(&headers("cookie", "xpintle_token=t")), None);
+        assert_eq!(cookie(&headers("cookie", "a=b; pintle_login=t")), Some("t"));
+        assert_eq!(cookie(&headers("cookie", "xpintle_login=t")), None);
     }
 }

@@ -86,7 +86,7 @@ struct DecisionBody {
     /// Words to a denial, which the model gets.
     #[serde(default)]
     reason: Option<String>,
-    /// Arguments in place of the call's own. They are judged as those of a new call.
+    /// Arguments in place of the call's own. They are judged as those of a new call, and take the scope `run` as well.
     #[serde(default)]
     arguments: Option<serde_json::Map<String, Value>>,
 }
@@ -210,6 +210,10 @@ async fn decide(
     key: Key,
     Json(body): Json<DecisionBody>,
 ) -> Result<Response, Problem> {
+    if body.arguments.is_some() {
+        // Other arguments are another call.
+        caller.require(Scope::Run)?;
+    }
     let found = app.find(&caller, &id).await?;
     let decision = body.decision()?;
     let fingerprint: Fingerprint = serde_json::from_value(Value::String(body.fingerprint.clone()))

@@ -117,7 +117,8 @@ pub(super) fn operations() -> Vec<Operation> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateBody {
-    /// Working directory of the tools, absolute. Default: that of the server.
+    /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
+    /// server.
     #[serde(default)]
     directory: Option<String>,
     /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
@@ -132,7 +133,7 @@ struct CreateBody {
     /// Model. Default: that of the server.
     #[serde(default)]
     model: Option<String>,
-    /// Mode: what happens to calls that no rule names.
+    /// Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`.
     #[serde(default)]
     mode: Option<String>,
     /// Reasoning effort.
@@ -150,7 +151,7 @@ struct ChangeBody {
     /// Model, from the next request on.
     #[serde(default)]
     model: Option<String>,
-    /// Mode: what happens to calls that no rule names.
+    /// Mode: what happens to calls that no rule names. One in which more calls run than now takes the scope `approve`.
     #[serde(default)]
     mode: Option<String>,
     /// Reasoning effort, from the next request on.
@@ -222,8 +223,9 @@ async fn create(
     Json(body): Json<CreateBody>,
 ) -> Result<Response, Problem> {
     let CreateBody { directory, environment, rules, grant, model, mode, effort, message } = body;
-    if !rules.allow.is_empty() || environment.is_some() {
-        // Such rules decide on calls beforehand, and other environments have other sandboxes and keys.
+    let settings = SettingsChange { model, mode, effort };
+    if !rules.allow.is_empty() || environment.is_some() || app.hub.host.widens(&settings) {
+        // Such rules and modes decide on calls beforehand, and other environments have other sandboxes and keys.
         caller.require(Scope::Approve)?;
     }
     let message = message.map(UserMessage::try_from).transpose()?;
@@ -232,7 +234,7 @@ async fn create(
         environment,
         rules,
         grant: grant.map(Value::Object),
-        settings: SettingsChange { model, mode, effort },
+        settings,
         ..NewSession::default()
     };
     request.properties.insert(SERVED.to_owned(), "true".to_owned());
@@ -258,6 +260,9 @@ async fn fork(
     Json(body): Json<ForkBody>,
 ) -> Result<Response, Problem> {
     let origin = app.find(&caller, &origin).await?.summary.id;
+    if app.hub.host.fork_widens(&origin).await? {
+        caller.require(Scope::Approve)?;
+    }
     let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
     let (id, is_new) = app.hub.fork(&origin, body.turns, fork).await?;
     created(&app, &caller, &id, is_new).await
@@ -308,7 +313,11 @@ async fn change(
     }
     let live = app.hub.open(&found.root).await?;
     let ChangeBody { model, mode, effort } = body;
-    live.controls.set(&SettingsChange { model, mode, effort }).await?;
+    let change = SettingsChange { model, mode, effort };
+    if live.controls.widens(&change) {
+        caller.require(Scope::Approve)?;
+    }
+    live.controls.set(&change, caller.principal().as_ref()).await?;
     app.hub.changed(&found.root);
     let view = app.view(&found.summary);
     Ok(([(ETAG, tag_of(&view))], json(&view)).into_response())

@@ -160,20 +160,102 @@ async fn tokens_say_who_may_do_what() {
     assert_eq!(fixture.send(list().header("cookie", &cookie)).await.status, 401, "it was revoked");
 }
 
+/// Scopes that each field of a request takes besides those of its operation, which is `run` unless it says otherwise. A field
+/// that is missing here fails the test.
+const FIELDS: [(&str, &str, &str, &[Scope]); 26] = [
+    ("createSession", "directory", r#""/project""#, &[]),
+    ("createSession", "environment", r#""ssh:other""#, &[Scope::Approve]),
+    ("createSession", "rules", r#"{"allow": ["shell"]}"#, &[Scope::Approve]),
+    ("createSession", "rules", r#"{"deny": ["shell"]}"#, &[]),
+    ("createSession", "grant", "{}", &[]),
+    ("createSession", "model", r#""m""#, &[]),
+    ("createSession", "mode", r#""auto""#, &[Scope::Approve]),
+    ("createSession", "effort", r#""low""#, &[]),
+    ("createSession", "message", r#"{"text": "hello"}"#, &[]),
+    ("changeSession", "model", r#""m""#, &[]),
+    ("changeSession", "mode", r#""auto""#, &[Scope::Approve]),
+    ("changeSession", "effort", r#""low""#, &[]),
+    ("forkSession", "turns", "0", &[]),
+    ("submit", "text", r#""hello""#, &[]),
+    ("submit", "images", "[]", &[]),
+    ("followUp", "text", r#""hello""#, &[]),
+    ("followUp", "images", "[]", &[]),
+    ("say", "text", r#""hello""#, &[]),
+    ("say", "images", "[]", &[]),
+    ("steer", "text", r#""hello""#, &[]),
+    ("steer", "images", "[]", &[]),
+    ("rewind", "turns", "0", &[]),
+    ("decide", "fingerprint", r#""x""#, &[]),
+    ("decide", "decision", r#""approve""#, &[]),
+    ("decide", "reason", r#""no""#, &[]),
+    ("decide", "arguments", "{}", &[Scope::Run]),
+];
+
+/// Operations whose fields all take only their own scope.
+const PLAIN: [&str; 1] = ["restore"];
+
 #[tokio::test]
-async fn rules_that_allow_take_the_scope_to_approve() {
-    let (runner, secret) = Token::generate("ann", [Scope::Read, Scope::Run]).unwrap();
-    let fixture = Setup::new(scripted()).with_tokens(Tokens::new([runner])).start().await;
-    let create = |rules: serde_json::Value| {
-        let request = Request::new("POST", "/v1/sessions").json(&json!({"rules": rules}));
-        fixture.send(request.header("authorization", &format!("Bearer {secret}")))
-    };
-    assert_eq!(create(json!({"allow": ["shell"]})).await.status, 403);
-    assert_eq!(create(json!({"deny": ["shell"]})).await.status, 201);
-    assert_eq!(create(json!({"permit": ["shell"]})).await.status, 400);
-    let elsewhere = Request::new("POST", "/v1/sessions").json(&json!({"environment": "ssh:other"}));
-    let answer = fixture.send(elsewhere.header("authorization", &format!("Bearer {secret}"))).await;
-    assert_eq!(answer.status, 403);
+async fn each_field_takes_its_scopes() {
+    let every = |scopes: &[Scope]| Token::generate("all", scopes).unwrap();
+    let (all, of_all) = every(&Scope::ALL);
+    let lacking = Scope::ALL.map(|scope| {
+        let others: Vec<Scope> = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
+        (scope, every(&others))
+    });
+    let tokens: Vec<Token> = lacking.iter().map(|(_, (token, _))| token.clone()).chain([all]).collect();
+    let fixture = Setup::new(scripted()).with_tokens(Tokens::new(tokens)).start().await;
+    let bearer = |secret: &str| format!("Bearer {secret}");
+    let send =
+        |request: Request, secret: &str| fixture.send(request.header("authorization", &bearer(secret)));
+    let description = send(Request::new("GET", "/v1/openapi.json"), &of_all).await.json();
+    let created = send(Request::new("POST", "/v1/sessions").json(&json!({})), &of_all).await.json();
+    let id = created["id"].as_str().unwrap();
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap_or_default();
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let schema = match schema["$ref"].as_str() {
+                Some(reference) => description.pointer(&reference[1..]).unwrap(),
+                None => schema,
+            };
+            let Some(fields) = schema["properties"].as_object() else { continue };
+            if PLAIN.contains(&name) || path.starts_with("/v1/tasks") {
+                continue;
+            }
+            for field in fields.keys() {
+                let rows = FIELDS.iter().filter(|row| row.0 == name && row.1 == field);
+                let mut is_known = false;
+                for (_, _, value, scopes) in rows {
+                    is_known = true;
+                    let value: serde_json::Value = serde_json::from_str(value).unwrap();
+                    let method = if method == "patch" { "PATCH" } else { "POST" };
+                    let path = path.replace("{id}", id).replace("{call_id}", "c");
+                    let mut body = json!({field: value});
+                    if name == "decide" {
+                        body = json!({"fingerprint": "x", "decision": "change", field: value});
+                    }
+                    for (scope, (_, secret)) in &lacking {
+                        let answer = send(Request::new(method, &path).json(&body), secret).await;
+                        let own = if name == "decide" { Scope::Approve } else { Scope::Run };
+                        let is_needed = scopes.contains(scope) || *scope == own;
+                        assert_eq!(
+                            answer.status == 403,
+                            is_needed,
+                            "{name} {body} without {scope:?}: {answer:?}"
+                        );
+                    }
+                }
+                assert!(is_known, "{name}: the field `{field}` has no row");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_of_rules_are_refused() {
+    let fixture = Setup::new(scripted()).start().await;
+    let answer = fixture.post("/v1/sessions", &json!({"rules": {"permit": ["shell"]}})).await;
+    assert_eq!(answer.status, 400);
 }
 
 #[tokio::test]
@@ -255,4 +337,27 @@ async fn the_description_names_every_operation() {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(description.pointer(pointer).is_some(), "{reference}");
     }
+}
+
+#[tokio::test]
+async fn slow_senders_without_a_token_keep_nobody_out() {
+    use tokio::io::AsyncWriteExt as _;
+    let (token, secret) = Token::generate("ann", Scope::ALL).unwrap();
+    let limits = ServerLimits::default().with_connections(40, 8);
+    let setup = Setup::new(scripted()).with_tokens(Tokens::new([token])).with_limits(limits);
+    let fixture = setup.start().await;
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = tokio::net::TcpStream::connect(fixture.address).await.unwrap();
+        let head = format!(
+            "POST /v1/login HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{{",
+            fixture.address
+        );
+        // One that had to make way is closed.
+        let _ = stream.write_all(head.as_bytes()).await;
+        slow.push(stream);
+    }
+    assert_eq!(fixture.send(Request::new("GET", "/v1/health")).await.status, 200);
+    let list = Request::new("GET", "/v1/sessions").header("authorization", &format!("Bearer {secret}"));
+    assert_eq!(fixture.send(list).await.status, 200);
 }

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
-use pintle_agent::{ProviderProfile, Session, SessionBuilder, SessionConfig, SessionId, SystemClock};
+use pintle_agent::{
+    Principal, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionId, SystemClock,
+};
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client as Models, Message, ProviderAdapter, RetryPolicy, Role, ToolCall};
@@ -69,7 +71,7 @@ impl SessionControls for TestControls {
         self.0.lock().unwrap().clone()
     }
 
-    async fn set(&self, change: &SettingsChange) -> Result<(), HostError> {
+    async fn set(&self, change: &SettingsChange, _by: Option<&Principal>) -> Result<(), HostError> {
         match change.mode.as_deref() {
             None => {}
             Some(mode @ ("ask" | "auto")) => self.0.lock().unwrap().mode = Some(mode.to_owned()),

@@ -48,13 +48,10 @@ async fn each_change_leaves_a_line() {
     let ann = (Some("ann"), Some("blue"));
     assert_eq!(
         shown,
-        [
-            (ann, "POST", "/v1/sessions", Some("k"), 201),
-            (ann, "DELETE", path.as_str(), None, 403),
-            ((None, None), "POST", "/v1/login", None, 401),
-            ((None, None), "GET", path.as_str(), None, 401),
-        ]
+        [(ann, "POST", "/v1/sessions", Some("k"), 201), (ann, "DELETE", path.as_str(), None, 403),],
+        "those without a token could fill the disk"
     );
+    assert!(lines.iter().all(|line| line.address.is_some_and(|address| address.is_loopback())));
     assert!(!format!("{lines:?}").contains(&secret));
 }
 

@@ -87,8 +87,9 @@ fn images_are_on_record_and_belong_to_a_session_that_goes_on() {
 #[test]
 fn the_image_on_the_clipboard_is_pasted() {
     let harness = Harness::new(Dialect::AnthropicMessages, &answers(2));
-    let programs = harness.path("programs");
-    std::fs::create_dir(&programs).unwrap();
+    // Programs in the project are not those of the user.
+    let programs = tempfile::tempdir().unwrap();
+    let programs = programs.path();
     let xclip = programs.join("xclip");
     let script = format!(
         "#!/bin/sh\n[ \"$*\" = \"-selection clipboard -target image/png -out\" ] || exit 2\n\

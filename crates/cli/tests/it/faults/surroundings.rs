@@ -63,10 +63,15 @@ fn what_cannot_be_kept_is_said_once() {
 #[test]
 fn a_broken_configuration_is_explained() {
     let harness = Harness::new(Dialect::AnthropicMessages, ANSWERS);
-    std::fs::write(harness.path("config.toml"), "mode = \"ask\"\n\nreasoning_efort = \"high\"\n").unwrap();
+    std::fs::create_dir(harness.path("configuration")).unwrap();
+    std::fs::write(
+        harness.path("configuration/config.toml"),
+        "mode = \"ask\"\n\nreasoning_efort = \"high\"\n",
+    )
+    .unwrap();
     let configured = |arguments: &[&str]| {
         let mut command = chat(&harness, arguments);
-        command.env_remove("PINTLE_MODE").env("PINTLE_CONFIG_DIR", harness.path(""));
+        command.env_remove("PINTLE_MODE").env("PINTLE_CONFIG_DIR", harness.path("configuration"));
         command
     };
     let mistake =

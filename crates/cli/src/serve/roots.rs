@@ -1,0 +1,149 @@
+//! Directories in which the sessions of a server may work.
+
+use std::path::{Path, PathBuf};
+
+use pintle_server::HostError;
+use rustix::fs::statfs;
+
+use crate::args::ServedRoot;
+use crate::failure::Failure;
+use crate::process_env::ProcessEnv;
+
+/// File systems that have no files of users: their entries change the system, or show that of others (statfs(2)).
+const PSEUDO: [u64; 11] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x1cd1,      // devpts
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0x1980_0202, // mqueue
+    0xcafe_4a11, // bpf
+];
+
+/// Device files, which are on a file system of the usual kind.
+const DEVICES: &str = "/dev";
+
+/// The roots of workspaces: of each tenant, or of all that have none of their own.
+#[derive(Clone, Debug)]
+pub(super) struct WorkspaceRoots(Vec<ServedRoot>);
+
+impl WorkspaceRoots {
+    /// Resolves the roots that are given, or takes the directory in which the server was started.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure for one that is no directory.
+    pub(super) fn new(given: &[ServedRoot], process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let own = ServedRoot { tenant: None, directory: process_env.directory(None)? };
+        let given = if given.is_empty() { std::slice::from_ref(&own) } else { given };
+        let resolved = given.iter().map(|root| {
+            let directory = process_env.real_path(&std::path::absolute(&root.directory).unwrap_or_default());
+            if !process_env.is_directory(&directory) {
+                let shown = root.directory.display();
+                return Err(Failure::usage(format!("--root {shown}: expected an existing directory")));
+            }
+            Ok(ServedRoot { tenant: root.tenant.clone(), directory })
+        });
+        resolved.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the directory of a session with all links resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Forbidden`] for one that is in no root of the tenant, [`HostError::Unprocessable`] for one of a pseudo file
+    /// system, [`HostError::Invalid`] if there is none.
+    pub(super) fn judge(
+        &self,
+        tenant: Option<&str>,
+        directory: &Path,
+        process_env: &ProcessEnv,
+    ) -> Result<PathBuf, HostError> {
+        let shown = directory.display();
+        if !directory.is_absolute() || !process_env.is_directory(directory) {
+            let problem = format!("directory: expected an absolute path of an existing one, not `{shown}`");
+            return Err(HostError::Invalid(problem));
+        }
+        let real = process_env.real_path(directory);
+        let is_pseudo = statfs(&real).is_ok_and(|found| PSEUDO.contains(&kind(&found)));
+        if is_pseudo || real.starts_with(DEVICES) {
+            let problem = format!("directory: `{shown}` is in a pseudo file system, which has no workspaces");
+            return Err(HostError::Unprocessable(problem));
+        }
+        let has_own = self.0.iter().any(|root| root.tenant.is_some() && root.tenant.as_deref() == tenant);
+        let owner = tenant.filter(|_| has_own);
+        let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
+        if roots.any(|root| real.starts_with(&root.directory)) {
+            return Ok(real);
+        }
+        // The roots are those of the operator, and need not be known.
+        Err(HostError::Forbidden(format!(
+            "directory: no session may work in `{shown}`; the operator can allow it by --root"
+        )))
+    }
+}
+
+/// Returns the kind of a file system, whose type differs between platforms.
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::unnecessary_cast,
+    clippy::allow_attributes,
+    reason = "a bit pattern"
+)]
+fn kind(found: &rustix::fs::StatFs) -> u64 {
+    (found.f_type as u64) & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_judged_by_where_they_lead() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let process_env = ProcessEnv::with([("HOME", base.as_os_str())]);
+        for name in ["shared/project", "ann/project", "elsewhere"] {
+            process_env.create_directory(&base.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("elsewhere"), base.join("shared/link")).unwrap();
+        let root = |tenant: Option<&str>, name: &str| ServedRoot {
+            tenant: tenant.map(str::to_owned),
+            directory: base.join(name),
+        };
+        let roots = [root(None, "shared"), root(Some("ann"), "ann")];
+        let roots = WorkspaceRoots::new(&roots, &process_env).unwrap();
+        let at = |name: &str| base.join(name).display().to_string();
+        for (tenant, path, expected) in [
+            (None, at("shared"), "ok"),
+            (None, at("shared/project"), "ok"),
+            (Some("bob"), at("shared/project"), "ok"),
+            (None, at("ann/project"), "forbidden"),
+            (Some("ann"), at("ann/project"), "ok"),
+            (Some("ann"), at("shared/project"), "forbidden"),
+            (None, at("shared/link"), "forbidden"),
+            (None, at("shared/project/../../elsewhere"), "forbidden"),
+            (None, at("shared/missing"), "invalid"),
+            (None, "relative".to_owned(), "invalid"),
+            (None, "/proc/self".to_owned(), "unprocessable"),
+            (None, "/sys".to_owned(), "unprocessable"),
+            (None, "/dev/shm".to_owned(), "unprocessable"),
+        ] {
+            let judged = match roots.judge(tenant, Path::new(&path), &process_env) {
+                Ok(real) => {
+                    assert_eq!(real, Path::new(&path).canonicalize().unwrap());
+                    "ok"
+                }
+                Err(HostError::Forbidden(_)) => "forbidden",
+                Err(HostError::Unprocessable(_)) => "unprocessable",
+                Err(_) => "invalid",
+            };
+            assert_eq!(judged, expected, "{tenant:?} {path}");
+        }
+        assert!(WorkspaceRoots::new(&[root(None, "missing")], &process_env).is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Logins of pages: what a cookie stands for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pintle_agent::Timestamp;
+
+use super::access::{TokenError, hash, random_text};
+
+/// Time after which a page has to log in again.
+const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Logins that are remembered. The oldest make way.
+const MAX_LOGINS: usize = 10_000;
+
+/// The logins of a server, by the hash of their cookie. They end with the server.
+#[derive(Debug, Default)]
+pub(crate) struct Logins(Mutex<HashMap<String, Login>>);
+
+#[derive(Clone, Debug)]
+struct Login {
+    /// Hash of the token that was presented.
+    token: String,
+    /// Name and port under which the page reached the server: browsers send a cookie to all ports of a host.
+    authority: String,
+    begun: Timestamp,
+}
+
+impl Logins {
+    /// Begins a login of a page for a token, by its hash. Returns the value of the cookie.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`].
+    pub(super) fn begin(&self, token: String, authority: &str, now: Timestamp) -> Result<String, TokenError> {
+        let secret = random_text()?;
+        let mut logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        logins.retain(|_, login| now.since(login.begun) < LIFETIME);
+        if logins.len() >= MAX_LOGINS
+            && let Some(oldest) =
+                logins.iter().min_by_key(|(_, login)| login.begun).map(|(key, _)| key.clone())
+        {
+            logins.remove(&oldest);
+        }
+        let authority = authority.to_ascii_lowercase();
+        logins.insert(hash(&secret), Login { token, authority, begun: now });
+        Ok(secret)
+    }
+
+    /// Returns the hash of the token that a cookie stands for, if it is sent to where its page logged in.
+    pub(super) fn token(&self, cookie: &str, authority: &str, now: Timestamp) -> Option<String> {
+        let logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let login = logins.get(&hash(cookie))?;
+        let is_there = login.authority.eq_ignore_ascii_case(authority) && now.since(login.begun) < LIFETIME;
+        is_there.then(|| login.token.clone())
+    }
+
+    pub(super) fn end(&self, cookie: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash(cookie));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_holds_for_its_page_and_its_time() {
+        let logins = Logins::default();
+        let at = Timestamp::from_millis;
+        let cookie = logins.begin("t".to_owned(), "localhost:1", at(0)).unwrap();
+        let end = i64::try_from(LIFETIME.as_millis()).unwrap();
+        for (authority, now, is_valid) in [
+            ("localhost:1", 0, true),
+            ("LOCALHOST:1", end - 1, true),
+            ("localhost:1", end, false),
+            ("localhost:2", 0, false),
+            ("127.0.0.1:1", 0, false),
+        ] {
+            assert_eq!(logins.token(&cookie, authority, at(now)).is_some(), is_valid, "{authority} {now}");
+        }
+        assert_eq!(logins.token("other", "localhost:1", at(0)), None);
+        logins.end(&cookie);
+        assert_eq!(logins.token(&cookie, "localhost:1", at(0)), None);
+    }
+}

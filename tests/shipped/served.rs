@@ -1,0 +1,150 @@
+//! `pintle serve`, and what its tokens can reach.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::user::User;
+
+/// A server in the project of its user.
+struct Served {
+    child: Child,
+    authority: String,
+}
+
+impl Served {
+    fn start(user: &User, flags: &[&str]) -> Self {
+        let url = user.model.base_url(pintle_testkit::Dialect::AnthropicMessages);
+        let mut command = user.command(&["serve", "--listen", "127.0.0.1:0", "--provider", "anthropic"]);
+        let mut child =
+            command.args(["--base-url", &url]).args(flags).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let authority = line.strip_prefix("http://").and_then(|line| line.split_once('/'));
+        Self { authority: authority.unwrap_or_else(|| panic!("{line}")).0.to_owned(), child }
+    }
+
+    /// Sends a request with a token, and returns the status and the body.
+    fn request(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.authority).unwrap();
+        let body = body.to_string();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            self.authority,
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn token(user: &User, name: &str, flags: &[&str]) -> String {
+    let printed = user.pintle(&[&["tokens", "add", name], flags].concat());
+    printed.split_whitespace().find(|word| word.starts_with("pintle_")).unwrap().to_owned()
+}
+
+#[test]
+fn a_token_works_only_where_its_server_lets_sessions_work() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    for name in ["other", ".ssh", "project/below"] {
+        std::fs::create_dir_all(user.at(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(user.at(".ssh"), user.project().join("link")).unwrap();
+    let secret = token(&user, "ann", &["--scope", "read,run,approve"]);
+    let of_tenant = token(&user, "bob", &["--scope", "read,run", "--tenant", "acme"]);
+    let at = |name: &str| user.at(name).display().to_string();
+    let create = |served: &Served, secret: &str, directory: &str| {
+        served.request(secret, "POST", "/v1/sessions", &json!({"directory": directory}))
+    };
+    let served = Served::start(&user, &[]);
+    for (directory, status) in [
+        (at("project"), 201),
+        (at("project/below"), 201),
+        (at("project/../other"), 403),
+        (at("project/link"), 403),
+        (at(".config/pintle"), 403),
+        (at(".ssh"), 403),
+        (at(".local/state/pintle/sessions"), 403),
+        ("/".to_owned(), 403),
+        ("/proc/self".to_owned(), 422),
+        (at("missing"), 400),
+    ] {
+        let (answered, body) = create(&served, &secret, &directory);
+        assert_eq!(answered, status, "{directory}: {body}");
+    }
+    let (_, body) = create(&served, &secret, &at("project/below"));
+    let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
+    drop(served);
+    // Hidden files stay hidden where a root has them, and an older session is read and not resumed.
+    let (everywhere, of_acme) = (at(""), format!("acme={}", at("other")));
+    let served = Served::start(&user, &["--root", &everywhere, "--root", &of_acme]);
+    for hidden in [".ssh", ".config/pintle", ".local/state/pintle"] {
+        let (answered, body) = create(&served, &secret, &at(hidden));
+        assert!(
+            answered == 201 && hidden == ".local/state/pintle" || answered == 400,
+            "{hidden}: {answered} {body}"
+        );
+    }
+    assert_eq!(create(&served, &secret, &at("other")).0, 201);
+    assert_eq!(create(&served, &of_tenant, &at("other")).0, 201);
+    assert_eq!(create(&served, &of_tenant, &at("project")).0, 403);
+    drop(served);
+    let served = Served::start(&user, &["--root", &at("other")]);
+    let path = format!("/v1/sessions/{id}");
+    assert_eq!(served.request(&secret, "GET", &path, &json!({})).0, 200);
+    let (answered, body) =
+        served.request(&secret, "POST", &format!("{path}/submit"), &json!({"text": "Go on"}));
+    assert_eq!(answered, 403, "{body}");
+}
+
+#[test]
+fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_name() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let runner = token(&user, "ann", &["--scope", "read,run"]);
+    let approver = token(&user, "eve", &["--scope", "read,run,approve"]);
+    let served = Served::start(&user, &[]);
+    let create = |secret: &str, body: &Value| served.request(secret, "POST", "/v1/sessions", body);
+    assert_eq!(create(&runner, &json!({"mode": "auto"})).0, 403);
+    assert_eq!(create(&runner, &json!({"mode": "plan"})).0, 201);
+    let (status, body) = create(&runner, &json!({}));
+    assert_eq!(status, 201, "{body}");
+    let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/sessions/{id}");
+    let change = |secret: &str, mode: &str| served.request(secret, "PATCH", &path, &json!({"mode": mode})).0;
+    assert_eq!(change(&runner, "auto"), 403);
+    assert_eq!(change(&runner, "plan"), 200);
+    assert_eq!(change(&runner, "edit"), 403, "it would be wider than now");
+    assert_eq!(change(&approver, "edit"), 200);
+    if pintle_test_conditions::BUBBLEWRAP.is_present() {
+        assert_eq!(change(&approver, "auto"), 200);
+        let fork = format!("{path}/fork");
+        assert_eq!(served.request(&runner, "POST", &fork, &json!({"turns": 0})).0, 403);
+    }
+    let (_, audit) = served.request(&approver, "GET", &format!("{path}/audit"), &json!({}));
+    assert!(audit.contains("\"ann\"") && audit.contains("\"eve\""), "{audit}");
+}
+
+#[test]
+fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    token(&user, "ann", &["--scope", "run"]);
+    let flags =
+        ["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls", "--no-sandbox", "--mode", "auto"];
+    let output = user.command(&flags).args(["--provider", "anthropic"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("--allow-unsandboxed-network"), "{said}");
+}
