@@ -66,11 +66,12 @@ fn a_server_of_a_project_starts_only_as_it_was_trusted() {
         for name in ["srv", "below"] {
             std::fs::create_dir(user.project().join(name)).unwrap();
         }
-        std::fs::write(user.project().join("srv/a.sh"), "#!/bin/sh\necho as trusted\n").unwrap();
+        std::fs::write(user.project().join("srv/a.sh"), "#!/bin/sh\nread -r request\necho as trusted\n")
+            .unwrap();
         let file = format!(r#"{{"mcpServers": {{"s": {{{server}, "env": {{"K": "canary"}}}}}}}}"#);
         std::fs::write(user.project().join(".mcp.json"), file).unwrap();
         let trusted = user.pintle(&["trust"]);
-        assert_eq!(trusted.contains("not compared: the files that `make` runs"), expected == UNKNOWN);
+        assert_eq!(trusted.contains("not covered by trust: the files that `make` runs"), expected == UNKNOWN);
         let output = user.run_command("Go").current_dir(user.project().join(directory)).output().unwrap();
         assert!(output.status.success(), "{server}: {output:?}");
         let answered = user.request(2);

@@ -56,7 +56,10 @@ fn a_change_of_a_killed_session_is_found_by_the_next_one() {
     std::fs::write(user.project().join(".git/hooks/pre-commit"), "x").unwrap();
     let user = user.with_turns("[[turn]]\ntext = \"Done.\"\n");
     let (code, said) = run(&user);
-    assert!(code == Some(2) && said.contains("while an earlier session was killed"), "{code:?}: {said}");
+    assert!(
+        code == Some(2) && said.contains("an earlier session ended before its final check"),
+        "{code:?}: {said}"
+    );
     assert!(said.contains(".git/hooks/pre-commit"), "{said}");
     assert_eq!(run(&user).0, Some(0), "it was said once");
     // What the user changes between two sessions is none of their business.
@@ -84,7 +87,7 @@ fn git_of_the_user_does_not_open_files_to_commands() {
     std::fs::write(user.project().join("acted"), "").unwrap();
     assert!(running.wait().unwrap().success());
     let answered = user.request(1);
-    assert!(answered.contains("a program outside of the sandbox replaced"), "{answered}");
+    assert!(answered.contains("a process outside the sandbox replaced"), "{answered}");
     assert!(!answered.contains("KEY"), "{answered}");
     let config = std::fs::read_to_string(user.project().join(".git/config")).unwrap();
     assert!(config.contains("origin") && !config.contains("\nx"), "{config}");

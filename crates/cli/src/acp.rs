@@ -121,7 +121,7 @@ impl EditorHost {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to tell.
-                let _ = env_session.close().await;
+                env_session.close_with_notice().await;
                 return Err(failure);
             }
         };

@@ -18,7 +18,7 @@ use pintle_env::{
 };
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use pintle_governance::Mode;
-use pintle_governance::ProtectedPathWatch;
+use pintle_governance::{LastLook, ProtectedPathWatch};
 use tempfile::TempDir;
 
 use self::confinement::{ConfinedLocal, GuardedFiles, Released};
@@ -340,7 +340,7 @@ impl EnvSession {
     ///
     /// # Errors
     ///
-    /// A failure that says what has changed. The next session takes it as it is.
+    /// A failure that contains the changes. The next session accepts the current files.
     pub(crate) async fn compare_with_earlier(&self, spec: &EnvSpec) -> Result<(), Failure> {
         if self.record.earlier().is_after_last_look() {
             return Ok(());
@@ -348,8 +348,8 @@ impl EnvSession {
         match self.watch(spec).first_look().await.or_failed("protected files cannot be compared")? {
             None => Ok(()),
             Some(change) => {
-                let message = format!("while an earlier session was killed, {change}");
-                Err(Failure::usage(message).with_hint("start again to go on with the files as they are now"))
+                let message = format!("an earlier session ended before its final check: {change}");
+                Err(Failure::usage(message).with_hint("start again to continue with the current files"))
             }
         }
     }
@@ -377,23 +377,37 @@ impl EnvSession {
     /// A failure if a command may still be running, or if one in the background changed a protected file.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
-        let change = match self.watch.get() {
+        let look = match self.watch.get() {
             Some(watch) => watch.last_look().await,
-            None => None,
+            None => Ok(LastLook::Skipped),
         };
-        if closed.is_ok() {
+        if closed.is_ok() && matches!(look, Ok(LastLook::Unchanged | LastLook::Changed(_))) {
             self.record.keep_after_last_look();
         }
-        if let Some(temporary) = self.temporary()
+        let change = match look {
+            Ok(LastLook::Skipped) | Err(_) => None,
+            Ok(LastLook::Unchanged) => None,
+            Ok(LastLook::Changed(change)) => Some(change),
+        };
+        if closed.is_ok()
+            && let Some(temporary) = self.temporary()
             && let Err(error) = temporary::remove(temporary)
         {
             let path = temporary.display();
             console::notice(&format!("the temporary directory {path} cannot be removed: {error}"));
         }
-        closed.and(change.map_or(Ok(()), |change| Err(Failure::failed(change))))
+        match (closed, change) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(change)) => Err(Failure::failed(change)),
+            (Err(failure), None) => Err(failure),
+            (Err(failure), Some(change)) => {
+                console::notice(change.lines().next().unwrap_or_default());
+                Err(failure)
+            }
+        }
     }
 
-    /// Closes it where nobody takes a failure.
+    /// Closes the environment and prints a failure as a notice.
     pub(crate) async fn close_with_notice(&self) {
         if let Err(failure) = self.close().await {
             console::notice(failure.message().lines().next().unwrap_or_default());

@@ -78,9 +78,8 @@ fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Sectio
     let servers = parts.servers.iter().map(|server| format!("server: {server}"));
     let rules = parts.rules.iter().map(|rule| format!("allowed without asking: {rule}"));
     let launchers: BTreeSet<String> = projects.iter().flat_map(Project::launchers).collect();
-    let launchers = launchers
-        .iter()
-        .map(|launcher| format!("not compared later: the files of the project that `{launcher}` runs"));
+    let launchers =
+        launchers.iter().map(|launcher| format!("not covered by trust: the files that `{launcher}` runs"));
     (
         head,
         vec![Section::text(

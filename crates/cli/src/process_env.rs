@@ -30,7 +30,7 @@ const CODEX_KEY: &str = "CODEX_API_KEY";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// Directories in that of the state in which commands of sessions can write.
-const WRITTEN_BY_COMMANDS: [&str; 2] = ["caches", "worktrees"];
+const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -364,7 +364,7 @@ impl ProcessEnv {
         let state = self.state_directory().ok().filter(|state| state.is_absolute());
         let of_state = state.iter().flat_map(|state| WRITTEN_BY_COMMANDS.map(|name| state.join(name)));
         let roots = self.workspaces.iter().cloned().chain(directory.map(Path::to_path_buf)).chain(of_state);
-        // Some program is started in `/`, and nobody works there.
+        // Programs may start in `/`, which is never a workspace.
         let roots: Vec<PathBuf> = roots.filter(|root| root.parent().is_some()).collect();
         without_paths_below(self.variables(), &roots)
     }

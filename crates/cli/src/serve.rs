@@ -47,7 +47,7 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
-    let roots = WorkspaceRoots::new(&args.root, process_env)?;
+    let roots = WorkspaceRoots::new(&args.root, args.run.environment.dir.as_deref(), process_env)?;
     let host = ServeHost::new(&args.run, roots, process_env).await?;
     let limits = ServerLimits::default()
         .with_sessions(usize::try_from(args.max_sessions).unwrap_or(usize::MAX))
@@ -152,10 +152,8 @@ fn check_reach(
     let is_unsandboxed = args.run.confinement.level() == SandboxName::Off;
     let is_unasked = args.run.policy.mode == Some(Mode::Auto);
     if is_unsandboxed && is_unasked && !args.allow_unsandboxed_network {
-        return Err(refused(
-            "commands would run without a sandbox and without a question, for clients elsewhere",
-        )
-        .with_hint("leave out --no-sandbox or --mode auto, or give --allow-unsandboxed-network"));
+        return Err(refused("remote clients could run commands without a sandbox and without approval")
+            .with_hint("leave out --no-sandbox or --mode auto, or give --allow-unsandboxed-network"));
     }
     if address.ip().is_unspecified() && args.host.is_empty() {
         return Err(refused("expected --host with the name by which clients reach the server"));

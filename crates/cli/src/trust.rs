@@ -78,7 +78,7 @@ fn add(
             let root = project.root.display();
             let mut text = format!("trusted {root} as it is now ({}); a change ends that\n", short(&hash));
             for launcher in project.launchers() {
-                text.push_str(&format!("not compared: the files that `{launcher}` runs\n"));
+                text.push_str(&format!("not covered by trust: the files that `{launcher}` runs\n"));
             }
             Ok(text)
         }

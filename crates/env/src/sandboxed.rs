@@ -408,6 +408,7 @@ impl Sandboxed {
                 Ok(process) => {
                     return Ok(match mounts {
                         Some(mounts) => {
+                            let mounts = blocking(move || mounts.with_placeholders()).await?;
                             Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.released)))
                         }
                         None => Box::new(process),

@@ -103,18 +103,18 @@ fn is_core(name: &OsStr) -> bool {
 }
 
 /// Ends of the names of variables whose value is a list of directories.
-const LISTS: [&[u8]; 2] = [b"PATH", b"_DIRS"];
+const LISTS: [&[u8]; 4] = [b"PATH", b"_DIRS", b"PERL5LIB", b"RUBYLIB"];
 
 /// Variables that stay whatever their value is. A command that finds no home directory takes that of the user database.
 const KEPT: [&str; 1] = ["HOME"];
 
 /// Bytes that separate a path from what precedes and follows it in a value.
-const SEPARATORS: &[u8] = b":;=,'\" \t\n";
+const SEPARATORS: &[u8] = b":;=,|'\" \t\n";
 
 /// Returns variables that name nothing below `roots`, for programs that run outside of a sandbox in which these directories
 /// can be written to.
 ///
-/// Of lists of directories, variables whose name ends with `PATH` or `_DIRS`, the other entries stay; relative ones do not,
+/// Of lists of directories, variables whose name ends with `PATH`, `_DIRS`, `PERL5LIB` or `RUBYLIB`, the other entries stay; relative ones do not,
 /// since they may lead there. Any other variable is left out if its value has an absolute path below a root, links followed.
 /// `HOME` stays. Blocks for a few system calls.
 #[must_use]
@@ -129,23 +129,26 @@ pub fn without_paths_below(
                 .iter()
                 .any(|path| roots.iter().any(|root| path.starts_with(root)))
     };
+    // As in `-I/path`, a path may follow an option without a separator.
+    let names_one_below = |text: &OsStr| {
+        let parts = text.as_bytes().split(|byte| SEPARATORS.contains(byte));
+        let mut paths = parts.filter_map(|part| part.get(part.iter().position(|byte| *byte == b'/')?..));
+        paths.any(|path| is_below(Path::new(OsStr::from_bytes(path))))
+    };
     let mut kept = BTreeMap::new();
     for (name, value) in variables {
         if KEPT.iter().any(|kept| name == *kept) {
             kept.insert(name, value);
         } else if LISTS.iter().any(|end| name.as_bytes().ends_with(end)) {
-            let entries =
-                std::env::split_paths(&value).filter(|entry| entry.is_absolute() && !is_below(entry));
+            let entries = std::env::split_paths(&value).filter(|entry| {
+                entry.is_absolute() && !is_below(entry) && !names_one_below(entry.as_os_str())
+            });
             // An entry of a list that was split has no separator.
             let entries = std::env::join_paths(entries).unwrap_or_default();
             if !entries.is_empty() {
                 kept.insert(name, entries);
             }
-        } else if !value
-            .as_bytes()
-            .split(|byte| SEPARATORS.contains(byte))
-            .any(|part| is_below(Path::new(OsStr::from_bytes(part))))
-        {
+        } else if !names_one_below(&value) {
             kept.insert(name, value);
         }
     }
@@ -153,7 +156,6 @@ pub fn without_paths_below(
 }
 
 /// Follows the links of a path as far as it exists.
-#[expect(clippy::disallowed_methods, reason = "variables of this machine name paths of this machine")]
 fn canonical(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|above| {
         let rest = path.strip_prefix(above).ok()?;
@@ -198,7 +200,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test needs a link")]
     fn nothing_below_a_root_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("root");
@@ -218,6 +219,10 @@ mod tests {
             ("NODE_OPTIONS", format!("--require {root}/hook.js --trace-warnings"), None),
             ("RUSTFLAGS", format!("-Clinker={root}/ld"), None),
             ("GOPROXY", format!("file://{root}/modules,direct"), None),
+            ("PERL5OPT", format!("-I{root}/lib"), None),
+            ("LESSOPEN", format!("|{root}/bin/open %s"), None),
+            ("LUA_PATH", format!("/usr/?.lua;{root}/?.lua"), None),
+            ("PERL5LIB", format!("lib:{root}/lib:/usr/lib"), Some("/usr/lib".to_owned())),
             ("EDITOR", "vi -u /etc/vimrc".to_owned(), Some("vi -u /etc/vimrc".to_owned())),
             ("HOME", root.clone(), Some(root.clone())),
         ] {

@@ -36,4 +36,4 @@ pub use pattern::Pattern;
 pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
 pub use revocation::Revocations;
 pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};
-pub use watch::{ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};
+pub use watch::{LastLook, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};

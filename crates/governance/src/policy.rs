@@ -112,7 +112,7 @@ impl Policy {
         self.set_mode_by(mode, None).await
     }
 
-    /// Changes the mode for somebody. If nobody is named, the record has the user of the session.
+    /// Changes the mode on behalf of a principal; without one, the record names the user of the session.
     ///
     /// # Errors
     ///

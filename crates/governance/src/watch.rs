@@ -75,6 +75,17 @@ pub struct ProtectedPathWatch {
     known: Arc<Mutex<Option<Snapshot>>>,
 }
 
+/// Result of [`ProtectedPathWatch::last_look`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastLook {
+    /// There was no look before, since no command ran.
+    Skipped,
+    /// Nothing has changed that may run a program.
+    Unchanged,
+    /// This has changed since the look before.
+    Changed(String),
+}
+
 /// Returns the held paths that a sandbox held no longer.
 type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
@@ -136,7 +147,7 @@ where
             paths.push(path.clone());
         }
     }
-    let found = Snapshot { locations, ..Snapshot::default() }.recorded();
+    let found = Snapshot { locations, ..Snapshot::default() }.recorded().after_last_look();
     Ok(ProtectedPaths { paths, found })
 }
 
@@ -204,7 +215,7 @@ impl ProtectedPathWatch {
         let now = self.look(&self.earlier.locations()).await?;
         let before = self.earlier.snapshot();
         let mut change = None;
-        if !before.files.is_empty() {
+        if !self.earlier.is_after_last_look() {
             change = describe(&before, &now, &[]);
             self.refuse_steps(&before, &now).await;
         }
@@ -212,18 +223,28 @@ impl ProtectedPathWatch {
         Ok(change)
     }
 
-    /// Looks once more when all commands have ended, after the session has. Returns what has changed since the last look.
-    pub async fn last_look(&self) -> Option<String> {
-        self.changed_since(None).await
+    /// Looks once more when all commands have ended, after the session has.
+    ///
+    /// # Errors
+    ///
+    /// Only those of the environment as a whole, such as that it is lost.
+    pub async fn last_look(&self) -> Result<LastLook, EnvError> {
+        self.compare(None).await
     }
 
-    /// Looks at the files, and returns what has changed since the last look and may run something. Does nothing if there was
-    /// no look before.
+    /// Returns what has changed since the last look and may run something.
     async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
+        match self.compare(call).await {
+            Ok(LastLook::Changed(change)) => Some(change),
+            // A lost environment ends the run by itself.
+            Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => None,
+        }
+    }
+
+    async fn compare(&self, call: Option<&PreparedCall>) -> Result<LastLook, EnvError> {
         let mut known = self.known.lock().await;
-        let before = known.as_ref()?;
-        // A lost environment ends the run by itself.
-        let now = self.look(&before.locations).await.ok()?;
+        let Some(before) = known.as_ref() else { return Ok(LastLook::Skipped) };
+        let now = self.look(&before.locations).await?;
         let released = self.released.as_ref().map(|released| released()).unwrap_or_default();
         let is_outside = call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside));
         let is_held = |path: &&PathBuf| !is_outside && !released.contains(*path);
@@ -231,7 +252,7 @@ impl ProtectedPathWatch {
         let change = describe(before, &now, &held);
         self.refuse_steps(before, &now).await;
         self.keep(&mut known, now);
-        change
+        Ok(change.map_or(LastLook::Unchanged, LastLook::Changed))
     }
 
     /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase.
@@ -346,7 +367,7 @@ fn describe(before: &Snapshot, after: &Snapshot, held: &[PathBuf]) -> Option<Str
         more => format!(" and {} more", more - 1),
     };
     let mut text = format!(
-        "a command changed the protected file {}{more}, from which programs are run later; look at the change and undo it unless you want it",
+        "a command changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
         first.display()
     );
     for path in &changed {

@@ -1,4 +1,4 @@
-//! A last look before the process of a server starts.
+//! A check before the process of a server starts.
 
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;

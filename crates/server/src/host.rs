@@ -137,8 +137,8 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         change.mode.is_some()
     }
 
-    /// Changes settings for somebody, whose name is put on record; `None` where callers have no names. Settings that are
-    /// `None` stay.
+    /// Changes settings on behalf of a principal, which is recorded; `None` if callers have no names. Settings that are `None`
+    /// are unchanged.
     ///
     /// # Errors
     ///
@@ -293,7 +293,7 @@ pub enum HostError {
     /// The request is not allowed here.
     #[error("{0}")]
     Forbidden(String),
-    /// The request is well formed, and cannot be meant.
+    /// The request is well-formed but cannot be processed.
     #[error("{0}")]
     Unprocessable(String),
     /// Anything else.

@@ -10,13 +10,13 @@ mod files;
 mod host;
 mod hub;
 mod limits;
-mod newcomers;
 mod problem;
 mod serve;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "tls")]
 mod tls;
+mod unauthenticated;
 
 pub use api::{Scope, Token, TokenError, Tokens};
 pub use audit::{AuditLine, AuditLog};

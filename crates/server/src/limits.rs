@@ -25,9 +25,8 @@ pub struct ServerLimits {
     pub rate: u32,
     /// Most connections at once. Default 4,096.
     pub connections: usize,
-    /// Most of those on which no request with a valid token has come yet. The oldest of them is closed if there are more.
-    /// Default 512.
-    pub newcomers: usize,
+    /// Maximum number of connections without an authenticated request. Beyond it the oldest is closed. Default 512.
+    pub unauthenticated_connections: usize,
     /// Time after which a session is closed that does nothing, waits for nothing and that nobody watches. Default 10 min.
     pub idle: Duration,
     /// Time between two signs of life on a stream of events. Default 15 s.
@@ -47,7 +46,7 @@ impl Default for ServerLimits {
             body_time: Duration::from_secs(60),
             rate: 100,
             connections: 4_096,
-            newcomers: 512,
+            unauthenticated_connections: 512,
             idle: Duration::from_secs(600),
             heartbeat: Duration::from_secs(15),
             drain: Duration::from_secs(10),
@@ -86,8 +85,8 @@ impl ServerLimits {
 
     /// Sets the most connections at once, and the most of those without a valid token.
     #[must_use]
-    pub fn with_connections(mut self, connections: usize, newcomers: usize) -> Self {
-        (self.connections, self.newcomers) = (connections, newcomers);
+    pub fn with_connections(mut self, connections: usize, unauthenticated: usize) -> Self {
+        (self.connections, self.unauthenticated_connections) = (connections, unauthenticated);
         self
     }
 

@@ -40,7 +40,7 @@ pub(crate) const INVALID: Kind = kind("invalid", StatusCode::BAD_REQUEST, "The r
 pub(crate) const UNAUTHORIZED: Kind = kind("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed");
 pub(crate) const FORBIDDEN: Kind = kind("forbidden", StatusCode::FORBIDDEN, "The request is not allowed");
 pub(crate) const UNPROCESSABLE: Kind =
-    kind("unprocessable", StatusCode::UNPROCESSABLE_ENTITY, "The request makes no sense here");
+    kind("unprocessable", StatusCode::UNPROCESSABLE_ENTITY, "The request cannot be processed");
 pub(crate) const NOT_FOUND: Kind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
 pub(crate) const METHOD: Kind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");

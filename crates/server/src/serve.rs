@@ -23,7 +23,7 @@ use crate::audit::AuditLog;
 use crate::host::SessionHost;
 use crate::hub::{Hub, TakenUp};
 use crate::limits::ServerLimits;
-use crate::newcomers::Newcomers;
+use crate::unauthenticated::UnauthenticatedConnections;
 
 /// Wait after a connection that could not be accepted, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -187,7 +187,9 @@ impl Server {
         let room = Arc::new(Semaphore::new(self.hub.limits.connections));
         let closing = CancellationToken::new();
         let mut connections = JoinSet::new();
-        let newcomers = Newcomers::new(self.hub.limits.newcomers);
+        let unauthenticated = UnauthenticatedConnections::new(
+            self.hub.limits.unauthenticated_connections.min(self.hub.limits.connections.saturating_sub(1)),
+        );
         let mut number = 0;
         // Requests are answered until the end, such as by a probe that asks whether the server is ready.
         let mut ended = std::pin::pin!(async {
@@ -208,7 +210,7 @@ impl Server {
                         let (secured, router, closing) = (secure(stream), router.clone(), closing.clone());
                         let head_time = self.hub.limits.head_time;
                         number += 1;
-                        let peer = newcomers.add(number, address);
+                        let peer = unauthenticated.add(number, address);
                         connections.spawn(async move {
                             let served = async {
                                 match secured.await {
@@ -219,8 +221,8 @@ impl Server {
                                     Err(error) => tracing::debug!(%error, "a connection could not be secured"),
                                 }
                             };
-                            peer.leave.run_until_cancelled(served).await;
-                            peer.is_known();
+                            peer.close.run_until_cancelled(served).await;
+                            peer.mark_authenticated();
                             drop(permit);
                         });
                     }

@@ -78,7 +78,7 @@ pub trait Gate: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns why a run fails that would end now, because of what commands in the background did. By default it ends.
+    /// Returns why a run that is about to end must fail, such as for changes by background commands. `None` by default.
     ///
     /// It is asked when the model has answered without a call. What it does not see then, it may see after a later call.
     async fn stop_at_end(&self) -> Option<String> {

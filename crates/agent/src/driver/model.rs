@@ -96,7 +96,7 @@ impl ModelHooks {
         }
     }
 
-    /// Returns what gates and hooks say about a response that ends the work of the model, if they say something.
+    /// Returns the input of the first gate or hook that objects to a response that ends the run.
     async fn after(&self, response: &Response, model_call: ModelCallId) -> Option<InputKind> {
         let ends = self.compaction.is_none()
             && response.tool_calls().next().is_none()
@@ -144,7 +144,7 @@ impl ModelCall {
         self.attempts().await
     }
 
-    /// Runs gates and hooks for a response that would end the run, and reports what they say. The response
+    /// Runs gates and hooks for a response that would end the run, and reports what they answered. The response
     /// is paid for, so it counts even if the call is cancelled now.
     async fn run_hooks(&self, response: &Response, cancel: &CancellationToken) {
         let after = self.hooks.after(response, self.model_call);

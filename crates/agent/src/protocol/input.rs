@@ -94,7 +94,7 @@ pub enum InputKind {
         /// Text.
         text: String,
     },
-    /// A gate ends the run with a failure. Precedes the reply that would end it.
+    /// A gate rejects the end of the run, which then fails. Precedes the reply that would end it.
     EndStopped {
         /// Id of the model call.
         model_call: ModelCallId,

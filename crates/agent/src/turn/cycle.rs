@@ -447,7 +447,7 @@ impl Machine {
         }
     }
 
-    /// Takes why the run fails instead of ending with the reply that follows.
+    /// Records why the run fails at the reply that follows.
     pub(super) fn end_stopped(&mut self, model_call: ModelCallId, reason: String) {
         if self.awaits(model_call) && self.ending.is_none() {
             self.stop_reason.get_or_insert(reason);

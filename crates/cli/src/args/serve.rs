@@ -44,11 +44,11 @@ pub(crate) struct ServeSessionsArgs {
     /// More names by which clients reach the server
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
-    /// Directory in which sessions may work, with all below it; `TENANT=DIR` is for one tenant, which then has no others
-    /// [default: the directory in which the server was started]
+    /// Allow sessions in this directory and below; repeatable. TENANT=DIR applies to one tenant and replaces the common roots
+    /// [default: the directory of the sessions]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<ServedRoot>,
-    /// Serve another interface than loopback although commands run without a sandbox and without questions
+    /// Listen beyond loopback even if commands run unsandboxed and without approval
     #[arg(long, conflicts_with = "socket")]
     pub(crate) allow_unsandboxed_network: bool,
     /// File of tokens, as `pintle tokens` writes it [default: tokens.json in the directory of the configuration]

@@ -339,7 +339,7 @@ impl<'a> Conversation<'a> {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to report.
-                let _ = environment.close().await;
+                environment.close_with_notice().await;
                 return Err(failure);
             }
         };

@@ -78,8 +78,8 @@ const OF_STATE: [&str; 9] = [
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hidden {
     pub(crate) paths: Vec<PathBuf>,
-    /// The workspace of the session, if it is in one of those directories.
-    pub(crate) visible: Option<PathBuf>,
+    /// The workspace of the session, as given and with links resolved, if it is in one of those directories.
+    pub(crate) visible: Vec<PathBuf>,
 }
 
 /// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
@@ -91,20 +91,20 @@ pub(crate) struct Hidden {
 /// would be hidden itself.
 pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidden, Failure> {
     let paths = hidden_paths(process_env)?;
-    let workspace = process_env.real_path(workspace);
+    let (given, workspace) = (workspace.to_path_buf(), process_env.real_path(workspace));
     let around = paths.iter().find(|path| workspace.starts_with(process_env.real_path(path)));
-    let Some(around) = around else { return Ok(Hidden { paths, visible: None }) };
+    let Some(around) = around else { return Ok(Hidden { paths, visible: Vec::new() }) };
     let state = process_env.state_directory().ok().map(|state| process_env.real_path(&state));
-    let places = state.iter().flat_map(|state| [CACHES, WORKTREES, SESSIONS].map(|name| state.join(name)));
+    let places = state.iter().flat_map(|state| [state.join(WORKTREES), state.join(SESSIONS).join(WORKTREES)]);
     if places.into_iter().any(|place| workspace.starts_with(&place) && workspace != place) {
-        return Ok(Hidden { paths, visible: Some(workspace) });
+        return Ok(Hidden { paths, visible: vec![given, workspace] });
     }
     Err(Failure::usage(format!(
-        "no session can work in {}: {} may hold keys, and is hidden from commands and file tools",
+        "cannot start a session in {}: it is inside the hidden path {}",
         workspace.display(),
         around.display()
     ))
-    .with_hint("work in another directory, or use --no-sandbox, which hides nothing"))
+    .with_hint("use another directory, or --no-sandbox, which hides nothing"))
 }
 
 fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
@@ -228,7 +228,7 @@ mod tests {
             let _ = std::os::unix::fs::symlink(home.join(".ssh"), home.join("link"));
             process_env.create_directory(&home.join(&workspace)).unwrap();
             let found = hidden(&home.join(&workspace), &process_env);
-            assert_eq!(found.ok().map(|found| found.visible.is_some()), expected, "{workspace}");
+            assert_eq!(found.ok().map(|found| !found.visible.is_empty()), expected, "{workspace}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Removal of the directory for temporary files of commands, who may have made it hard to remove.
+//! Removal of the temporary directory of commands, including directories without permissions.
 #![expect(clippy::disallowed_methods, reason = "the directory is on this machine, whatever the environment")]
 
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ use std::path::Path;
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(directory);
+            grant_directory_access(directory);
             fs::remove_dir_all(directory)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -24,12 +24,12 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
 }
 
 /// Gives the user all permissions on the directories.
-fn open_up(directory: &Path) {
-    // What stays without them is told by the removal.
+fn grant_directory_access(directory: &Path) {
+    // Errors are ignored: the second removal reports them.
     let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+            grant_directory_access(&entry.path());
         }
     }
 }
@@ -48,7 +48,7 @@ mod tests {
         fs::write(outside.join("file"), "kept").unwrap();
         std::os::unix::fs::symlink(&outside, inside.join("a/link")).unwrap();
         for path in ["a/b/c", "a/b", "a"] {
-            fs::set_permissions(inside.join(path), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(inside.join(path), Permissions::from_mode(0o000)).unwrap();
         }
         remove(&inside).unwrap();
         assert!(!inside.exists());

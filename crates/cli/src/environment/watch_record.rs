@@ -1,4 +1,4 @@
-//! What is known of the watched files of a workspace, kept from one session to the next.
+//! Record of the watched files of a workspace, kept between sessions.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,13 +44,13 @@ impl WatchRecord {
             return Ok(Self::default());
         };
         let lock = match keeps_state {
-            // A place that cannot be written to was told of already.
+            // An unwritable state directory was reported earlier.
             true => process_env.try_lock_private(&path.with_extension("lock")).ok().flatten(),
             false => None,
         };
         let earlier = match process_env::read_text_if_there("record of watched files", &path)? {
             None => WatchedFiles::default(),
-            // A record that another version wrote is begun anew.
+            // A record of another version is discarded.
             Some(text) => serde_json::from_str(&text).unwrap_or_default(),
         };
         let file =

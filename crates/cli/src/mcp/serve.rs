@@ -69,6 +69,7 @@ async fn answer(
         gates::expect_held(&grant, env_session.sandbox(), &args.confinement)?;
         options = options.with_gate(gates::of_grant(grant, SessionId::generate(), &name, &environment)?);
     }
+    env_session.compare_with_earlier(&args.environment.env).await?;
     let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
     let gates = Gates::new(&environment, env_session.hidden(), &policy, is_held, env_session.temporary());
     let options = options

@@ -38,22 +38,25 @@ impl StartCheck for TrustedStart {
         let words = std::iter::once(&process.program).chain(&process.arguments);
         let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
         let directory = process.working_dir.as_deref();
-        if let Some(changed) = programs.changed_of_invocation(&words, directory, env).await {
+        let is_covered = programs.covers_invocation(&words, directory);
+        if is_covered && let Some(changed) = programs.changed_of_invocation(&words, directory, env).await {
             let changed = changed.display();
             return Err(format!(
                 "{changed} has changed since the project was trusted; `pintle trust` trusts it as it is now"
             ));
         }
-        let Some(launcher) = CommandLine::of_words(words).launcher() else { return Ok(()) };
+        let by_variable = || (!is_covered).then(|| "a variable of its declaration".to_owned());
+        let launcher = CommandLine::of_words(words).launcher().map(|launcher| format!("`{launcher}`"));
+        let Some(launcher) = launcher.or_else(by_variable) else { return Ok(()) };
         let text = format!(
-            "The server `{}` of this project is started by `{launcher}`, which runs files that were not compared with those that you trusted",
+            "The server `{}` of this project is started by {launcher}, which runs files that trust does not cover",
             server.name
         );
         match self.prompter.ask_anywhere(&text, &[], PROMPT).await.as_deref().map(str::trim) {
             Some("y" | "yes") => Ok(()),
-            Some(_) => Err("you did not allow it".to_owned()),
+            Some(_) => Err("the user declined".to_owned()),
             None => Err(format!(
-                "`{launcher}` runs files of the project that cannot be compared with those that were trusted, and nobody can be asked; name the script itself in .mcp.json, or declare the server in your own mcp.json"
+                "{launcher} runs files of the project that cannot be compared, and this session is not interactive; name the script itself in .mcp.json, or declare the server in your own mcp.json"
             )),
         }
     }

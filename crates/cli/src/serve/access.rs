@@ -1,6 +1,7 @@
 //! Files that say who may use a server, and prove what it is. They are read again while it serves.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pintle_server::{AuditLine, AuditLog, TlsIdentity, Token, Tokens};
@@ -95,6 +96,8 @@ pub(super) async fn keep_reading(tokens: &ServedTokens, tls: Option<&TlsFiles>) 
 pub(super) struct AuditFile {
     path: PathBuf,
     process_env: ProcessEnv,
+    /// Held while a line is written, since the file may have to be moved before.
+    writing: Mutex<()>,
 }
 
 impl AuditFile {
@@ -105,13 +108,14 @@ impl AuditFile {
         };
         // A file that cannot be written is told before anything is served.
         process_env.append_private(&path, "")?;
-        Ok(Self { path, process_env: process_env.clone() })
+        Ok(Self { path, process_env: process_env.clone(), writing: Mutex::new(()) })
     }
 }
 
 impl AuditLog for AuditFile {
     fn write(&self, line: &AuditLine) {
         let Ok(text) = serde_json::to_string(line) else { return };
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = self.process_env.rotate(&self.path, MAX_AUDIT);
         let written = kept.and_then(|()| self.process_env.append_private(&self.path, &format!("{text}\n")));
         if let Err(failure) = written {

@@ -58,7 +58,7 @@ impl ServeControls {
     }
 }
 
-/// Returns whether more calls run without a decision in a mode than in another one. A mode that there is not does not.
+/// Returns whether mode `to` lets more calls run without a decision than `from`. An unknown mode does not.
 pub(super) fn widens(from: Mode, to: &str) -> bool {
     let order = |mode: Mode| match mode {
         Mode::Plan => 0,

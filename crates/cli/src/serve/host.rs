@@ -119,9 +119,8 @@ impl ServeHost {
         wanted: Wanted,
         is_kept: &mut bool,
     ) -> Result<OpenSession, Failure> {
-        let process_env = &self.process_env;
         let is_new = selected.is_none();
-        let completed = config::complete_run(words, process_env).await?;
+        let completed = config::complete_run(words, &self.process_env).await?;
         let Wanted { id, directory, grant, settings, properties } = wanted;
         let session = SessionArgs {
             given: completed.session.given.clone(),
@@ -131,6 +130,7 @@ impl ServeHost {
         };
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
+        let process_env = &self.process_env.clone().with_workspace(args.environment.dir.as_deref());
         if grant.is_some() && args.grant.is_some() {
             // Another one could be wider.
             return Err(Failure::usage(
@@ -168,7 +168,7 @@ impl ServeHost {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to tell.
-                let _ = env_session.close().await;
+                env_session.close_with_notice().await;
                 return Err(failure);
             }
         };
@@ -192,13 +192,13 @@ impl ServeHost {
     }
 
     /// Checks that a session of the store works where sessions may work now.
-    fn expect_in_root(&self, summary: &Summary) -> Result<(), HostError> {
+    fn check_root(&self, summary: &Summary) -> Result<(), HostError> {
         let place = Place::of_summary(summary);
         if place.environment() != LOCAL {
             return Ok(());
         }
         let tenant = summary.properties.get(TENANT).map(String::as_str);
-        self.roots.judge(tenant, Path::new(place.directory()), &self.process_env).map(drop)
+        self.roots.resolve(tenant, Path::new(place.directory()), &self.process_env).map(drop)
     }
 
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
@@ -224,13 +224,13 @@ impl SessionHost for ServeHost {
                 return Err(HostError::Invalid(problem));
             }
             Some(directory) if !is_local => Some(directory),
-            Some(directory) => Some(self.roots.judge(tenant, &directory, &self.process_env)?),
+            Some(directory) => Some(self.roots.resolve(tenant, &directory, &self.process_env)?),
             None if !is_local => None,
             None => {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
                 let directory = self.process_env.directory(of_server.as_deref());
                 let directory = directory.map_err(|failure| host_error(&failure))?;
-                Some(self.roots.judge(tenant, &directory, &self.process_env)?)
+                Some(self.roots.resolve(tenant, &directory, &self.process_env)?)
             }
         };
         let mut words = Vec::new();
@@ -253,7 +253,7 @@ impl SessionHost for ServeHost {
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        self.expect_in_root(&summary)?;
+        self.check_root(&summary)?;
         let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
         let opened = self.open_with(&words, Some(selected), Wanted::default()).await;
@@ -267,7 +267,7 @@ impl SessionHost for ServeHost {
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
-        self.expect_in_root(&summary)?;
+        self.check_root(&summary)?;
         let selected = Selected::of(sessions, summary.clone()).await;
         let selected = selected.map_err(|failure| host_error(&failure))?;
         let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
@@ -301,7 +301,7 @@ impl SessionHost for ServeHost {
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
         let (sessions, summary) =
             if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
-        self.expect_in_root(&summary)?;
+        self.check_root(&summary)?;
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 
 /// File systems that have no files of users: their entries change the system, or show that of others (statfs(2)).
-const PSEUDO: [u64; 11] = [
+const PSEUDO_FILE_SYSTEMS: [u64; 11] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
     0x1cd1,      // devpts
@@ -32,15 +32,21 @@ const DEVICES: &str = "/dev";
 pub(super) struct WorkspaceRoots(Vec<ServedRoot>);
 
 impl WorkspaceRoots {
-    /// Resolves the roots that are given, or takes the directory in which the server was started.
+    /// Resolves the roots that are given, or else the `default`, which is the current directory if it is `None`.
     ///
     /// # Errors
     ///
     /// A usage failure for one that is no directory.
-    pub(super) fn new(given: &[ServedRoot], process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let own = ServedRoot { tenant: None, directory: process_env.directory(None)? };
-        let given = if given.is_empty() { std::slice::from_ref(&own) } else { given };
-        let resolved = given.iter().map(|root| {
+    pub(super) fn new(
+        given: &[ServedRoot],
+        default: Option<&Path>,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let own = match given {
+            [] => vec![ServedRoot { tenant: None, directory: process_env.directory(default)? }],
+            [..] => Vec::new(),
+        };
+        let resolved = given.iter().chain(&own).map(|root| {
             let directory = process_env.real_path(&std::path::absolute(&root.directory).unwrap_or_default());
             if !process_env.is_directory(&directory) {
                 let shown = root.directory.display();
@@ -57,19 +63,23 @@ impl WorkspaceRoots {
     ///
     /// [`HostError::Forbidden`] for one that is in no root of the tenant, [`HostError::Unprocessable`] for one of a pseudo file
     /// system, [`HostError::Invalid`] if there is none.
-    pub(super) fn judge(
+    pub(super) fn resolve(
         &self,
         tenant: Option<&str>,
         directory: &Path,
         process_env: &ProcessEnv,
     ) -> Result<PathBuf, HostError> {
         let shown = directory.display();
-        if !directory.is_absolute() || !process_env.is_directory(directory) {
-            let problem = format!("directory: expected an absolute path of an existing one, not `{shown}`");
-            return Err(HostError::Invalid(problem));
+        let invalid = || {
+            let problem =
+                format!("directory: expected an absolute path to an existing directory, not `{shown}`");
+            HostError::Invalid(problem)
+        };
+        if !directory.is_absolute() {
+            return Err(invalid());
         }
         let real = process_env.real_path(directory);
-        let is_pseudo = statfs(&real).is_ok_and(|found| PSEUDO.contains(&kind(&found)));
+        let is_pseudo = statfs(&real).is_ok_and(|found| PSEUDO_FILE_SYSTEMS.contains(&magic_number(&found)));
         if is_pseudo || real.starts_with(DEVICES) {
             let problem = format!("directory: `{shown}` is in a pseudo file system, which has no workspaces");
             return Err(HostError::Unprocessable(problem));
@@ -77,24 +87,19 @@ impl WorkspaceRoots {
         let has_own = self.0.iter().any(|root| root.tenant.is_some() && root.tenant.as_deref() == tenant);
         let owner = tenant.filter(|_| has_own);
         let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
-        if roots.any(|root| real.starts_with(&root.directory)) {
-            return Ok(real);
+        let state = process_env.state_directory().map(|state| process_env.real_path(&state));
+        let is_of_server = state.is_ok_and(|state| real.starts_with(state));
+        if roots.any(|root| real.starts_with(&root.directory)) && !is_of_server {
+            // Only now, since what exists elsewhere is not to be found out.
+            return if process_env.is_directory(&real) { Ok(real) } else { Err(invalid()) };
         }
-        // The roots are those of the operator, and need not be known.
-        Err(HostError::Forbidden(format!(
-            "directory: no session may work in `{shown}`; the operator can allow it by --root"
-        )))
+        Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
     }
 }
 
-/// Returns the kind of a file system, whose type differs between platforms.
-#[expect(
-    clippy::cast_sign_loss,
-    clippy::unnecessary_cast,
-    clippy::allow_attributes,
-    reason = "a bit pattern"
-)]
-fn kind(found: &rustix::fs::StatFs) -> u64 {
+/// Returns the number that identifies the type of a file system.
+#[expect(clippy::cast_sign_loss, reason = "a bit pattern")]
+fn magic_number(found: &rustix::fs::StatFs) -> u64 {
     (found.f_type as u64) & 0xffff_ffff
 }
 
@@ -116,7 +121,7 @@ mod tests {
             directory: base.join(name),
         };
         let roots = [root(None, "shared"), root(Some("ann"), "ann")];
-        let roots = WorkspaceRoots::new(&roots, &process_env).unwrap();
+        let roots = WorkspaceRoots::new(&roots, None, &process_env).unwrap();
         let at = |name: &str| base.join(name).display().to_string();
         for (tenant, path, expected) in [
             (None, at("shared"), "ok"),
@@ -128,12 +133,13 @@ mod tests {
             (None, at("shared/link"), "forbidden"),
             (None, at("shared/project/../../elsewhere"), "forbidden"),
             (None, at("shared/missing"), "invalid"),
+            (None, at("missing"), "forbidden"),
             (None, "relative".to_owned(), "invalid"),
             (None, "/proc/self".to_owned(), "unprocessable"),
             (None, "/sys".to_owned(), "unprocessable"),
             (None, "/dev/shm".to_owned(), "unprocessable"),
         ] {
-            let judged = match roots.judge(tenant, Path::new(&path), &process_env) {
+            let judged = match roots.resolve(tenant, Path::new(&path), &process_env) {
                 Ok(real) => {
                     assert_eq!(real, Path::new(&path).canonicalize().unwrap());
                     "ok"
@@ -144,6 +150,6 @@ mod tests {
             };
             assert_eq!(judged, expected, "{tenant:?} {path}");
         }
-        assert!(WorkspaceRoots::new(&[root(None, "missing")], &process_env).is_err());
+        assert!(WorkspaceRoots::new(&[root(None, "missing")], None, &process_env).is_err());
     }
 }

@@ -440,8 +440,7 @@ fn other_machines_need_a_token_and_get_encryption() {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let audit = harness.read(".state/serve-audit.jsonl");
-    assert!(audit.lines().all(|line| line.contains("\"status\":401")), "nothing was changed: {audit}");
-    assert!(!audit.is_empty() && !audit.contains(secret.trim()));
+    assert_eq!(audit, "", "nothing was changed, and requests without a token are only counted");
 }
 
 #[test]

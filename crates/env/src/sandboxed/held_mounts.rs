@@ -10,7 +10,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use async_trait::async_trait;
@@ -28,11 +28,14 @@ use crate::{
 /// How often the files of a running command are looked at.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// The hidden and protected files, each with its device and inode.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HeldMounts(Arc<[(PathBuf, Option<(u64, u64)>)]>);
+/// Device, inode and time of creation of a file, since inodes are used again; `None` if there is no file.
+type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
-/// Protected paths that a command could change after all, since their mounts went away while it ran.
+/// The hidden and protected files, each with what it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldMounts(Arc<[(PathBuf, Identity)]>);
+
+/// Hidden and protected paths that were replaced while a command ran.
 pub(super) type Released = Arc<Mutex<BTreeSet<PathBuf>>>;
 
 impl HeldMounts {
@@ -40,13 +43,13 @@ impl HeldMounts {
     pub(super) fn of(rules: &Rules) -> Self {
         let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
         let paths = paths.chain(rules.protected.iter().cloned());
-        // What is missing is not hidden, and has a placeholder if it is protected.
-        Self(
-            paths
-                .map(|path| (path.clone(), identity(&path)))
-                .filter(|(_, identity)| identity.is_some())
-                .collect(),
-        )
+        Self(paths.map(|path| (path.clone(), identity(&path))).collect())
+    }
+
+    /// Adds the placeholders that the start of the command has created; blocks briefly.
+    pub(super) fn with_placeholders(&self) -> Self {
+        let now = |(path, before): &(PathBuf, Identity)| (path.clone(), before.or_else(|| identity(path)));
+        Self(self.0.iter().map(now).filter(|(_, identity)| identity.is_some()).collect())
     }
 
     /// Returns the paths at which there is another file now, or none.
@@ -59,8 +62,8 @@ impl HeldMounts {
     }
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+fn identity(path: &Path) -> Identity {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino(), found.created().ok()))
 }
 
 /// A command that is ended if a mount of it goes away.
@@ -129,14 +132,15 @@ impl Process for HeldProcess {
 
     fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
         let output =
-            HeldOutput { inner: self.inner.take_output()?, lost: Arc::clone(&self.lost), is_told: false };
+            HeldOutput { inner: self.inner.take_output()?, lost: Arc::clone(&self.lost), is_reported: false };
         Some(Box::new(output))
     }
 
     async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
         let status = self.inner.wait().await?;
         // It may have ended before the next look.
-        note(&self.mounts, &self.released);
+        let (mounts, released) = (self.mounts.clone(), Arc::clone(&self.released));
+        blocking(move || note(&mounts, &released)).await?;
         Ok(status)
     }
 
@@ -159,11 +163,11 @@ impl Drop for HeldProcess {
     }
 }
 
-/// The output of a command, which says at its end why the command was ended.
+/// Output of a command. Its last chunk reports why the command was killed.
 struct HeldOutput {
     inner: Box<dyn ProcessOutput>,
     lost: Arc<OnceLock<PathBuf>>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 #[async_trait]
@@ -172,10 +176,10 @@ impl ProcessOutput for HeldOutput {
         if let Some(chunk) = self.inner.next_chunk().await? {
             return Ok(Some(chunk));
         }
-        let Some(path) = self.lost.get().filter(|_| !self.is_told) else { return Ok(None) };
-        self.is_told = true;
+        let Some(path) = self.lost.get().filter(|_| !self.is_reported) else { return Ok(None) };
+        self.is_reported = true;
         let text = format!(
-            "\nThe command was ended: a program outside of the sandbox replaced {}, which the sandbox protects. Start the command again.\n",
+            "\nThe command was killed: a process outside the sandbox replaced {}, which removed its sandbox mount. Run the command again.\n",
             path.display()
         );
         Ok(Some(OutputChunk { stream: OutputStream::Stderr, bytes: text.into_bytes() }))

@@ -12,13 +12,14 @@ use std::{
     os::unix::{ffi::OsStringExt, fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use crate::error::EnvError;
 
-/// When placeholders were last changed, by which other processes know them. No file of a user is that old.
-const MARK: SystemTime = SystemTime::UNIX_EPOCH;
+/// Time of the last change of placeholders, in seconds since 1970, by which other processes know them: a time that no archive
+/// gives its files.
+const PLACEHOLDER_MTIME: Duration = Duration::from_secs(161_803_398);
 
 /// What is created in place of a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +53,8 @@ impl Placeholders {
             Placeholder::Directory => fs::create_dir(path).and_then(|()| File::open(path)),
         };
         let found = created.and_then(|created| {
-            created.set_modified(MARK)?;
-            fs::symlink_metadata(path)
+            created.set_modified(SystemTime::UNIX_EPOCH + PLACEHOLDER_MTIME)?;
+            created.metadata()
         });
         match found {
             Ok(found) => {
@@ -68,7 +69,8 @@ impl Placeholders {
 
     /// Takes over the placeholder of another process, which may be gone. Whichever process ends last removes it.
     pub(super) fn adopt(&self, path: &Path, found: &Metadata) {
-        if found.modified().is_ok_and(|modified| modified == MARK) {
+        let mark = SystemTime::UNIX_EPOCH + PLACEHOLDER_MTIME;
+        if found.modified().is_ok_and(|modified| modified == mark) {
             let mut known = self.created.lock().unwrap_or_else(PoisonError::into_inner);
             known.insert(path.to_path_buf(), (found.dev(), found.ino()));
         }
@@ -116,7 +118,10 @@ impl Placeholders {
         let sockets = std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner));
         for path in sockets {
             let is_file = |found: &Metadata| found.is_file() && found.len() == 0;
-            if fs::symlink_metadata(&path).is_ok_and(|found| is_file(&found))
+            // A link on the way would lead to another file.
+            let is_same = path.canonicalize().is_ok_and(|real| real == path);
+            if is_same
+                && fs::symlink_metadata(&path).is_ok_and(|found| is_file(&found))
                 && let Err(error) = fs::remove_file(&path)
             {
                 tracing::debug!(%error, path = %path.display(), "a file in place of a socket is not removed");
@@ -132,9 +137,14 @@ fn mount_points_elsewhere() -> BTreeSet<PathBuf> {
     let mut points = BTreeSet::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let is_process = process.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        if is_process && namespace(&process.path()).is_some_and(|namespace| seen.insert(namespace)) {
-            let table = fs::read_to_string(process.path().join("mountinfo")).unwrap_or_default();
+        let Some(namespace) = namespace(&process.path()).filter(|_| is_process) else { continue };
+        // A process that has ended meanwhile leaves the namespace to the others in it.
+        if !seen.contains(&namespace)
+            && let Ok(table) = fs::read_to_string(process.path().join("mountinfo"))
+            && !table.is_empty()
+        {
             points.extend(table.lines().filter_map(mount_point));
+            seen.insert(namespace);
         }
     }
     points

@@ -48,6 +48,13 @@ impl TrustedPrograms {
         self.add(paths, env).await;
     }
 
+    /// Returns whether all files of an invocation are compared. Those are not that are named by a variable, which was replaced
+    /// after the invocation was [added](Self::add_invocation).
+    #[must_use]
+    pub fn covers_invocation(&self, arguments: &[String], directory: Option<&Path>) -> bool {
+        self.named_by(arguments, directory).iter().all(|path| self.contents.contains_key(path))
+    }
+
     /// Returns the first file of an invocation that is not as it was when it was [added](Self::add_invocation).
     pub async fn changed_of_invocation(
         &self,

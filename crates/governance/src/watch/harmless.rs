@@ -75,7 +75,7 @@ fn is_harmless_creation(path: &Path, content: &Content, before: &Snapshot, after
 }
 
 /// Steps of a rebase that run no program (git, `rebase -i`).
-const PLAIN_STEPS: [&str; 25] = [
+const PLAIN_STEPS: [&str; 24] = [
     "pick",
     "p",
     "reword",
@@ -100,7 +100,6 @@ const PLAIN_STEPS: [&str; 25] = [
     "u",
     "noop",
     "revert",
-    "#",
 ];
 
 /// Returns whether the steps of a rebase run a program that they did not run before.
@@ -145,26 +144,38 @@ fn changes_plain_settings(path: &Path, before: &FileState, after: &FileState) ->
     let text = |state: &FileState| FileState::text(Some(state));
     let (Some(before_text), Some(after_text)) = (text(before), text(after)) else { return false };
     let (Some(old), Some(new)) = (settings(&before_text), settings(&after_text)) else { return false };
-    let is_plain = |(key, value): &(String, String)| is_plain_setting(key, value);
-    is_config
-        && before.differing_modes(after).is_none()
-        && old.iter().filter(|setting| !new.contains(setting)).all(is_plain)
-        && new.iter().filter(|setting| !old.contains(setting)).all(is_plain)
+    // Of several values the last one counts, so their order does as well.
+    let others =
+        |settings: &[Setting]| settings.iter().filter(|setting| !setting.is_plain()).cloned().collect();
+    let (old, new): (Vec<Setting>, Vec<Setting>) = (others(&old), others(&new));
+    is_config && before.differing_modes(after).is_none() && old == new
 }
 
 /// Returns whether a configuration of git has only keys that name no program.
 fn is_plain(config: &[u8]) -> bool {
     let settings = std::str::from_utf8(config).ok().and_then(settings);
-    settings.is_some_and(|settings| settings.iter().all(|(key, value)| is_plain_setting(key, value)))
+    settings.is_some_and(|settings| settings.iter().all(Setting::is_plain))
 }
 
-fn is_plain_setting(key: &str, value: &str) -> bool {
-    PLAIN_KEYS.contains(&key) && is_plain_value(key, value)
+/// Setting of a configuration of git.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    /// Key with `*` in place of the instance of its section.
+    key: String,
+    /// Line that begins the section.
+    section: String,
+    value: String,
+}
+
+impl Setting {
+    fn is_plain(&self) -> bool {
+        PLAIN_KEYS.contains(&self.key.as_str()) && is_plain_value(&self.key, &self.value)
+    }
 }
 
 /// Returns the keys of a configuration of git with their values; `None` if it is not of the simple form that git writes.
-fn settings(text: &str) -> Option<Vec<(String, String)>> {
-    let mut section = String::new();
+fn settings(text: &str) -> Option<Vec<Setting>> {
+    let (mut section, mut header) = (String::new(), String::new());
     let mut settings = Vec::new();
     for line in text.split('\n').map(str::trim) {
         if line.is_empty() || line.starts_with(['#', ';']) {
@@ -176,10 +187,15 @@ fn settings(text: &str) -> Option<Vec<(String, String)>> {
         }
         if line.starts_with('[') {
             section = section_of(line)?;
+            line.clone_into(&mut header);
             continue;
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        settings.push((format!("{section}.{}", key.trim().to_ascii_lowercase()), value.trim().to_owned()));
+        settings.push(Setting {
+            key: format!("{section}.{}", key.trim().to_ascii_lowercase()),
+            section: header.clone(),
+            value: value.trim().to_owned(),
+        });
     }
     Some(settings)
 }

@@ -45,15 +45,15 @@ pub(super) enum Content {
 pub struct WatchedFiles {
     /// Paths named `.git`, of repositories in the working directory and below.
     repositories: BTreeSet<PathBuf>,
-    /// State of each file at the last look, hashed.
-    files: BTreeMap<PathBuf, String>,
+    /// State of each file at the last look, hashed; `None` if the session got to its last one.
+    files: Option<BTreeMap<PathBuf, String>>,
 }
 
 impl WatchedFiles {
     /// Returns it without the state of the files: nothing can change them after the last look of a session.
     #[must_use]
     pub fn after_last_look(self) -> Self {
-        Self { files: BTreeMap::new(), ..self }
+        Self { files: None, ..self }
     }
 
     /// Returns it with the repositories that `found` has besides.
@@ -66,7 +66,7 @@ impl WatchedFiles {
     /// Returns whether the session that recorded it got to its last look.
     #[must_use]
     pub fn is_after_last_look(&self) -> bool {
-        self.files.is_empty()
+        self.files.is_none()
     }
 
     pub(super) fn locations(&self) -> Locations {
@@ -76,7 +76,7 @@ impl WatchedFiles {
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let state = |hash: &String| FileState::from(Content::Recorded(hash.clone()));
-        let files = self.files.iter().map(|(path, hash)| (path.clone(), state(hash)));
+        let files = self.files.iter().flatten().map(|(path, hash)| (path.clone(), state(hash)));
         Snapshot { locations: self.locations(), files: files.collect() }
     }
 }
@@ -86,7 +86,7 @@ impl Snapshot {
         let entries = self.locations.entries.iter().filter(|(_, entry)| **entry != GitEntry::Missing);
         WatchedFiles {
             repositories: entries.map(|(path, _)| path.clone()).collect(),
-            files: self.files.iter().map(|(path, state)| (path.clone(), state.hash())).collect(),
+            files: Some(self.files.iter().map(|(path, state)| (path.clone(), state.hash())).collect()),
         }
     }
 }
@@ -140,7 +140,10 @@ impl FileState {
         let content = match &self.content {
             Content::Recorded(hash) => return hash.clone(),
             Content::Bytes(bytes) => blake3::hash(bytes).to_hex().to_string(),
-            Content::Unread { size, identity } => format!("unread {size:?} {identity:?}"),
+            Content::Unread { size, identity } => {
+                let identity = identity.map(|identity| format!("{} {}", identity.inode, identity.changed_ns));
+                format!("unread {} {}", size.unwrap_or_default(), identity.unwrap_or_default())
+            }
             Content::Counted(number) => format!("{number} files"),
             Content::Link => "link".to_owned(),
             Content::Other => "other".to_owned(),

@@ -299,7 +299,10 @@ async fn changes_after_the_last_command_are_found() {
     assert!(first.stop_at_end().await.unwrap().contains("+[alias] x = !sh"));
     assert_eq!(first.stop_at_end().await, None, "it was reported");
     change("echo sh >.git/hooks/pre-commit");
-    assert!(first.last_look().await.unwrap().contains("/.git/hooks/pre-commit"));
+    let LastLook::Changed(change_of_first) = first.last_look().await.unwrap() else {
+        panic!("nothing was found")
+    };
+    assert!(change_of_first.contains("/.git/hooks/pre-commit"), "{change_of_first}");
     // It is killed before it could look.
     change("mkdir sub; cp -r .git sub/.git; echo sub >.gitignore; chmod +x .git/hooks/pre-commit");
     let second = watch();
@@ -331,5 +334,6 @@ async fn an_ignored_repository_that_was_known_stays_protected() {
     let watch = ProtectedPathWatch::new(env(), [".pintle"]).starting_from(kept);
     watch.first_look().await.unwrap();
     std::fs::write(&config, "[core]\n\tfsmonitor = x\n").unwrap();
-    assert!(watch.last_look().await.unwrap().contains("nested/.git/config"));
+    let LastLook::Changed(change) = watch.last_look().await.unwrap() else { panic!("nothing was found") };
+    assert!(change.contains("nested/.git/config"), "{change}");
 }

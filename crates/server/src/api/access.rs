@@ -19,8 +19,8 @@ use super::input::{IDEMPOTENCY_KEY, Json};
 use super::logins::Logins;
 use super::rate::Rates;
 use crate::audit::{AuditLine, AuditLog};
-use crate::newcomers::Peer;
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
+use crate::unauthenticated::Peer;
 
 /// Cookie of a page that has logged in. It has no token, and is worth nothing once the server is gone.
 const LOGIN_COOKIE: &str = "pintle_login";
@@ -123,7 +123,7 @@ impl Token {
     }
 }
 
-/// Returns random characters, as many as nobody guesses.
+/// Returns an unguessable random hexadecimal text.
 pub(super) fn random_text() -> Result<String, TokenError> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|_| TokenError)?;
@@ -222,7 +222,7 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
     let caller = app.access.caller(request.headers());
     let peer = request.extensions().get::<Peer>().cloned();
     if let (Ok(_), Some(peer)) = (&caller, &peer) {
-        peer.is_known();
+        peer.mark_authenticated();
     }
     // Requests of unknown senders are counted, since they could fill the disk with lines.
     let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));
@@ -292,7 +292,7 @@ impl Access {
         let found = match (bearer(headers), cookie(headers)) {
             (Some(secret), _) => tokens.find(secret, now),
             (None, Some(cookie)) => {
-                let token = self.logins.token(cookie, authority(headers), now);
+                let token = self.logins.token_hash(cookie, authority(headers), now);
                 // A token that was revoked ends its logins.
                 token.and_then(|hash| tokens.find_hash(&hash, now))
             }
@@ -360,7 +360,7 @@ pub(super) struct Login {
     token: String,
 }
 
-/// Begins a login of a page, which it keeps where no script reads it.
+/// Starts a login and sets its cookie, which scripts cannot read.
 pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
@@ -374,11 +374,11 @@ pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login
     }
     let cookie = match found.flatten() {
         None => Ok(String::new()),
-        Some(token) => app.access.logins.begin(token.hash, authority(&headers), now),
+        Some(token) => app.access.logins.start(token.hash, authority(&headers), now),
     };
     match cookie {
         Ok(cookie) => set_cookie(&app, &cookie, ""),
-        Err(error) => Problem::internal(FAILED, "no login can begin", &error).into_response(),
+        Err(error) => Problem::internal(FAILED, "cannot start a login", &error).into_response(),
     }
 }
 

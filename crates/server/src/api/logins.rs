@@ -1,4 +1,4 @@
-//! Logins of pages: what a cookie stands for.
+//! Login sessions of browsers, identified by a cookie.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -24,35 +24,36 @@ struct Login {
     token: String,
     /// Name and port under which the page reached the server: browsers send a cookie to all ports of a host.
     authority: String,
-    begun: Timestamp,
+    started_at: Timestamp,
 }
 
 impl Logins {
-    /// Begins a login of a page for a token, by its hash. Returns the value of the cookie.
+    /// Starts a login of a page for a token, by its hash. Returns the value of the cookie.
     ///
     /// # Errors
     ///
     /// [`TokenError`].
-    pub(super) fn begin(&self, token: String, authority: &str, now: Timestamp) -> Result<String, TokenError> {
+    pub(super) fn start(&self, token: String, authority: &str, now: Timestamp) -> Result<String, TokenError> {
         let secret = random_text()?;
         let mut logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| now.since(login.begun) < LIFETIME);
+        logins.retain(|_, login| now.since(login.started_at) < LIFETIME);
         if logins.len() >= MAX_LOGINS
             && let Some(oldest) =
-                logins.iter().min_by_key(|(_, login)| login.begun).map(|(key, _)| key.clone())
+                logins.iter().min_by_key(|(_, login)| login.started_at).map(|(key, _)| key.clone())
         {
             logins.remove(&oldest);
         }
         let authority = authority.to_ascii_lowercase();
-        logins.insert(hash(&secret), Login { token, authority, begun: now });
+        logins.insert(hash(&secret), Login { token, authority, started_at: now });
         Ok(secret)
     }
 
     /// Returns the hash of the token that a cookie stands for, if it is sent to where its page logged in.
-    pub(super) fn token(&self, cookie: &str, authority: &str, now: Timestamp) -> Option<String> {
+    pub(super) fn token_hash(&self, cookie: &str, authority: &str, now: Timestamp) -> Option<String> {
         let logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(&hash(cookie))?;
-        let is_there = login.authority.eq_ignore_ascii_case(authority) && now.since(login.begun) < LIFETIME;
+        let is_there =
+            login.authority.eq_ignore_ascii_case(authority) && now.since(login.started_at) < LIFETIME;
         is_there.then(|| login.token.clone())
     }
 
@@ -69,7 +70,7 @@ mod tests {
     fn a_login_holds_for_its_page_and_its_time() {
         let logins = Logins::default();
         let at = Timestamp::from_millis;
-        let cookie = logins.begin("t".to_owned(), "localhost:1", at(0)).unwrap();
+        let cookie = logins.start("t".to_owned(), "localhost:1", at(0)).unwrap();
         let end = i64::try_from(LIFETIME.as_millis()).unwrap();
         for (authority, now, is_valid) in [
             ("localhost:1", 0, true),
@@ -78,10 +79,14 @@ mod tests {
             ("localhost:2", 0, false),
             ("127.0.0.1:1", 0, false),
         ] {
-            assert_eq!(logins.token(&cookie, authority, at(now)).is_some(), is_valid, "{authority} {now}");
+            assert_eq!(
+                logins.token_hash(&cookie, authority, at(now)).is_some(),
+                is_valid,
+                "{authority} {now}"
+            );
         }
-        assert_eq!(logins.token("other", "localhost:1", at(0)), None);
+        assert_eq!(logins.token_hash("other", "localhost:1", at(0)), None);
         logins.end(&cookie);
-        assert_eq!(logins.token(&cookie, "localhost:1", at(0)), None);
+        assert_eq!(logins.token_hash(&cookie, "localhost:1", at(0)), None);
     }
 }

@@ -99,7 +99,9 @@ fn stop_and_continue(stop: Stop, line: &str) {
         });
     }
     terminal.type_keys(" and more\r");
-    let screen = terminal.wait_for_text("Second answer.");
+    let screen = terminal.wait_for("the second answer", |screen| {
+        screen.contains("Second answer.") && !screen.contains("Esc interrupts")
+    });
     assert_eq!(count(&screen, "› half a thought and more"), 1, "{screen}");
     assert!(screen.contains("First answer."), "{screen}");
     terminal.type_keys("/quit\r");

@@ -65,7 +65,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
         let planted = caches.directory().join("cargo/bin/cargo-x");
         let local = LocalEnvironment::builder(harness.at("root"))
             .variable("PATH", format!("{}:/usr/bin:/bin", harness.at("root/bin").display()))
-            .variable("CARGO_HOME", "/home/of/the/user")
+            .variable("CARGO_HOME", "/of/the/user")
             .variable("NODE_OPTIONS", format!("--require {}", harness.at("root/hook.js").display()))
             .build()
             .unwrap();
@@ -89,7 +89,7 @@ async fn caches_follow_the_switch_and_stay_inside() {
         let outside = sandbox.outside_sandbox().unwrap();
         let names = "echo $PATH $CARGO_HOME $GOFLAGS $npm_config_cache $NODE_OPTIONS";
         let result = outside.exec_command(ExecRequest::new(names)).await.unwrap();
-        assert_eq!(result.stdout.to_text_lossy().unwrap(), "/usr/bin:/bin /home/of/the/user\n", "{level}");
+        assert_eq!(result.stdout.to_text_lossy().unwrap(), "/usr/bin:/bin /of/the/user\n", "{level}");
         sandbox.cleanup().await.unwrap();
     }
 }

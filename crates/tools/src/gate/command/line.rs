@@ -113,9 +113,9 @@ impl CommandLine {
         let matches_from = |words: &Vec<String>| {
             (0..words.len()).any(|from| {
                 let rest = words.get(from..).unwrap_or_default();
-                let wrapper = words.first().filter(|_| from > 0).map(String::as_str);
+                let before = words.get(..from).unwrap_or_default();
                 pattern.matches_anywhere(rest)
-                    || programs::without_global_options(rest, wrapper)
+                    || programs::without_global_options(rest, before)
                         .is_some_and(|words| pattern.matches_anywhere(&words))
             })
         };

@@ -65,6 +65,10 @@ const PROGRAMS: &[Program] = &[
             "--work-tree",
         ])
         .more(&[
+            "-O",
+            "--extcmd",
+            "--remote",
+            "--template",
             "-c",
             "--config-env",
             "--exec",
@@ -97,22 +101,26 @@ const PROGRAMS: &[Program] = &[
             "--loglevel",
         ])
         .more(&["--script-shell", "--prefix", "--userconfig"])
-        .launches(&["run", "run-script", "start", "test", "t", "exec", "x"]),
+        .launches(&["run", "run-script", "rum", "urn", "start", "restart", "test", "t", "exec", "x"]),
     program("pnpm")
         .subcommands(&["-C", "--dir", "-F", "--filter", "--loglevel", "--reporter"])
         .launches(&["run", "start", "test", "exec"]),
     program("yarn").subcommands(&["--cwd"]).launches(&["*"]),
     program("bun").subcommands(&["--cwd", "--filter"]).launches(&["run", "start", "test", "x"]),
     program("npx").launches(&["*"]),
+    program("uvx").launches(&["*"]),
+    program("pipx").launches(&["*"]),
     program("bunx").launches(&["*"]),
-    program("node").more(&["-r", "--require", "--import", "--loader", "-e", "--eval"]).launches(&["."]),
+    program("node")
+        .more(&["-p", "--print", "-r", "--require", "--import", "--loader", "-e", "--eval"])
+        .launches(&["."]),
     program("deno").subcommands(&["-c", "--config", "-L", "--log-level"]).launches(&["task"]),
     program("go")
         .subcommands(&["-C"])
         .more(&["-exec", "-toolexec", "-o", "-vettool"])
         .launches(&["run", "tool", "generate"]),
     program("make").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("gmake").launches(&["*"]),
+    program("gmake").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
     program("ninja").launches(&["*"]),
     program("just").launches(&["*"]),
     program("task").launches(&["*"]),
@@ -213,12 +221,13 @@ const PROGRAMS: &[Program] = &[
     // Programs that read, with options that do not.
     program("find")
         .more(&["-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir"]),
+    program("fdfind").more(&["-x", "-X", "--exec", "--exec-batch"]),
     program("fd").more(&["-x", "-X", "--exec", "--exec-batch"]),
     program("rg").more(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
     program("sort").more(&["-o", "--output", "--compress-program"]),
     program("sed").more(&["-i", "--in-place"]),
     program("awk").more(&["-i", "--include", "-l", "--load"]),
-    program("perl").more(&["-i", "-e", "-E"]),
+    program("perl").more(&["-M", "-I", "-i", "-e", "-E"]),
     program("ruby").more(&["-i", "-e"]),
     program("yq").more(&["-i", "--inplace"]),
     program("tree").more(&["-o"]),
@@ -226,6 +235,7 @@ const PROGRAMS: &[Program] = &[
     program("date").more(&["-s", "--set"]),
     program("less").more(&["-o", "-O", "--log-file"]),
     program("tar").more(&[
+        "-F",
         "-I",
         "--use-compress-program",
         "--checkpoint-action",
@@ -237,9 +247,15 @@ const PROGRAMS: &[Program] = &[
     ]),
     program("zip").more(&["-T", "--unzip-command"]),
     program("rsync").more(&["-e", "--rsh", "--rsync-path"]),
-    program("ssh").more(&["-o", "-F"]),
-    program("scp").more(&["-o", "-F", "-S"]),
+    program("ssh").more(&["-D", "-E", "-I", "-J", "-L", "-R", "-o", "-F"]),
+    program("scp").more(&["-D", "-J", "-o", "-F", "-S"]),
     program("curl").more(&[
+        "--trace",
+        "--trace-ascii",
+        "--stderr",
+        "--libcurl",
+        "--etag-save",
+        "--hsts",
         "-K",
         "--config",
         "-o",
@@ -254,6 +270,12 @@ const PROGRAMS: &[Program] = &[
         "--cookie-jar",
     ]),
     program("wget").more(&[
+        "-a",
+        "-P",
+        "--directory-prefix",
+        "--append-output",
+        "--post-file",
+        "--save-cookies",
         "-O",
         "--output-document",
         "-o",
@@ -300,10 +322,11 @@ fn known(name: &str) -> Option<&'static Program> {
 }
 
 /// Returns the words of a command without the options before its subcommand, as rules name it, if there are some or if the
-/// subcommand is computed. Words that come from elsewhere are [`UNKNOWN`].
+/// subcommand is computed. `before` are the words
+/// before it. Words that come from elsewhere are [`UNKNOWN`].
 pub(super) fn without_global_options<'a>(
     words: &'a [String],
-    wrapper: Option<&str>,
+    before: &[String],
 ) -> Option<Vec<Cow<'a, str>>> {
     let (first, rest) = words.split_first()?;
     let name = base_name(first);
@@ -332,7 +355,7 @@ pub(super) fn without_global_options<'a>(
     found.push(Cow::Borrowed(first.as_str()));
     found.extend(rest.iter().map(|word| Cow::Borrowed(word.as_str())));
     let has_subcommands = program.is_some_and(|program| program.has_subcommands);
-    if wrapper.is_some_and(|wrapper| APPENDING.contains(&base_name(wrapper))) {
+    if before.iter().any(|word| APPENDING.contains(&base_name(word))) {
         found.push(Cow::Borrowed(UNKNOWN));
     }
     if has_subcommands
@@ -354,9 +377,13 @@ pub(super) fn does_more<'a>(program: &str, arguments: &'a [String]) -> Option<&'
             // Long options may be cut short as long as they are clear.
             Some(_) => {
                 let name = argument.split('=').next().unwrap_or(argument);
-                name == *option || (name.len() > 3 && option.starts_with(name))
+                name == *option || (name.len() > 2 && option.starts_with(name))
             }
-            None if option.len() > 2 => argument.split('=').next() == Some(option),
+            // Go takes such options with two dashes as well.
+            None if option.len() > 2 => {
+                let name = argument.split('=').next().unwrap_or(argument);
+                name == *option || name.strip_prefix('-') == Some(*option)
+            }
             // A short option may follow others in one word, and its value may follow it.
             None => {
                 argument.starts_with('-') && !argument.starts_with("--") && argument.contains(&option[1..])

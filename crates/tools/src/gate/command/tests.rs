@@ -114,6 +114,7 @@ async fn a_denial_knows_the_spellings_of_a_command() {
         "timeout 5 nice -n 5 git --bare push",
         "echo push | xargs git",
         "xargs -n1 git -C .",
+        "sudo xargs git",
         "env -S 'git push'",
         "env -S'git -C . push'",
         "env '--split-string=git push'",
@@ -161,7 +162,7 @@ async fn what_is_allowed_writes_and_runs_nothing_more() {
             .fold(CommandGate::new(), |gate, pattern| gate.with(pattern, Permission::Allow).unwrap());
     for (line, expected) in [
         ("git log --stat -5 --oneline", "ok"),
-        ("git log --output=/home/me/.bashrc", "ask"),
+        ("git log --output=/etc/profile", "ask"),
         ("git log --outp=x", "ask"),
         ("git log --ext-diff", "ask"),
         ("find . -name '*.rs' -print", "ok"),
@@ -171,6 +172,7 @@ async fn what_is_allowed_writes_and_runs_nothing_more() {
         ("sort -u x", "ok"),
         ("sort -uo x y", "ask"),
         ("sort -o out x", "ok"),
+        ("sort --o=x y", "ask"),
         ("sort -o other x", "ask"),
         ("sort --compress-program=./x y", "ask"),
         ("rg --pretty x", "ok"),
