@@ -383,6 +383,35 @@ async fn the_model_is_sent_on_a_bounded_number_of_times() {
     assert_eq!(hooks.log().len(), heard, "a replay calls no hook");
 }
 
+/// A gate that rejects the end of each run.
+#[derive(Debug)]
+struct RejectsEnds;
+
+#[async_trait]
+impl Gate for RejectsEnds {
+    async fn check(&self, _: &PreparedCall) -> Verdict {
+        Verdict::ALLOW
+    }
+
+    async fn stop_at_end(&self) -> Option<String> {
+        Some("a file was changed in the background".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_gate_fails_a_run_at_its_end_before_hooks_send_it_on() {
+    let hooks = TestHooks { end: EndAnswer::send_on("run the tests"), ..TestHooks::default() };
+    let adapter = anthropic().answer("Done.").answer("Done again.");
+    let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks).gate(RejectsEnds).record(true));
+    for answer in ["Done.", "Done again."] {
+        let outcome = harness.session.submit("go").await.unwrap();
+        assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Failed, answer));
+        assert_eq!(outcome.error.unwrap().message, "a file was changed in the background");
+    }
+    let record = harness.session.record().unwrap();
+    assert_eq!(record.replay().unwrap().history.len(), harness.session.history().len());
+}
+
 #[tokio::test]
 async fn a_compaction_can_be_refused() {
     let hooks = TestHooks::default();
