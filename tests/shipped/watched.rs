@@ -33,7 +33,7 @@ fn a_change_in_the_background_is_found_at_the_end() {
     }
     let change = format!("sleep 0.5; mkdir -p sub/.git/hooks; {SETTINGS} >sub/.git/config; touch changed");
     let start = format!("command = '''{change}''', run_in_background = true");
-    let wait = "task_id = '1', timeout = 5000";
+    let wait = "task_id = '1', timeout = 60000";
     let user = User::new(&turns(&[("Bash", &start), ("TaskOutput", wait)]));
     let (code, said) = run(&user);
     assert!(user.project().join("changed").exists(), "{said}");
@@ -72,7 +72,7 @@ fn git_of_the_user_does_not_open_files_to_commands() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() {
         return;
     }
-    let line = "touch started; while [ ! -e acted ]; do sleep 0.05; done; sleep 0.5; cat ~/.netrc; echo x >>.git/config";
+    let line = "touch started; while [ ! -e acted ]; do sleep 0.05; done; sleep 5; cat ~/.netrc; echo x >>.git/config";
     let user = User::new(&commands(&[line]));
     std::fs::write(user.at(".netrc"), "OLD-KEY").unwrap();
     let mut running = user.run_command("Go").stderr(std::process::Stdio::piped()).spawn().unwrap();

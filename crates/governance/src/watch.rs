@@ -216,7 +216,7 @@ impl ProtectedPathWatch {
         let before = self.earlier.snapshot();
         let mut change = None;
         if !self.earlier.is_after_last_look() {
-            change = describe(&before, &now, &[]);
+            change = describe(&before, &now, &[], &BTreeSet::new());
             self.refuse_steps(&before, &now).await;
         }
         self.keep(&mut known, now);
@@ -249,7 +249,7 @@ impl ProtectedPathWatch {
         let is_outside = call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside));
         let is_held = |path: &&PathBuf| !is_outside && !released.contains(*path);
         let held: Vec<PathBuf> = self.held.iter().filter(is_held).cloned().collect();
-        let change = describe(before, &now, &held);
+        let change = describe(before, &now, &held, &released);
         self.refuse_steps(before, &now).await;
         self.keep(&mut known, now);
         Ok(change.map_or(LastLook::Unchanged, LastLook::Changed))
@@ -352,8 +352,14 @@ impl ProtectedPathWatch {
     }
 }
 
-/// Returns what differs and may run something later, with the diff of each file; `None` if nothing does.
-fn describe(before: &Snapshot, after: &Snapshot, held: &[PathBuf]) -> Option<String> {
+/// Returns what differs and may run something later, with the diff of each file; `None` if nothing does. A process outside of
+/// the sandbox has replaced those that are `released`.
+fn describe(
+    before: &Snapshot,
+    after: &Snapshot,
+    held: &[PathBuf],
+    released: &BTreeSet<PathBuf>,
+) -> Option<String> {
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let changed = paths
         .into_iter()
@@ -366,8 +372,12 @@ fn describe(before: &Snapshot, after: &Snapshot, held: &[PathBuf]) -> Option<Str
         1 => String::new(),
         more => format!(" and {} more", more - 1),
     };
+    let who = match changed.iter().all(|path| released.contains(*path)) {
+        true => "a process outside the sandbox, or a command after it,",
+        false => "a command",
+    };
     let mut text = format!(
-        "a command changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
+        "{who} changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
         first.display()
     );
     for path in &changed {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use pintle_store::Hash;
 
-use super::watch_record;
 use crate::failure::Failure;
 use crate::kept_in;
 use crate::process_env::{self, ProcessEnv};
@@ -51,6 +50,7 @@ const MOVED: [(&str, &[&str]); 15] = [
 ];
 
 /// Directory below that of the state with the tokens of servers that the user has logged in to.
+#[cfg(feature = "mcp")]
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
 /// Directory of the caches of projects in that of the state.
@@ -59,20 +59,6 @@ const CACHES: &str = "caches";
 /// Directories of sessions and their worktrees in that of the state.
 const SESSIONS: &str = "sessions";
 const WORKTREES: &str = "worktrees";
-
-/// Files in the state directory that contain sessions, trust decisions, tokens, input history, the server's audit log, or
-/// belong to other workspaces. The caches and the worktree of a session itself are visible to it.
-const OF_STATE: [&str; 9] = [
-    SESSIONS,
-    "trust.json",
-    SERVER_TOKENS,
-    "history",
-    "serve-audit.jsonl",
-    "serve-audit.jsonl.1",
-    CACHES,
-    WORKTREES,
-    watch_record::DIRECTORY,
-];
 
 /// Files that commands and file tools of a session do not see.
 #[derive(Clone, Debug, Default)]
@@ -124,8 +110,8 @@ fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let own = process_env.configuration_directory().into_iter();
-    let state = process_env.state_directory().ok().into_iter();
-    let of_state = state.flat_map(|state| OF_STATE.map(|name| state.join(name)));
+    // As a whole: a mount on a file would be lost when another process replaces the file.
+    let of_state = process_env.state_directory().ok();
     let of_store = kept_in::password_file(process_env).into_iter();
     Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect())
 }
@@ -198,7 +184,7 @@ mod tests {
             ("AWS_SHARED_CREDENTIALS_FILE", "/a/keys", &["/a/keys"]),
             ("AWS_CONFIG_FILE", "/a/config", &["/a/config"]),
             ("PINTLE_CONFIG_DIR", "/p", &["/p"]),
-            ("PINTLE_STATE_DIR", "/s", &["/s/sessions", "/s/trust.json", "/s/server-tokens", "/s/history"]),
+            ("PINTLE_STATE_DIR", "/s", &["/s"]),
         ] {
             let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
             for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {

@@ -230,7 +230,11 @@ impl SessionHost for ServeHost {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
                 let directory = self.process_env.directory(of_server.as_deref());
                 let directory = directory.map_err(|failure| host_error(&failure))?;
-                Some(self.roots.resolve(tenant, &directory, &self.process_env)?)
+                let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
+                // The path is not the client's.
+                Some(resolved.map_err(|_| {
+                    HostError::Invalid("directory: expected one, since the default is not allowed".to_owned())
+                })?)
             }
         };
         let mut words = Vec::new();

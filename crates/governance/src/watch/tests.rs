@@ -130,14 +130,21 @@ fn what_cannot_be_shown_is_said() {
         ..Snapshot::default()
     };
     let text = |bytes: &[u8]| of(Content::Bytes(bytes.to_vec()));
-    assert_eq!(describe(&text(b"a"), &text(b"a"), &[]), None);
+    assert_eq!(describe(&text(b"a"), &text(b"a"), &[], &BTreeSet::new()), None);
     for after in [text(b"\xff"), of(Content::Counted(1))] {
-        assert!(describe(&text(b"a"), &after, &[]).unwrap().contains("not text, too large to show"));
+        assert!(
+            describe(&text(b"a"), &after, &[], &BTreeSet::new())
+                .unwrap()
+                .contains("not text, too large to show")
+        );
     }
     let held = [PathBuf::from("/w/.git/config")];
-    assert_eq!(describe(&text(b"a"), &text(b"b"), &held), None, "a sandbox holds it");
-    assert!(describe(&text(b"a"), &text(b"b"), &[PathBuf::from("/w/.git/hooks")]).is_some());
-    let long = describe(&text(b""), &text("line\n".repeat(10_000).as_bytes()), &[]).unwrap();
+    assert_eq!(describe(&text(b"a"), &text(b"b"), &held, &BTreeSet::new()), None, "a sandbox holds it");
+    assert!(
+        describe(&text(b"a"), &text(b"b"), &[PathBuf::from("/w/.git/hooks")], &BTreeSet::new()).is_some()
+    );
+    let long =
+        describe(&text(b""), &text("line\n".repeat(10_000).as_bytes()), &[], &BTreeSet::new()).unwrap();
     assert!(long.len() < MAX_DIFF + 100 && long.ends_with("is not shown"), "{}", long.len());
 }
 

@@ -324,7 +324,7 @@ async fn a_start_can_be_cancelled_at_any_time() {
 
 /// bubblewrap may have created a file in place of the socket, which is removed after the start.
 fn bind_when_free(socket: &std::path::Path) -> UnixListener {
-    for _ in 0..400 {
+    for _ in 0..4_000 {
         if let Ok(listener) = UnixListener::bind(socket) {
             return listener;
         }
@@ -379,8 +379,8 @@ async fn a_replaced_file_ends_the_commands_that_could_see_it() {
     let environment = environment.with_protected(&protected).with_hidden(&hidden);
     environment.initialize().await.unwrap();
     for (path, line) in [
-        (&protected, "touch started; while sleep 0.3; do echo x >>protected; done"),
-        (&hidden, "touch started; while sleep 0.3; do cat ../outside/secret; done"),
+        (&protected, "touch started; while sleep 5; do echo x >>protected; done"),
+        (&hidden, "touch started; while sleep 5; do cat ../outside/secret; done"),
     ] {
         let running = {
             let environment = environment.clone();
