@@ -381,7 +381,13 @@ impl EnvSession {
             Some(watch) => watch.last_look().await,
             None => Ok(LastLook::Skipped),
         };
-        if closed.is_ok() && matches!(look, Ok(LastLook::Unchanged | LastLook::Changed(_))) {
+        let has_looked = matches!(look, Ok(LastLook::Unchanged | LastLook::Changed(_)));
+        // In a container and on a remote host, the look has connected again.
+        let closed = match has_looked {
+            true => closed.and(self.environment.cleanup().await.or_failed("a command may still be running")),
+            false => closed,
+        };
+        if closed.is_ok() && has_looked {
             self.record.keep_after_last_look();
         }
         let change = match look {
