@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use pintle_agent::{
-    Clock as _, EventKind, Events, ProviderProfile, Session, SessionHandle, SessionId, SystemClock,
+    Clock as _, EventKind, Events, Principal, ProviderProfile, Session, SessionHandle, SessionId, SystemClock,
 };
 use pintle_llm::{
     Client, Error, EventStream, Finish, FinishReason, Message, ProviderAdapter, Request, Response,
@@ -229,7 +229,7 @@ struct NoControls;
 
 #[async_trait]
 impl SessionControls for NoControls {
-    async fn set(&self, _: &SettingsChange) -> Result<(), HostError> {
+    async fn set(&self, _: &SettingsChange, _by: Option<&Principal>) -> Result<(), HostError> {
         Ok(())
     }
 }

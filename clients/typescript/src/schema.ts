@@ -636,7 +636,7 @@ export interface components {
         ChangeBody: {
             /** @description Reasoning effort, from the next request on. */
             effort?: string | null;
-            /** @description Mode: what happens to calls that no rule names. */
+            /** @description Mode: what happens to calls that no rule names. One in which more calls run than now takes the scope `approve`. */
             mode?: string | null;
             /** @description Model, from the next request on. */
             model?: string | null;
@@ -687,7 +687,10 @@ export interface components {
         };
         /** @description A session to create. */
         CreateBody: {
-            /** @description Working directory of the tools, absolute. Default: that of the server. */
+            /**
+             * @description Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
+             *     server.
+             */
             directory?: string | null;
             /** @description Reasoning effort. */
             effort?: string | null;
@@ -699,7 +702,7 @@ export interface components {
             } | null;
             /** @description First message. */
             message?: components["schemas"]["MessageBody"] | null;
-            /** @description Mode: what happens to calls that no rule names. */
+            /** @description Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`. */
             mode?: string | null;
             /** @description Model. Default: that of the server. */
             model?: string | null;
@@ -754,7 +757,7 @@ export interface components {
         };
         /** @description A decision. */
         DecisionBody: {
-            /** @description Arguments in place of the call's own. They are judged as those of a new call. */
+            /** @description Arguments in place of the call's own. They are judged as those of a new call, and take the scope `run` as well. */
             arguments?: {
                 [key: string]: unknown;
             } | null;
