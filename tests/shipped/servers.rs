@@ -58,7 +58,7 @@ fn a_server_of_a_project_starts_only_as_it_was_trusted() {
         (".", r#""command": "sh", "args": ["a.sh"], "cwd": "srv""#, CHANGED),
         (".", r#""command": "./a.sh", "cwd": "below/../srv""#, CHANGED),
         (".", r#""command": "env", "args": ["-C", "srv", "make", "serve"]"#, UNKNOWN),
-        // The session's own directory has no part of what was trusted.
+        // Trust covers the root of the project, not the session's directory.
         ("below", r#""command": "sh", "args": ["srv/a.sh"]"#, STARTED),
         ("below", r#""command": "sh", "args": ["a.sh"], "cwd": "srv""#, STARTED),
     ] {

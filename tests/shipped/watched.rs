@@ -20,7 +20,7 @@ fn commands(lines: &[&str]) -> String {
     turns(&calls)
 }
 
-/// Runs the model, and returns the exit code and what was said.
+/// Runs the model, and returns the exit code and standard error.
 fn run(user: &User) -> (Option<i32>, String) {
     let output = user.run_command("Go").output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -62,7 +62,7 @@ fn a_change_of_a_killed_session_is_found_by_the_next_one() {
     );
     assert!(said.contains(".git/hooks/pre-commit"), "{said}");
     assert_eq!(run(&user).0, Some(0), "it was said once");
-    // What the user changes between two sessions is none of their business.
+    // Changes by the user between two sessions are not reported.
     std::fs::write(user.project().join(".git/hooks/pre-commit"), "y").unwrap();
     assert_eq!(run(&user).0, Some(0));
 }

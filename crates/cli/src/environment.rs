@@ -336,7 +336,7 @@ impl EnvSession {
         self.watch.get_or_init(|| watch).clone()
     }
 
-    /// Compares protected files with what a session knew that was killed before its last look.
+    /// Compares protected files with the record of a session that ended before its final check.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ const CODEX_KEY: &str = "CODEX_API_KEY";
 #[cfg(feature = "compat")]
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
-/// Directories in that of the state in which commands of sessions can write.
+/// Directories below the state directory that commands of sessions can write to.
 const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
 /// How long to wait for the first byte of input piped in addition to a prompt.
@@ -39,7 +39,7 @@ pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
-    /// Directories that commands of a session may write to: the current one, and that of the command line.
+    /// Directories that commands of a session may write to: the current directory, and `--dir`.
     workspaces: Vec<PathBuf>,
 }
 

@@ -115,7 +115,7 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
     Ok(format!("{secret}\n"))
 }
 
-/// Checks that a name looks the same in each list, log and terminal: it is that of an actor on record.
+/// Checks that a name looks the same in each list, log and terminal: records name the actor by it.
 fn expect_printable(what: &str, name: &str) -> Result<(), Failure> {
     let is_plain = name.trim() == name && !name.contains('\t') && in_one_line(name) == name;
     if name.is_empty() || name.chars().count() > MAX_NAME || !is_plain {

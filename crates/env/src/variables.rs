@@ -105,7 +105,7 @@ fn is_core(name: &OsStr) -> bool {
 /// Ends of the names of variables whose value is a list of directories.
 const LISTS: [&[u8]; 4] = [b"PATH", b"_DIRS", b"PERL5LIB", b"RUBYLIB"];
 
-/// Variables that stay whatever their value is. A command that finds no home directory takes that of the user database.
+/// Variables that are always kept. Without `HOME`, programs read the home directory from the user database.
 const KEPT: [&str; 1] = ["HOME"];
 
 /// Bytes that separate a path from what precedes and follows it in a value.

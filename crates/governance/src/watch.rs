@@ -232,11 +232,11 @@ impl ProtectedPathWatch {
         self.compare(None).await
     }
 
-    /// Returns what has changed since the last look and may run something.
+    /// Returns the changes since the last look that may run a program.
     async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
         match self.compare(call).await {
             Ok(LastLook::Changed(change)) => Some(change),
-            // A lost environment ends the run by itself.
+            // The next call reports a lost environment.
             Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => None,
         }
     }

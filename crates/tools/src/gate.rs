@@ -80,7 +80,7 @@ pub trait Gate: fmt::Debug + Send + Sync {
 
     /// Returns why a run that is about to end must fail, such as for changes by background commands. `None` by default.
     ///
-    /// It is asked when the model has answered without a call. What it does not see then, it may see after a later call.
+    /// Called when the model has answered without a tool call.
     async fn stop_at_end(&self) -> Option<String> {
         None
     }

@@ -144,7 +144,7 @@ impl ModelCall {
         self.attempts().await
     }
 
-    /// Runs gates and hooks for a response that would end the run, and reports what they answered. The response
+    /// Runs gates and hooks for a response that would end the run, and reports their answers. The response
     /// is paid for, so it counts even if the call is cancelled now.
     async fn run_hooks(&self, response: &Response, cancel: &CancellationToken) {
         let after = self.hooks.after(response, self.model_call);

@@ -11,7 +11,7 @@ use super::RunArgs;
 /// Value of `--root`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServedRoot {
-    /// Tenant whose sessions may work there; all without roots of their own if `None`.
+    /// Tenant whose sessions may work there. `None` for tenants without a root.
     pub(crate) tenant: Option<String>,
     pub(crate) directory: PathBuf,
 }

@@ -34,7 +34,7 @@ pub(super) struct ConfinedLocal {
     pub(super) is_remembered: bool,
     /// Files of git and of projects that the sandbox keeps commands from changing.
     pub(super) protected: Vec<PathBuf>,
-    /// Returns those of them that a command could change after all.
+    /// Returns the paths that lost their protection while a command ran.
     pub(super) released: Option<Released>,
 }
 

@@ -53,10 +53,10 @@ const MOVED: [(&str, &[&str]); 15] = [
 #[cfg(feature = "mcp")]
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
-/// Directory of the caches of projects in that of the state.
+/// Project caches, below the state directory.
 const CACHES: &str = "caches";
 
-/// Directories of sessions and their worktrees in that of the state.
+/// Sessions and their worktrees, below the state directory.
 const SESSIONS: &str = "sessions";
 const WORKTREES: &str = "worktrees";
 

@@ -11,10 +11,10 @@ use crate::console;
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
-/// Directory of these files in that of the state.
+/// Directory of these files, below the state directory.
 pub(super) const DIRECTORY: &str = "watched";
 
-/// Record of one workspace. One session at a time keeps it up to date; others only read it.
+/// Record of one workspace. The session that holds its lock updates it; others only read it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchRecord {
     earlier: WatchedFiles,
@@ -60,7 +60,7 @@ impl WatchRecord {
         Ok(Self { earlier, file })
     }
 
-    /// Returns what the last session knew.
+    /// Returns the record of the last session.
     pub(crate) fn earlier(&self) -> &WatchedFiles {
         &self.earlier
     }

@@ -22,7 +22,7 @@ pub(crate) struct Declared {
     pub(crate) source: String,
     /// Who declares it.
     by: DeclaredBy,
-    /// What was trusted of the project that declares it.
+    /// Trusted programs of the project that declares it.
     pub(crate) programs: Option<TrustedPrograms>,
 }
 

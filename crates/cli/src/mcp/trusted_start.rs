@@ -1,4 +1,4 @@
-//! Starts of the servers of trusted projects: what was trusted may have changed since.
+//! Checks servers of trusted projects before they start: their files may have changed since.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::args::ServedRoot;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 
-/// File systems that have no files of users: their entries change the system, or show that of others (statfs(2)).
+/// Magic numbers of pseudo file systems, whose entries show or change the state of the kernel (statfs(2)).
 const PSEUDO_FILE_SYSTEMS: [u64; 11] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -27,7 +27,7 @@ const PSEUDO_FILE_SYSTEMS: [u64; 11] = [
 /// Device files, which are on a file system of the usual kind.
 const DEVICES: &str = "/dev";
 
-/// The roots of workspaces: of each tenant, or of all that have none of their own.
+/// Roots of workspaces, by tenant. Those without a tenant apply to tenants that have no root.
 #[derive(Clone, Debug)]
 pub(super) struct WorkspaceRoots(Vec<ServedRoot>);
 
@@ -62,7 +62,7 @@ impl WorkspaceRoots {
     /// # Errors
     ///
     /// [`HostError::Forbidden`] for one that is in no root of the tenant, [`HostError::Unprocessable`] for one of a pseudo file
-    /// system, [`HostError::Invalid`] if there is none.
+    /// system, [`HostError::Invalid`] if it does not exist.
     pub(super) fn resolve(
         &self,
         tenant: Option<&str>,

@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// Device, inode and time of creation of a file, since inodes are used again; `None` if there is no file.
 type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
-/// The hidden and protected files, each with what it is.
+/// The hidden and protected files with their identities.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldMounts(Arc<[(PathBuf, Identity)]>);
 

@@ -40,7 +40,7 @@ pub(super) enum Content {
     Recorded(String),
 }
 
-/// What a session knows of the files that it watches, to keep for the next one. It has hashes and no contents.
+/// Record of watched files for the next session, with hashes instead of contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedFiles {
     /// Paths named `.git`, of repositories in the working directory and below.

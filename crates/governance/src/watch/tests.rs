@@ -95,7 +95,7 @@ async fn other_commands_go_on() {
         "touch a .git/index .git/HEAD",
         "echo x >.git/hooks/pre-push.sample",
         "cat .git/config",
-        // The user's rebase goes on.
+        // The user's rebase continues.
         "printf 'exec make\\npick b\\n# comment\\n' >.git/rebase-merge/git-rebase-todo",
         "rm -r .git/rebase-merge && mkdir .git/rebase-merge",
         "git config branch.main.remote origin && git config remote.origin.url ../x && git config --unset branch.main.remote",

@@ -48,7 +48,7 @@ impl Logins {
         Ok(secret)
     }
 
-    /// Returns the hash of the token that a cookie stands for, if it is sent to where its page logged in.
+    /// Returns the hash of the token for which a cookie was issued, if the authority is the one of the login.
     pub(super) fn token_hash(&self, cookie: &str, authority: &str, now: Timestamp) -> Option<String> {
         let logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(&hash(cookie))?;

@@ -87,7 +87,7 @@ fn images_are_on_record_and_belong_to_a_session_that_goes_on() {
 #[test]
 fn the_image_on_the_clipboard_is_pasted() {
     let harness = Harness::new(Dialect::AnthropicMessages, &answers(2));
-    // Programs in the project are not those of the user.
+    // Programs below the workspace are not found.
     let programs = tempfile::tempdir().unwrap();
     let programs = programs.path();
     let xclip = programs.join("xclip");

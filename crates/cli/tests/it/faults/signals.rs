@@ -71,7 +71,7 @@ fn stop_and_continue(stop: Stop, line: &str) {
     assert_ne!(before, within);
     terminal.type_keys("hello\r");
     terminal.wait_for_text("First answer.");
-    // The lines of a run that goes on would push the answer off the screen with each stop.
+    // The status lines of an active run would push the answer off the screen with each stop.
     terminal.wait_for("the end of the run", |screen| !screen.contains("Esc interrupts"));
     terminal.type_keys("half a thought");
     terminal.wait_for_text("› half a thought");

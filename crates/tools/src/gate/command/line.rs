@@ -86,7 +86,7 @@ impl CommandLine {
     }
 
     /// Returns a program of the line, with the argument that counts, which runs files of its working directory that the line
-    /// does not name, such as `make`, `npm run` or `python -m`. What a person allows by the line says nothing about these.
+    /// does not name, such as `make`, `npm run` or `python -m`. Approval of the line does not cover these files.
     #[must_use]
     pub fn launcher(&self) -> Option<String> {
         let own = self.commands.iter().find_map(|words| programs::launcher(words));

@@ -50,7 +50,7 @@ impl CommandPattern {
         self.fits(command, matches_wildcard) && !self.leaves_more(command)
     }
 
-    /// Returns whether the words for which the last `*` stands do more than the program without them.
+    /// Returns whether the last `*` would cover an option that writes, runs a program or connects.
     fn leaves_more(&self, command: &[String]) -> bool {
         // A pattern without words means every command.
         let Some(program) = command.first().filter(|_| self.is_open && !self.words.is_empty()) else {

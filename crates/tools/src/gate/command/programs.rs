@@ -1,7 +1,7 @@
-//! What is known about programs: options before their subcommand, options that do more than the rest of the program, wrappers
+//! Knowledge about programs: options before their subcommand, options that do more than the rest of the program, wrappers
 //! of other programs, and programs that run files which their arguments do not name.
 //!
-//! One table for all rules, so that what is learned about a program counts everywhere.
+//! All rules share one table.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::line::base_name;
 /// Word in place of one that the shell computes, which may be any.
 pub(super) const UNKNOWN: &str = "\0";
 
-/// What is known of one program.
+/// Entry of the table.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     name: &'static str,
@@ -48,7 +48,7 @@ impl Program {
     }
 }
 
-/// The programs. Sorted by what they do.
+/// The programs, grouped by purpose.
 const PROGRAMS: &[Program] = &[
     // Version control.
     program("git")
@@ -331,7 +331,7 @@ pub(super) fn without_global_options<'a>(
     let (first, rest) = words.split_first()?;
     let name = base_name(first);
     let mut found = Vec::with_capacity(words.len() + 1);
-    // Each subcommand of git is also a program of its own.
+    // `git-push` is the same as `git push`.
     let own = name.strip_prefix("git-").filter(|own| !own.is_empty());
     if let Some(own) = own {
         found.extend([Cow::Borrowed("git"), Cow::Borrowed(own)]);
