@@ -8,6 +8,7 @@ mod exchanged;
 mod grants;
 mod home;
 mod planted;
+mod rules;
 mod served;
 mod servers;
 mod user;

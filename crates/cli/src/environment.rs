@@ -45,6 +45,8 @@ pub(crate) struct EnvTarget<'a> {
     directory: Option<&'a Path>,
     confinement: ConfinementArgs,
     use_of: SandboxUse,
+    /// Rules of `--deny`.
+    denials: &'a [String],
     process_env: &'a ProcessEnv,
 }
 
@@ -97,7 +99,7 @@ impl<'a> EnvTarget<'a> {
         if *spec == EnvSpec::Local {
             process_env.directory(directory)?;
         }
-        Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), process_env })
+        Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), denials: &[], process_env })
     }
 
     /// Selects the environment of a session whose program can ask a person about its calls.
@@ -112,7 +114,7 @@ impl<'a> EnvTarget<'a> {
         process_env: &'a ProcessEnv,
     ) -> Result<Self, Failure> {
         let target = Self::from_args(&args.environment, args.confinement, process_env)?;
-        Ok(target.for_use(SandboxUse {
+        Ok(target.denying(&args.policy.deny).for_use(SandboxUse {
             writes: WriteSwitch::new(mode != Mode::Plan),
             can_be_left: true,
             keeps_state: !args.session.no_session,
@@ -123,6 +125,12 @@ impl<'a> EnvTarget<'a> {
     /// Sets what a run needs of the sandbox.
     pub(crate) fn for_use(mut self, use_of: SandboxUse) -> Self {
         self.use_of = use_of;
+        self
+    }
+
+    /// Hides files from sandboxed commands that these rules of `--deny` deny to read. Rules files count in any case.
+    pub(crate) fn denying(mut self, denials: &'a [String]) -> Self {
+        self.denials = denials;
         self
     }
 
@@ -184,7 +192,7 @@ impl<'a> EnvTarget<'a> {
                 secrets::hidden(&directory, self.process_env)?
             }
         };
-        let files = GuardedFiles { record: &record, hidden: &hidden };
+        let files = GuardedFiles { record: &record, hidden: &hidden, denials: self.denials };
         let confined = async |use_of| {
             confinement::local(&self.confinement, use_of, builder.clone(), &files, self.process_env).await
         };

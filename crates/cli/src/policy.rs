@@ -89,16 +89,47 @@ pub(crate) async fn load(
     };
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
-    for (permission, texts) in [(Permission::Allow, &args.allow), (Permission::Deny, &args.deny)] {
-        for text in texts {
-            let flag = format!("--{permission}");
-            let rule = Rule::parse(text, &workspace).or_usage(&format!("{flag} is wrong"))?;
-            rules.add(permission, rule, flag);
-        }
-    }
+    add_flags(&mut rules, Permission::Allow, &args.allow, &workspace)?;
+    add_flags(&mut rules, Permission::Deny, &args.deny, &workspace)?;
     check_names(&rules)?;
     let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
+}
+
+/// Returns the rules of the user, of the projects around the working directory, and of `--deny`, for their denials: these apply
+/// whether a project is trusted or not.
+///
+/// # Errors
+///
+/// A usage failure for an invalid rule or rules file.
+pub(crate) async fn denials(
+    flags: &[String],
+    environment: &dyn ExecutionEnvironment,
+    process_env: &ProcessEnv,
+) -> Result<Rules, Failure> {
+    let working_directory = environment.working_directory();
+    let workspace = environment.canonicalize(working_directory).await;
+    let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
+    let mut rules = user_rules(process_env, &workspace)?;
+    for project in Project::read_all(environment).await? {
+        rules.extend(project_rules(&project)?);
+    }
+    add_flags(&mut rules, Permission::Deny, flags, &workspace)?;
+    Ok(rules)
+}
+
+fn add_flags(
+    rules: &mut Rules,
+    permission: Permission,
+    texts: &[String],
+    workspace: &Path,
+) -> Result<(), Failure> {
+    let flag = format!("--{permission}");
+    for text in texts {
+        let rule = Rule::parse(text, workspace).or_usage(&format!("{flag} is wrong"))?;
+        rules.add(permission, rule, flag.clone());
+    }
+    Ok(())
 }
 
 /// Parts of projects that apply, and those that do not.

@@ -195,7 +195,7 @@ async fn on_surface(
         }
     }
     let target =
-        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.for_use(SandboxUse {
+        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.denying(&args.policy.deny).for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             can_be_left: args.wait_approval || Prompter::has_terminal(),
             keeps_state: !args.session.no_session,

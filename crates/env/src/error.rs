@@ -175,7 +175,8 @@ impl EnvError {
 
     /// Returns true if the environment itself is out of reach, so that further operations will fail
     /// too.
-    pub(crate) fn is_environment_failure(&self) -> bool {
+    #[must_use]
+    pub fn is_environment_failure(&self) -> bool {
         matches!(self, Self::EnvironmentLost { .. } | Self::Unreachable { .. })
     }
 

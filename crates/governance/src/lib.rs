@@ -35,5 +35,5 @@ pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
 pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
 pub use revocation::Revocations;
-pub use rules::{Address, CallFacts, Rule, RuleError, Rules, RulesError, Ruling};
+pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::{LastLook, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};

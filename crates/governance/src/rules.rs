@@ -1,5 +1,6 @@
 //! Rules: which calls run, are asked about, or never run.
 
+mod denied_reads;
 mod facts;
 mod file;
 mod links;
@@ -16,6 +17,7 @@ use pintle_agent::PolicyRule;
 use pintle_tools::gate::{CommandLine, Permission};
 use pintle_tools::{Effect, ReadExtent};
 
+pub use self::denied_reads::DeniedReads;
 pub(crate) use self::facts::are_below;
 pub use self::file::RulesError;
 pub(crate) use self::file::form_error;

@@ -18,7 +18,7 @@ use similar::TextDiff;
 use tokio::sync::Mutex;
 
 use self::harmless::is_harmless;
-use self::locations::{GitEntry, Locations, is_lost};
+use self::locations::{GitEntry, Locations};
 pub use self::snapshot::WatchedFiles;
 use self::snapshot::{Content, FileState, Snapshot};
 
@@ -343,7 +343,7 @@ impl ProtectedPathWatch {
                 let found = entries.into_iter().filter(|entry| !entry.is_dir);
                 files.extend(found.map(|entry| (path.join(entry.name), entry.size)));
             }
-            Err(error) if is_lost(&error) => return Err(error),
+            Err(error) if error.is_environment_failure() => return Err(error),
             Err(_) => {
                 files.insert(path.to_path_buf(), None);
             }

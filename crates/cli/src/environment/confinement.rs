@@ -46,6 +46,8 @@ pub(super) type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 pub(super) struct GuardedFiles<'a> {
     pub(super) record: &'a WatchRecord,
     pub(super) hidden: &'a Hidden,
+    /// Rules of `--deny`.
+    pub(super) denials: &'a [String],
 }
 
 /// What a run needs of a sandbox.
@@ -257,7 +259,8 @@ async fn sandboxed(
     let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
-            sandbox = files.hidden.paths.iter().fold(sandbox, Sandboxed::with_hidden);
+            let denied = denied_reads(files.denials, &plain, process_env).await?;
+            sandbox = files.hidden.paths.iter().chain(&denied).fold(sandbox, Sandboxed::with_hidden);
             let found = protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier())
                 .await
                 .or_failed(UNUSABLE)?;
@@ -297,6 +300,35 @@ async fn sandboxed(
         protected,
         released: Some(Arc::new(move || held.released_paths())),
     })))
+}
+
+/// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
+///
+/// # Errors
+///
+/// A usage failure for an invalid rule.
+#[cfg(target_os = "linux")]
+async fn denied_reads(
+    denials: &[String],
+    environment: &pintle_env::LocalEnvironment,
+    process_env: &ProcessEnv,
+) -> Result<Vec<PathBuf>, Failure> {
+    use crate::console;
+
+    let rules = crate::policy::denials(denials, environment, process_env).await?;
+    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
+    for (rule, reason) in &denied.incomplete {
+        console::notice(&format!("commands can read files that the rule `{rule}` denies: {reason}"));
+    }
+    let (hidden, linked): (Vec<PathBuf>, Vec<PathBuf>) =
+        denied.paths.into_iter().partition(|path| !process_env.has_other_names(path));
+    for path in linked {
+        console::notice(&format!(
+            "commands can read {}, which a rule denies: the file has other hard links",
+            path.display()
+        ));
+    }
+    Ok(hidden)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -137,17 +137,37 @@ impl Rule {
 
     /// Returns whether it can name a file below a directory that the call reads.
     pub(super) fn may_name_below(&self, call: &CallFacts, directory: &Path) -> bool {
-        matches!(&self.target, Some(Target::Path(glob)) if glob.may_match_below(directory) && self.judges_reads(call))
+        self.may_match_below(directory) && self.judges_reads(call)
     }
 
     /// Returns whether it names a file that the call reads.
     pub(super) fn names_path(&self, call: &CallFacts, path: &Path) -> bool {
-        matches!(&self.target, Some(Target::Path(glob)) if glob.glob.is_match(path) && self.judges_reads(call))
+        self.matches_path(path) && self.judges_reads(call)
     }
 
     /// Returns whether it is about files that a call like this one reads, and not only about those that it changes.
     fn judges_reads(&self, call: &CallFacts) -> bool {
         self.names(call) || matches!(&self.calls, Calls::Effect(Effect::Read))
+    }
+
+    /// Returns whether it is about reading the content of files.
+    pub(super) fn is_about_reads(&self) -> bool {
+        match &self.calls {
+            Calls::Effect(effect) => *effect == Effect::Read,
+            Calls::Tool(pattern) => [ToolKind::ReadFile, ToolKind::ReadManyFiles, ToolKind::Grep]
+                .iter()
+                .any(|kind| pattern.matches(kind.as_str())),
+        }
+    }
+
+    /// Returns whether its paths include this one.
+    pub(super) fn matches_path(&self, path: &Path) -> bool {
+        matches!(&self.target, Some(Target::Path(glob)) if glob.glob.is_match(path))
+    }
+
+    /// Returns whether its paths can include one below a directory.
+    pub(super) fn may_match_below(&self, directory: &Path) -> bool {
+        matches!(&self.target, Some(Target::Path(glob)) if glob.may_match_below(directory))
     }
 
     /// Returns whether it is about files of the call, which are not all known.

@@ -100,7 +100,7 @@ impl Locations {
         let request = WalkRequest::new(&self.root).with_max_entries(MAX_ENTRIES).with_time_limit(MAX_TIME);
         let walked = match env.walk(&request).await {
             Ok(walked) => walked,
-            Err(error) if is_lost(&error) => return Err(error),
+            Err(error) if error.is_environment_failure() => return Err(error),
             Err(_) => return Ok(()),
         };
         for entry in walked.entries {
@@ -200,14 +200,9 @@ async fn directories(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Vec<
             let directories = entries.into_iter().filter(|entry| entry.is_dir);
             Ok(directories.take(MAX_GIT_DIRECTORIES).map(|entry| path.join(entry.name)).collect())
         }
-        Err(error) if is_lost(&error) => Err(error),
+        Err(error) if error.is_environment_failure() => Err(error),
         Err(_) => Ok(Vec::new()),
     }
-}
-
-/// Returns whether an error concerns the environment as a whole.
-pub(super) fn is_lost(error: &EnvError) -> bool {
-    matches!(error, EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })
 }
 
 /// Returns the directory that a small file names after a prefix.
