@@ -15,7 +15,7 @@ use crate::harness::pintle;
 
 /// Deadline for the start of a command, and for remote cleanup after it has exited: the supervisor notices at once, sends
 /// SIGTERM, waits two seconds and sends SIGKILL. Generous, since other work may load the machine.
-pub(super) const CLEANUP_TIMEOUT: Duration = Duration::from_secs(50);
+pub(super) const CLEANUP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Idles until SIGTERM.
 const FIRST_PROCESS: &str = "trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done";
