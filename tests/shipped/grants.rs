@@ -70,3 +70,109 @@ fn what_goes_on_under_another_grant_can_only_narrow() {
         assert!(run(&user, flags, &narrower).status.success(), "{flags:?}");
     }
 }
+
+/// Connects to the address in a file, which only something with the network can do.
+const CONNECT: &str = "exec 3<>/dev/tcp/127.0.0.1/$(cat ../port) && echo reached >>../reached";
+
+/// Starts a listener whose port a file in the home has.
+fn listener(user: &User) -> std::net::TcpListener {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    std::fs::write(user.at("port"), listener.local_addr().unwrap().port().to_string()).unwrap();
+    listener
+}
+
+#[test]
+fn hooks_have_no_network_under_a_grant_without_it() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    for network in [true, false] {
+        let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+        let _listener = listener(&user);
+        let home = user.at("").display().to_string();
+        let hook = format!("cd {home}project && bash -c '{CONNECT}'; echo ran >>../ran");
+        std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+        let hooks = format!("[[SessionStart]]\ncommand = \"\"\"{hook}\"\"\"\n");
+        std::fs::write(user.at(".config/pintle/hooks.toml"), hooks).unwrap();
+        let output = run(&user, &[], &grant(&user, "g.json", "/", network));
+        assert!(output.status.success(), "{output:?}");
+        assert!(user.at("ran").exists(), "the hook writes where its user can: {output:?}");
+        assert_eq!(user.at("reached").exists(), network, "{output:?}");
+    }
+}
+
+#[test]
+fn servers_with_network_are_left_out_under_a_grant_without_it() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n".repeat(2).as_str());
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    let servers = r#"{"mcpServers": {
+        "inside": {"command": "true"},
+        "outside": {"command": "true", "sandbox": false},
+        "remote": {"url": "http://127.0.0.1:9/mcp", "effect": "read"}}}"#;
+    std::fs::write(user.at(".config/pintle/mcp.json"), servers).unwrap();
+    let left_out = |flags: &[&str], granted: &std::path::Path| -> Vec<String> {
+        let output = run(&user, flags, granted);
+        assert!(output.status.success(), "{output:?}");
+        let notices = String::from_utf8(output.stderr).unwrap();
+        let names = ["inside", "outside", "remote"].into_iter();
+        names
+            .filter(|name| notices.contains(&format!("server `{name}` is left out")))
+            .map(str::to_owned)
+            .collect()
+    };
+    let reading = |name: &str, network: bool| {
+        let file = grant(&user, name, "/", network);
+        let text = std::fs::read_to_string(&file).unwrap().replace("\"execute\"", "\"read\"");
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    assert_eq!(left_out(&["--network", "on"], &reading("on.json", true)), Vec::<String>::new());
+    let offline = reading("off.json", false);
+    assert_eq!(left_out(&["--network", "on"], &offline), ["inside", "outside", "remote"]);
+    if pintle_test_conditions::BUBBLEWRAP.is_present() {
+        assert_eq!(left_out(&[], &offline), ["outside", "remote"]);
+    }
+}
+
+/// Calls a tool, waits for the user to revoke the grant, and calls it again.
+const WAITING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "touch started; while [ ! -e revoked ]; do sleep 0.05; done" }
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "touch after" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn a_revocation_reaches_a_running_session() {
+    for revocation in [&["g.json"][..], &["--before", "1"]] {
+        let user = User::new(WAITING);
+        let granted = grant(&user, "g.json", "/", true);
+        let mut command = user.run_command("Go");
+        let running = command.arg("--grant").arg(&granted);
+        let running = running.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+        let running = running.spawn().unwrap();
+        let started = std::time::Instant::now();
+        while !user.project().join("started").exists() {
+            assert!(started.elapsed().as_secs() < 60, "the first call runs");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let mut arguments = vec!["grants", "revoke"];
+        arguments.extend(revocation);
+        user.pintle(&arguments);
+        std::fs::write(user.project().join("revoked"), "").unwrap();
+        let output = running.wait_with_output().unwrap();
+        assert!(!user.project().join("after").exists(), "{revocation:?}: {output:?}");
+        let result = user.request(2);
+        assert!(result.contains("grant g.json was revoked"), "{revocation:?}: {result}");
+        let listed = user.pintle(&["grants", "list"]);
+        assert!(listed.contains("g.json") || listed.contains("below 1"), "{listed}");
+        let resumed = run(&user, &["--continue"], &granted);
+        assert_eq!(resumed.status.code(), Some(2), "{revocation:?}: {resumed:?}");
+    }
+}

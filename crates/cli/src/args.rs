@@ -10,6 +10,7 @@ mod confinement;
 mod conversation;
 mod error_format;
 mod first_contact;
+mod grants;
 #[cfg(any(feature = "acp", feature = "server"))]
 mod hosted;
 #[cfg(feature = "mcp")]
@@ -44,6 +45,7 @@ pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
+pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
@@ -108,6 +110,8 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// List rules, or say what would happen to a call
     Rules(RulesArgs),
+    /// Revoke grants of sessions, or list those that are revoked
+    Grants(GrantsArgs),
     /// Trust what a project lets agents do, or show what is trusted
     Trust(TrustArgs),
     /// Store a provider's API key, or list where keys come from

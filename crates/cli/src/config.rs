@@ -176,6 +176,7 @@ impl Scope {
             | Command::Audit(_)
             | Command::Worktree(_)
             | Command::Approvals(_)
+            | Command::Grants(_)
             | Command::Trust(_)
             | Command::Login(_)
             | Command::Logout(_)

@@ -22,7 +22,9 @@ use pintle_governance::{LastLook, ProtectedPathWatch};
 use tempfile::TempDir;
 
 use self::confinement::{ConfinedLocal, GuardedFiles, Released};
-pub(crate) use self::confinement::{HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox};
+pub(crate) use self::confinement::{
+    HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
+};
 pub(crate) use self::secrets::Hidden;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;

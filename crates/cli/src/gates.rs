@@ -13,6 +13,8 @@ use crate::args::ConfinementArgs;
 use crate::environment::{Hidden, SandboxState};
 use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
+use crate::policy::grant::RevocationFile;
+use crate::process_env::ProcessEnv;
 
 /// Gates by protected files, hidden files, and rules and mode.
 #[derive(Debug)]
@@ -59,9 +61,11 @@ pub(crate) fn of_grant(
     session: SessionId,
     environment_name: &str,
     environment: &Arc<dyn ExecutionEnvironment>,
+    process_env: &ProcessEnv,
 ) -> Result<GrantGate, Failure> {
     let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
-    let (clock, revocations) = (Arc::new(SystemClock), Revocations::new());
+    let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
+    let clock = Arc::new(SystemClock);
     let gate = GrantGate::new(grant, session, environment, environment_name, clock, revocations);
     match gate.standing() {
         None => Ok(gate),
@@ -69,23 +73,35 @@ pub(crate) fn of_grant(
     }
 }
 
-/// Fails if a grant forbids the network and the environment does not block it for commands.
+/// Fails if a grant forbids the network and the environment does not block it for commands, or for hooks that run where
+/// these do.
 ///
 /// # Errors
 ///
-/// A usage failure for a grant that allows commands but no network, unless a sandbox blocks the network.
+/// A usage failure for a grant without network that allows commands, or in a project with hooks, unless a sandbox blocks the
+/// network.
 pub(crate) fn expect_held(
     grant: &Grant,
     sandbox: &SandboxState,
     confinement: &ConfinementArgs,
+    has_project_hooks: bool,
 ) -> Result<(), Failure> {
-    let is_held = matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network();
-    if grant.network || !grant.effect.contains(Effect::Execute) || is_held {
+    let id = &grant.id;
+    let message = if grant.network || has_no_network(sandbox, confinement) {
         return Ok(());
-    }
-    let message =
-        format!("grant {} allows commands and no network, and nothing holds commands to that", grant.id);
+    } else if grant.effect.contains(Effect::Execute) {
+        format!("grant {id} allows commands and no network, and nothing holds commands to that")
+    } else if has_project_hooks {
+        format!("grant {id} allows no network, and nothing holds the hooks of the project to that")
+    } else {
+        return Ok(());
+    };
     Err(Failure::usage(message).with_hint(
         "run in a sandbox, and without --network on, or give a grant with `\"network\": true` or without commands",
     ))
+}
+
+/// Returns whether commands have no network.
+pub(crate) fn has_no_network(sandbox: &SandboxState, confinement: &ConfinementArgs) -> bool {
+    matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network()
 }

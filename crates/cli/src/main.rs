@@ -29,6 +29,7 @@ mod failure;
 mod first_start;
 mod follow;
 mod gates;
+mod grants;
 mod hardening;
 mod host_command;
 mod instructions;
@@ -161,6 +162,7 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Fa
         Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
         Command::Approvals(args) => approvals::approvals(args, process_env).await,
         Command::Rules(args) => rules::rules(args, process_env).await,
+        Command::Grants(args) => grants::grants(args, process_env).await,
         Command::Trust(args) => trust::trust(args, process_env).await,
         Command::Login(args) => login::login(args, process_env).await,
         Command::Logout(args) => login::logout(&args, process_env).await,

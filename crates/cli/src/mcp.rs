@@ -13,4 +13,4 @@ mod session;
 mod trusted_start;
 
 pub(crate) use self::command::command;
-pub(crate) use self::session::{ServerPlace, SessionServers};
+pub(crate) use self::session::{OfflineGrant, ServerPlace, SessionServers};

@@ -12,6 +12,7 @@ use pintle_agent::{
     BudgetSource, CompactionPolicy, Hooks, ProviderProfile, Record, Session, SessionConfig, SessionId,
     SubagentLimits, TurnLimits,
 };
+use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
     ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
 };
@@ -24,7 +25,7 @@ use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
 use crate::console;
-use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState};
+use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, without_network};
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates::{self, Gates};
 use crate::hardening;
@@ -155,8 +156,16 @@ impl Opening<'_> {
             profile.tool_registry.insert(tool);
         }
         let more = std::mem::take(&mut self.servers);
-        let servers =
-            servers::offer(&mut profile, &server_files, more, args, env_session, prompter, process_env)?;
+        let servers = servers::offer(
+            &mut profile,
+            &server_files,
+            more,
+            args,
+            env_session,
+            grant.as_ref(),
+            prompter,
+            process_env,
+        )?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
         let budget = budget::source(budget, prompter, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
@@ -206,12 +215,14 @@ impl Opening<'_> {
         if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
             prompter.refuse_auto();
         }
-        let hooks = hooks(user_hooks, project_hooks, env_session, &policy, process_env)?;
         let recorded = self.kept.as_ref().and_then(|kept| kept.grant.as_ref());
         let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
         if let Some(grant) = &grant {
-            gates::expect_held(grant, env_session.sandbox(), &args.confinement)?;
+            let has_project_hooks = !project_hooks.is_empty();
+            gates::expect_held(grant, env_session.sandbox(), &args.confinement, has_project_hooks)?;
         }
+        let has_network = grant.as_ref().is_none_or(|grant| grant.network);
+        let hooks = hooks(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
         Ok(Ruled { policy, hooks, grant, effort, server_files })
     }
 
@@ -262,7 +273,7 @@ impl Opening<'_> {
             .principal(prompter.user());
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
-            builder = builder.gate(gates::of_grant(grant, id, &name, &environment)?);
+            builder = builder.gate(gates::of_grant(grant, id, &name, &environment, process_env)?);
         }
         let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
         let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
@@ -344,15 +355,16 @@ struct Governed<'a> {
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
-/// them; those of the project run where its commands do.
+/// them, but without network if the grant has none; those of the project run where its commands do.
 ///
 /// # Errors
 ///
-/// A failure if nothing can run on this machine.
-fn hooks(
+/// A failure if nothing can run on this machine, or not without network.
+async fn hooks(
     of_user: HookCommands,
     of_projects: Vec<(HookCommands, TrustedPrograms)>,
     env_session: &EnvSession,
+    has_network: bool,
     policy: &Policy,
     process_env: &ProcessEnv,
 ) -> Result<Option<ExternalHooks>, Failure> {
@@ -362,7 +374,10 @@ fn hooks(
     let environment = env_session.environment();
     let directory = environment.working_directory();
     let here = if process_env.is_directory(directory) { directory } else { Path::new("/") };
-    let host = Arc::new(process_env.local_environment(here)?);
+    let host: Arc<dyn ExecutionEnvironment> = match has_network || of_user.is_empty() {
+        true => Arc::new(process_env.local_environment(here)?),
+        false => without_network(here, process_env).await?,
+    };
     let hooks = ExternalHooks::new(of_user, host).starting_in(process_env.directory_outside());
     let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
         hooks.and_trusted(commands, Arc::clone(&environment), programs)

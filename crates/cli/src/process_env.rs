@@ -6,11 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, StdinLock};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::time::sleep;
 
 use crate::failure::{Failure, OrFailure as _};
 
@@ -19,6 +20,9 @@ const MAX_TEXT: u64 = 8 << 20;
 
 /// Variable with the directory of the command's state.
 pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
+
+/// Pause between two attempts to take a lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Variable with the directory of the user's configuration.
 const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
@@ -219,6 +223,24 @@ impl ProcessEnv {
             file.persist(path).map(drop).map_err(|error| error.error)
         };
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
+    }
+
+    /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it, also if it is still locked at the end of `time`.
+    pub(crate) async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
+        let until = Instant::now() + time;
+        loop {
+            if let Some(file) = self.try_lock_private(path)? {
+                return Ok(file);
+            }
+            if Instant::now() >= until {
+                return Err(Failure::failed(format!("another process keeps {} locked", path.display())));
+            }
+            sleep(LOCK_PAUSE).await;
+        }
     }
 
     /// Locks a file that only the user can read, which is created, with its directory; `None` while somebody else has the lock.

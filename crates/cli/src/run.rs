@@ -194,8 +194,9 @@ async fn on_surface(
             Err(failure) => return or_remove(Err(failure), worktree, process_env).await,
         }
     }
-    let target =
-        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.denying(&args.policy.deny).for_use(SandboxUse {
+    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
+        .denying(&args.policy.deny)
+        .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             can_be_left: args.wait_approval || Prompter::has_terminal(),
             keeps_state: !args.session.no_session,

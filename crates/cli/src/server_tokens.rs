@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use pintle_mcp::{MemoryTokens, ServerTokens, TokenLock, TokenStore};
 use pintle_store::Hash;
 use serde::{Deserialize, Serialize};
-use tokio::time::{Instant, sleep};
 
 use crate::environment::SERVER_TOKENS;
 use crate::failure::Failure;
@@ -17,9 +16,6 @@ use crate::process_env::{self, ProcessEnv};
 
 /// Longest time for which another process may have the lock. Renewing takes a few requests.
 const LOCK_TIME: Duration = Duration::from_secs(120);
-
-/// Between two attempts to take it.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Directory with the tokens, by the URLs of their servers: another URL is another server, whatever its name.
 #[derive(Clone, Debug)]
@@ -70,16 +66,8 @@ impl FileTokens {
     }
 
     async fn locked(&self, url: &str) -> Result<TokenLock, Failure> {
-        let (path, until) = (self.path(url, "lock"), Instant::now() + LOCK_TIME);
-        loop {
-            if let Some(file) = self.process_env.try_lock_private(&path)? {
-                return Ok(Box::new(file));
-            }
-            if Instant::now() >= until {
-                return Err(Failure::failed(format!("another process keeps {} locked", path.display())));
-            }
-            sleep(LOCK_PAUSE).await;
-        }
+        let file = self.process_env.lock_private(&self.path(url, "lock"), LOCK_TIME).await?;
+        Ok(Box::new(file))
     }
 
     fn path(&self, url: &str, ending: &str) -> PathBuf {
@@ -206,7 +194,7 @@ mod tests {
         let mut waiting = Box::pin(store.lock("https://a/mcp"));
         tokio::select! {
             _ = &mut waiting => panic!("two have the lock"),
-            () = sleep(5 * LOCK_PAUSE) => {}
+            () = sleep(Duration::from_millis(100)) => {}
         }
         drop(lock);
         waiting.await.unwrap();

@@ -8,13 +8,16 @@ mod with_servers {
     use crate::args::RunArgs;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
-    use crate::mcp::ServerPlace;
+    use crate::gates;
     pub(crate) use crate::mcp::SessionServers;
+    use crate::mcp::{OfflineGrant, ServerPlace};
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
+    use pintle_governance::Grant;
     pub(crate) use pintle_mcp::ServerSpec;
 
-    /// Adds the tools of the declared servers to those of a profile. Starts none.
+    /// Adds the tools of the declared servers to those of a profile. Starts none. A grant without network leaves out each
+    /// server that would have it.
     ///
     /// # Errors
     ///
@@ -25,10 +28,15 @@ mod with_servers {
         more: Vec<ServerSpec>,
         args: &RunArgs,
         env_session: &EnvSession,
+        grant: Option<&Grant>,
         prompter: &Prompter,
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         let place = ServerPlace {
+            offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
+                id: grant.id.clone(),
+                is_held_by_sandbox: gates::has_no_network(env_session.sandbox(), &args.confinement),
+            }),
             environment: env_session.of_servers(),
             name: &args.environment.env.to_string(),
             network: args.confinement.has_network(),
@@ -49,6 +57,7 @@ mod without_servers {
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
     use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
+    use pintle_governance::Grant;
 
     /// There are none.
     #[derive(Clone, Copy, Debug)]
@@ -80,6 +89,7 @@ mod without_servers {
         _more: Vec<ServerSpec>,
         _args: &RunArgs,
         _env_session: &EnvSession,
+        _grant: Option<&Grant>,
         _prompter: &Prompter,
         _process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {

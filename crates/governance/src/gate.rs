@@ -55,8 +55,8 @@ impl GrantGate {
     #[must_use]
     pub fn standing(&self) -> Option<String> {
         let Grant { id, session, window, .. } = self.grant.as_ref();
-        if self.revocations.contains(&self.grant) {
-            return Some(format!("grant {id} was revoked"));
+        if let Some(objection) = self.revocations.objection(&self.grant) {
+            return Some(objection);
         }
         if session.as_ref().is_some_and(|session| *session != self.session) {
             return Some(format!("grant {id} is for another session"));

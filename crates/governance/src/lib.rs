@@ -34,6 +34,6 @@ pub use hooks::{
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
 pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
-pub use revocation::Revocations;
+pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::{LastLook, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};

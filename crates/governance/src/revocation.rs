@@ -1,19 +1,40 @@
-//! Grants that hold no longer.
+//! Revoked grants.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
 
 use crate::grant::{Grant, GrantId};
 
+/// Revoked grants as plain data.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RevokedGrants {
+    /// Ids of revoked grants. Grants that were attenuated from them are revoked as well.
+    #[serde(default)]
+    pub ids: BTreeSet<GrantId>,
+    /// All grants with a lower [epoch](Grant::epoch) are revoked; default 0, which revokes none.
+    #[serde(default)]
+    pub before_epoch: u64,
+}
+
+/// List of revoked grants that the application stores, such as a file that several processes share.
+pub trait RevocationSource: fmt::Debug + Send + Sync {
+    /// Returns the present list. Called for each call of a tool, so it must not block for long.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the list cannot be read. No grant holds then.
+    fn revoked(&self) -> Result<RevokedGrants, String>;
+}
+
 /// Revoked grants. Clones share them, and a revocation is in force at once.
 #[derive(Clone, Debug, Default)]
-pub struct Revocations(Arc<RwLock<Revoked>>);
-
-#[derive(Debug, Default)]
-struct Revoked {
-    ids: BTreeSet<GrantId>,
-    /// Lowest generation that holds.
-    epoch: u64,
+pub struct Revocations {
+    revoked: Arc<RwLock<RevokedGrants>>,
+    source: Option<Arc<dyn RevocationSource>>,
 }
 
 impl Revocations {
@@ -23,22 +44,83 @@ impl Revocations {
         Self::default()
     }
 
+    /// Adds the revocations of a source, which is asked again for each call.
+    #[must_use]
+    pub fn with_source(mut self, source: impl RevocationSource + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
     /// Revokes a grant, and all that were attenuated from it.
     pub fn revoke(&self, id: GrantId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).ids.insert(id);
+        self.revoked.write().unwrap_or_else(PoisonError::into_inner).ids.insert(id);
     }
 
     /// Revokes all grants of generations before `epoch`. A lower one than before changes nothing.
     pub fn revoke_before(&self, epoch: u64) {
-        let mut revoked = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        revoked.epoch = revoked.epoch.max(epoch);
+        let mut revoked = self.revoked.write().unwrap_or_else(PoisonError::into_inner);
+        revoked.before_epoch = revoked.before_epoch.max(epoch);
     }
 
-    /// Returns whether a grant, or one that it was attenuated from, is revoked.
+    /// Returns why a grant does not hold: it, or one that it was attenuated from, is revoked, or the source cannot be read.
+    /// `None` if it holds.
     #[must_use]
-    pub fn contains(&self, grant: &Grant) -> bool {
-        let revoked = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        grant.epoch < revoked.epoch
-            || [&grant.id].into_iter().chain(&grant.ancestors).any(|id| revoked.ids.contains(id))
+    pub fn objection(&self, grant: &Grant) -> Option<String> {
+        let was_revoked = || Some(format!("grant {} was revoked", grant.id));
+        if self.revoked.read().unwrap_or_else(PoisonError::into_inner).contains(grant) {
+            return was_revoked();
+        }
+        match self.source.as_ref()?.revoked() {
+            Ok(revoked) if revoked.contains(grant) => was_revoked(),
+            Ok(_) => None,
+            Err(reason) => Some(format!("the list of revoked grants cannot be read: {reason}")),
+        }
+    }
+}
+
+impl RevokedGrants {
+    fn contains(&self, grant: &Grant) -> bool {
+        grant.epoch < self.before_epoch
+            || [&grant.id].into_iter().chain(&grant.ancestors).any(|id| self.ids.contains(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    struct Shared(Arc<Mutex<Result<RevokedGrants, String>>>);
+
+    impl RevocationSource for Shared {
+        fn revoked(&self) -> Result<RevokedGrants, String> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    #[test]
+    fn a_source_revokes_at_once_and_no_grant_holds_without_it() {
+        let shared = Shared(Arc::new(Mutex::new(Ok(RevokedGrants::default()))));
+        let revocations = Revocations::new().with_source(shared.clone());
+        let mut grant = Grant::all(GrantId::new("child"));
+        grant.ancestors = vec![GrantId::new("parent")];
+        grant.epoch = 4;
+        for (revoked, expected) in [
+            (Ok((&[][..], 0)), None),
+            (Ok((&["other"], 4)), None),
+            (Ok((&["parent"], 0)), Some("grant child was revoked")),
+            (Ok((&["child"], 0)), Some("grant child was revoked")),
+            (Ok((&[], 5)), Some("grant child was revoked")),
+            (Err("no disk"), Some("the list of revoked grants cannot be read: no disk")),
+        ] {
+            let list = |(ids, before_epoch): (&[&str], u64)| RevokedGrants {
+                ids: ids.iter().map(|id| GrantId::new(*id)).collect(),
+                before_epoch,
+            };
+            *shared.0.lock().unwrap() = revoked.map(list).map_err(str::to_owned);
+            assert_eq!(revocations.objection(&grant).as_deref(), expected, "{revoked:?}");
+        }
     }
 }

@@ -60,6 +60,7 @@ impl Command {
             | Self::Worktree(_)
             | Self::Approvals(_)
             | Self::Rules(_)
+            | Self::Grants(_)
             | Self::Trust(_)
             | Self::Login(_)
             | Self::Logout(_)

@@ -302,6 +302,54 @@ async fn sandboxed(
     })))
 }
 
+/// Returns an environment of this machine whose commands have the rights of the user but no network.
+///
+/// # Errors
+///
+/// A usage failure if this machine has no sandbox.
+#[cfg(target_os = "linux")]
+pub(crate) async fn without_network(
+    directory: &std::path::Path,
+    process_env: &ProcessEnv,
+) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
+    use pintle_env::{Protection, Sandboxed};
+
+    use super::machine::Machine;
+
+    let builder = process_env.outside_builder(directory);
+    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
+    let Machine { support, .. } = Machine::recall_or_probe(&trials, false, process_env).await?;
+    // The strongest level comes first. The last one leaves temporary directories and services' files as they are.
+    let level = support.levels().into_iter().next_back().ok_or_else(no_network_sandbox)?;
+    let local = builder.build().or_failed(UNUSABLE)?;
+    let sandbox = Sandboxed::new(local).with_level(level).with_support(support).with_writable("/");
+    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
+    if unenforced.contains(&Protection::Sockets) {
+        return Err(no_network_sandbox());
+    }
+    Ok(Arc::new(unenforced.into_iter().fold(sandbox, Sandboxed::accepting)))
+}
+
+/// Returns an environment of this machine whose commands have the rights of the user but no network.
+///
+/// # Errors
+///
+/// A usage failure: a sandbox requires Linux.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn without_network(
+    _directory: &std::path::Path,
+    _process_env: &ProcessEnv,
+) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
+    Err(no_network_sandbox())
+}
+
+fn no_network_sandbox() -> Failure {
+    Failure::usage(
+        "the grant allows no network, and this machine has no sandbox that takes it from your hooks",
+    )
+    .with_hint("remove the hooks, or give a grant with `\"network\": true`")
+}
+
 /// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
 ///
 /// # Errors

@@ -28,8 +28,9 @@ const ANY_MODEL: &str = "any";
 ///
 /// A usage failure for flags that do not apply, and a failure if the client does not complete the handshake.
 pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let target =
-        EnvTarget::from_args(&args.environment, args.confinement, process_env)?.denying(&args.policy.deny).for_use(SandboxUse {
+    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
+        .denying(&args.policy.deny)
+        .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             keeps_state: true,
             ..SandboxUse::default()
@@ -66,8 +67,14 @@ async fn answer(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
-        gates::expect_held(&grant, env_session.sandbox(), &args.confinement)?;
-        options = options.with_gate(gates::of_grant(grant, SessionId::generate(), &name, &environment)?);
+        gates::expect_held(&grant, env_session.sandbox(), &args.confinement, false)?;
+        options = options.with_gate(gates::of_grant(
+            grant,
+            SessionId::generate(),
+            &name,
+            &environment,
+            process_env,
+        )?);
     }
     env_session.compare_with_earlier(&args.environment.env).await?;
     let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));

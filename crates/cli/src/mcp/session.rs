@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pintle_agent::{ProviderProfile, SessionHandle};
 use pintle_env::ExecutionEnvironment;
+use pintle_governance::GrantId;
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
@@ -56,8 +57,38 @@ pub(crate) struct ServerPlace<'a> {
     pub(crate) name: &'a str,
     /// Whether servers behind a URL may be called.
     pub(crate) network: bool,
+    /// The grant of the session, if it allows no network.
+    pub(crate) offline: Option<OfflineGrant>,
     /// Whether what servers list is kept.
     pub(crate) keeps_state: bool,
+}
+
+/// Grant that allows no network.
+#[derive(Debug)]
+pub(crate) struct OfflineGrant {
+    pub(crate) id: GrantId,
+    /// Whether programs in the sandbox of the session have no network.
+    pub(crate) is_held_by_sandbox: bool,
+}
+
+impl ServerPlace<'_> {
+    /// Returns why a server is left out; `None` if it may be called.
+    fn objection(&self, transport: &ServerTransport) -> Option<String> {
+        let is_held = |offline: &OfflineGrant| match transport {
+            ServerTransport::Stdio(server) => offline.is_held_by_sandbox && !server.outside_sandbox,
+            // Another transport would be reached through the network, too.
+            _ => false,
+        };
+        match &self.offline {
+            Some(offline) if !is_held(offline) => {
+                Some(format!("grant {} allows no network, and nothing holds the server to that", offline.id))
+            }
+            Some(_) | None => {
+                let is_unreachable = !self.network && matches!(transport, ServerTransport::Http(_));
+                is_unreachable.then(|| "it needs --network on".to_owned())
+            }
+        }
+    }
 }
 
 impl SessionServers {
@@ -83,12 +114,14 @@ impl SessionServers {
             more.into_iter().for_each(|spec| declarations.declare(spec));
         }
         declarations.problems.iter().for_each(|problem| console::notice(problem));
-        let (reachable, unreachable): (Vec<Declared>, Vec<Declared>) =
-            declarations.servers.into_iter().partition(|declared| {
-                place.network || !matches!(declared.spec.transport, ServerTransport::Http(_))
-            });
-        for declared in unreachable {
-            console::notice(&format!("server `{}` is left out: it needs --network on", declared.spec.name));
+        let mut reachable: Vec<Declared> = Vec::new();
+        for declared in declarations.servers {
+            match place.objection(&declared.spec.transport) {
+                None => reachable.push(declared),
+                Some(objection) => {
+                    console::notice(&format!("server `{}` is left out: {objection}", declared.spec.name));
+                }
+            }
         }
         let programs = reachable
             .iter()

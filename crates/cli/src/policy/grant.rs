@@ -1,14 +1,73 @@
-//! The grant that a run is held to.
+//! The grant that a run is held to, and revoked grants.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pintle_agent::Record;
 use pintle_agent::protocol::InputKind;
-use pintle_governance::Grant;
+use pintle_governance::{Grant, GrantId, RevocationSource, RevokedGrants};
 use serde_json::Value;
 
 use crate::failure::{Failure, OrFailure as _};
-use crate::process_env;
+use crate::process_env::{self, ProcessEnv};
+
+/// File in the state directory.
+const REVOKED: &str = "revoked-grants.json";
+
+/// Longest wait for another process that revokes grants.
+const LOCK_TIME: Duration = Duration::from_secs(10);
+
+/// The revoked grants of this machine's user. All sessions of the command read it for each call.
+#[derive(Clone, Debug)]
+pub(crate) struct RevocationFile(PathBuf);
+
+impl RevocationFile {
+    /// Locates the file. It may be missing.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure without a state directory.
+    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        Ok(Self(process_env.state_directory()?.join(REVOKED)))
+    }
+
+    /// Returns the revoked grants.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the file cannot be read.
+    pub(crate) fn read(&self) -> Result<RevokedGrants, Failure> {
+        match process_env::read_text_if_there("list of revoked grants", &self.0)? {
+            None => Ok(RevokedGrants::default()),
+            Some(text) => serde_json::from_str(&text).or_failed(&format!("cannot read {}", self.0.display())),
+        }
+    }
+
+    /// Adds grants, and raises the epoch below which all are revoked.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the file cannot be read or written.
+    pub(crate) async fn revoke(
+        &self,
+        ids: impl IntoIterator<Item = GrantId>,
+        before_epoch: Option<u64>,
+        process_env: &ProcessEnv,
+    ) -> Result<(), Failure> {
+        let _lock = process_env.lock_private(&self.0.with_extension("lock"), LOCK_TIME).await?;
+        let mut revoked = self.read()?;
+        revoked.ids.extend(ids);
+        revoked.before_epoch = revoked.before_epoch.max(before_epoch.unwrap_or(0));
+        let text = serde_json::to_string_pretty(&revoked).or_failed("cannot write the revoked grants")?;
+        process_env.write_private(&self.0, &text)
+    }
+}
+
+impl RevocationSource for RevocationFile {
+    fn revoked(&self) -> Result<RevokedGrants, String> {
+        self.read().map_err(|failure| failure.message())
+    }
+}
 
 /// Returns the grant in the file, or else the recorded grant of the session. A session that is resumed or forked cannot get a
 /// wider grant.

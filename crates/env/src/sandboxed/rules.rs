@@ -65,7 +65,8 @@ impl Rules {
             (roots, Some(_)) => format!("they can write only below {}, and in TMPDIR", roots.join(", ")),
         };
         let network = if self.network { "" } else { ", and have no network" };
-        let hidden = if self.hidden.is_empty() { "" } else { ". Some files are hidden from them, such as keys" };
+        let hidden =
+            if self.hidden.is_empty() { "" } else { ". Some files are hidden from them, such as keys" };
         let protected = match self.protected.as_slice() {
             [] => "",
             [..] => ". They cannot change protected files there, such as settings of git",
