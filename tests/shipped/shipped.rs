@@ -8,6 +8,7 @@ mod exchanged;
 mod grants;
 mod home;
 mod planted;
+mod repository;
 mod rules;
 mod served;
 mod servers;

@@ -3,6 +3,7 @@
 mod confinement;
 #[cfg(target_os = "linux")]
 mod machine;
+mod repository_guard;
 mod secrets;
 mod temporary;
 mod watch_record;
@@ -25,6 +26,7 @@ use self::confinement::{ConfinedLocal, GuardedFiles, Released};
 pub(crate) use self::confinement::{
     HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
 };
+use self::repository_guard::RepositoryGuard;
 pub(crate) use self::secrets::Hidden;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
@@ -69,6 +71,8 @@ pub(crate) struct EnvSession {
     protected: Vec<PathBuf>,
     /// Returns the protected files that a command could change after all.
     released: Option<Released>,
+    /// Restores what a command removes of a repository.
+    repositories: RepositoryGuard,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
@@ -177,6 +181,7 @@ impl<'a> EnvTarget<'a> {
             hidden: Hidden::default(),
             protected: Vec::new(),
             released: None,
+            repositories: RepositoryGuard::default(),
             writes: self.use_of.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
@@ -205,7 +210,9 @@ impl<'a> EnvTarget<'a> {
             local = confined(&SandboxUse { may_recall: false, ..self.use_of.clone() }).await?;
             initialized = self.initialize(local.environment).await;
         }
-        let ConfinedLocal { of_servers, kill_all, temporary, sandbox, protected, released, .. } = local;
+        let ConfinedLocal {
+            of_servers, kill_all, temporary, sandbox, protected, released, repositories, ..
+        } = local;
         let environment = initialized?;
         let writes = self.use_of.writes.clone();
         let kill_all = Some(kill_all);
@@ -218,6 +225,7 @@ impl<'a> EnvTarget<'a> {
             hidden,
             protected,
             released,
+            repositories,
             writes,
             record,
             watch: OnceLock::new(),
@@ -346,6 +354,11 @@ impl EnvSession {
         self.watch.get_or_init(|| watch).clone()
     }
 
+    /// Returns what restores the history of a repository that a command has removed.
+    pub(crate) fn repositories(&self) -> RepositoryGuard {
+        self.repositories.clone()
+    }
+
     /// Compares protected files with the record of a session that ended before its final check.
     ///
     /// # Errors
@@ -391,6 +404,7 @@ impl EnvSession {
             Some(watch) => watch.last_look().await,
             None => Ok(LastLook::Skipped),
         };
+        let restored = self.repositories.close().await;
         let has_looked = matches!(look, Ok(LastLook::Unchanged | LastLook::Changed(_)));
         // In a container and on a remote host, the look has connected again.
         let closed = match has_looked {
@@ -401,8 +415,7 @@ impl EnvSession {
             self.record.keep_after_last_look();
         }
         let change = match look {
-            Ok(LastLook::Skipped) | Err(_) => None,
-            Ok(LastLook::Unchanged) => None,
+            Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => restored,
             Ok(LastLook::Changed(change)) => Some(change),
         };
         if closed.is_ok()

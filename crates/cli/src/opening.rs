@@ -281,6 +281,7 @@ impl Opening<'_> {
             .gate(gates.protected)
             .gate(gates.hidden)
             .gate(gates.policy)
+            .gate(env_session.repositories())
             .gate(env_session.watch(&args.environment.env))
             .approver(prompter);
         builder = match (hooks, beside.hooks) {

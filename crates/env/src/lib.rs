@@ -24,6 +24,8 @@ mod forward;
 #[cfg(any(target_os = "linux", feature = "local"))]
 mod host_files;
 #[cfg(feature = "local")]
+mod linked_backup;
+#[cfg(feature = "local")]
 mod local;
 mod logging;
 #[cfg(any(test, feature = "testing"))]
@@ -53,6 +55,8 @@ pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mo
 pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
+#[cfg(feature = "local")]
+pub use linked_backup::LinkedBackup;
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;

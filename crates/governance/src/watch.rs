@@ -98,6 +98,8 @@ type Observer = Arc<dyn Fn(&WatchedFiles) + Send + Sync>;
 pub struct ProtectedPaths {
     /// The paths.
     pub paths: Vec<PathBuf>,
+    /// Git directories of the repositories, submodules and worktrees that were found.
+    pub git_directories: Vec<PathBuf>,
     /// The repositories that were found, for later sessions.
     pub found: WatchedFiles,
 }
@@ -147,8 +149,9 @@ where
             paths.push(path.clone());
         }
     }
+    let git_directories = locations.git.iter().cloned().collect();
     let found = Snapshot { locations, ..Snapshot::default() }.recorded().after_last_look();
-    Ok(ProtectedPaths { paths, found })
+    Ok(ProtectedPaths { paths, git_directories, found })
 }
 
 async fn exists_without_links(env: &dyn ExecutionEnvironment, path: &Path) -> bool {

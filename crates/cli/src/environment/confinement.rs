@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
 use tempfile::TempDir;
 
+use super::repository_guard::RepositoryGuard;
 use super::secrets::{self, Hidden};
 use super::watch_record::WatchRecord;
 use crate::args::{ConfinementArgs, SandboxName};
@@ -36,6 +37,8 @@ pub(super) struct ConfinedLocal {
     pub(super) protected: Vec<PathBuf>,
     /// Returns the paths that lost their protection while a command ran.
     pub(super) released: Option<Released>,
+    /// Restores what a command removes of a repository.
+    pub(super) repositories: RepositoryGuard,
 }
 
 /// Returns paths that a sandbox held no longer.
@@ -164,6 +167,7 @@ pub(super) async fn local(
         is_remembered: false,
         protected: Vec::new(),
         released: None,
+        repositories: RepositoryGuard::default(),
     })
 }
 
@@ -257,6 +261,7 @@ async fn sandboxed(
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
     let mut protected = Vec::new();
+    let mut repositories = vec![workspace.join(".git")];
     match level {
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
@@ -266,6 +271,7 @@ async fn sandboxed(
                 .or_failed(UNUSABLE)?;
             files.record.note(&found.found);
             protected = found.paths;
+            repositories = found.git_directories;
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
@@ -299,6 +305,7 @@ async fn sandboxed(
         is_remembered,
         protected,
         released: Some(Arc::new(move || held.released_paths())),
+        repositories: RepositoryGuard::new(repositories, &workspace, process_env),
     })))
 }
 

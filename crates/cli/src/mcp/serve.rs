@@ -83,6 +83,7 @@ async fn answer(
         .with_gate(gates.protected)
         .with_gate(gates.hidden)
         .with_gate(gates.policy)
+        .with_gate(env_session.repositories())
         .with_gate(env_session.watch(&args.environment.env));
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);

@@ -1,0 +1,147 @@
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+
+struct Fixture {
+    directory: TempDir,
+    backup: LinkedBackup,
+}
+
+impl Fixture {
+    fn new(files: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("backup")).unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let backup = LinkedBackup::new(at("git"), ["HEAD", "objects", "refs"], at("backup"), 100);
+        let fixture = Self { directory, backup };
+        fs::create_dir(fixture.at("git")).unwrap();
+        files.iter().for_each(|file| fixture.write(file));
+        fixture
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes its own name to a file of the source, as git does: under another name first.
+    fn write(&self, file: &str) {
+        let path = self.at("git").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let new = path.with_extension("lock");
+        fs::write(&new, file).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+
+    fn files_below(&self, directory: &str) -> Vec<String> {
+        let (mut found, mut pending) = (Vec::new(), vec![self.at(directory)]);
+        while let Some(path) = pending.pop() {
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => pending.push(entry.path()),
+                    false => found.push(entry.path()),
+                }
+            }
+        }
+        let root = self.at(directory);
+        let relative = |path: PathBuf| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let mut found: Vec<String> = found.into_iter().map(relative).collect();
+        found.sort();
+        found
+    }
+}
+
+const FILES: [&str; 5] = ["HEAD", "config", "objects/ab/1", "objects/pack/p.pack", "refs/heads/main"];
+
+#[test]
+fn removed_files_are_restored() {
+    let fixture = Fixture::new(&FILES);
+    fixture.backup.update().unwrap();
+    assert_eq!(
+        fixture.files_below("backup"),
+        ["HEAD", "objects/ab/1", "objects/pack/p.pack", "refs/heads/main"]
+    );
+    let inode = fs::metadata(fixture.at("git/objects/ab/1")).unwrap().ino();
+    for removed in ["objects", "refs/heads/main", "HEAD"] {
+        let path = fixture.at("git").join(removed);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+    assert_eq!(fixture.backup.names_in("").unwrap().1, ["config", "refs"]);
+    assert_eq!(fixture.backup.restore().unwrap(), 4);
+    assert_eq!(fixture.files_below("git"), FILES);
+    assert_eq!(fs::metadata(fixture.at("git/objects/ab/1")).unwrap().ino(), inode, "nothing is copied");
+    fs::remove_dir_all(fixture.at("git")).unwrap();
+    assert_eq!(fixture.backup.names_in("").unwrap().1, [""; 0]);
+    assert_eq!(fixture.backup.restore().unwrap(), 4);
+    assert_eq!(fixture.backup.restore().unwrap(), 0);
+}
+
+#[test]
+fn an_update_follows_what_the_source_has() {
+    let fixture = Fixture::new(&FILES);
+    for _ in 0..3 {
+        fixture.backup.update().unwrap();
+        fixture.write("objects/ab/2");
+        fixture.write("objects/cd/3");
+        fixture.write("HEAD");
+        fs::remove_file(fixture.at("git/objects/ab/1")).unwrap();
+        fixture.backup.update().unwrap();
+        let expected = ["HEAD", "objects/ab/2", "objects/cd/3", "objects/pack/p.pack", "refs/heads/main"];
+        assert_eq!(fixture.files_below("backup"), expected);
+        let inode = |path: &str| fs::metadata(fixture.at(path)).unwrap().ino();
+        assert_eq!(inode("backup/HEAD"), inode("git/HEAD"), "it was replaced");
+        fs::remove_dir_all(fixture.at("git/objects/cd")).unwrap();
+        fixture.write("objects/ab/1");
+        fs::remove_file(fixture.at("git/objects/ab/2")).unwrap();
+    }
+}
+
+#[test]
+fn files_of_copied_entries_may_be_changed_in_place() {
+    let fixture = Fixture::new(&["HEAD", "logs/HEAD"]);
+    let backup = fixture.backup.clone().copying("logs");
+    for text in ["logs/HEAD", "one line", "two lines", "two linez"] {
+        fs::write(fixture.at("git/logs/HEAD"), text).unwrap();
+        backup.update().unwrap();
+        assert_eq!(fs::read_to_string(fixture.at("backup/logs/HEAD")).unwrap(), text);
+        fs::write(fixture.at("git/logs/HEAD"), "").unwrap();
+        assert_eq!(fs::read_to_string(fixture.at("backup/logs/HEAD")).unwrap(), text);
+    }
+    fs::remove_dir_all(fixture.at("git/logs")).unwrap();
+    assert_eq!(backup.restore().unwrap(), 1);
+}
+
+/// The names of the source are those of commands.
+#[test]
+fn links_are_neither_followed_nor_kept() {
+    let fixture = Fixture::new(&["HEAD", "objects/ab/1"]);
+    fs::create_dir(fixture.at("secrets")).unwrap();
+    fs::write(fixture.at("secrets/key"), "secret").unwrap();
+    symlink(fixture.at("secrets/key"), fixture.at("git/objects/ab/key")).unwrap();
+    symlink(fixture.at("secrets"), fixture.at("git/objects/cd")).unwrap();
+    symlink(fixture.at("secrets"), fixture.at("git/refs")).unwrap();
+    fixture.backup.update().unwrap();
+    assert_eq!(fixture.files_below("backup"), ["HEAD", "objects/ab/1"]);
+    // A link in place of a directory leads no file elsewhere.
+    fs::remove_dir_all(fixture.at("git/objects")).unwrap();
+    symlink(fixture.at("secrets"), fixture.at("git/objects")).unwrap();
+    assert_eq!(fixture.backup.names_in("objects").unwrap(), (vec!["ab".into()], Vec::new()));
+    let error = fixture.backup.restore().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{error}");
+    assert_eq!(fixture.files_below("secrets"), ["key"]);
+    fs::rename(fixture.at("git"), fixture.at("elsewhere")).unwrap();
+    symlink(fixture.at("secrets"), fixture.at("git")).unwrap();
+    assert!(fixture.backup.update().is_err() && fixture.backup.restore().is_err());
+    assert_eq!(fixture.files_below("secrets"), ["key"]);
+}
+
+#[test]
+fn a_source_with_too_many_files_is_refused() {
+    let fixture = Fixture::new(&["HEAD"]);
+    (0..100).for_each(|number| fixture.write(&format!("objects/ab/{number}")));
+    for _ in 0..2 {
+        assert_eq!(fixture.backup.update().unwrap_err().kind(), io::ErrorKind::QuotaExceeded);
+    }
+}

@@ -1,0 +1,99 @@
+//! The history of a repository, and commands that remove it.
+
+use std::process::Command;
+
+use super::user::User;
+
+fn turns(command: &str) -> String {
+    format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = '''{command}''' }}\n[[turn]]\ntext = \"Done.\"\n"
+    )
+}
+
+fn git(user: &User, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(user.project()).env("HOME", user.at(""));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Creates a user with two commits, the first of them packed.
+fn user_with_history(command: &str) -> User {
+    let user = User::new(&turns(command));
+    for (number, pack) in [("one", true), ("two", false)] {
+        std::fs::write(user.project().join("file"), number).unwrap();
+        git(&user, &["add", "file"]);
+        git(&user, &["commit", "--quiet", "--message", number]);
+        if pack {
+            git(&user, &["repack", "-adq"]);
+        }
+    }
+    user
+}
+
+fn backups(user: &User) -> Vec<std::path::PathBuf> {
+    let workspaces = std::fs::read_dir(user.at(".local/state/pintle/repositories")).into_iter().flatten();
+    let sessions = workspaces.flat_map(|workspace| std::fs::read_dir(workspace.unwrap().path()).unwrap());
+    sessions.map(|session| session.unwrap().path()).collect()
+}
+
+#[test]
+fn a_removed_history_is_restored() {
+    for (level, condition) in
+        [("full", pintle_test_conditions::BUBBLEWRAP), ("writes", pintle_test_conditions::LANDLOCK)]
+    {
+        if !condition.is_present() {
+            continue;
+        }
+        for removal in [
+            "rm -rf .git; true",
+            "find .git -type f -delete 2>/dev/null; true",
+            "rm -rf .git/objects",
+            "rm -rf .git/objects/pack",
+            "rm -rf .git/refs .git/logs",
+            "mv .git/objects moved",
+            "(sleep 0.3; rm -rf .git/objects) >/dev/null 2>&1 & disown; true",
+            "echo three >file; git commit -qam three; rm -rf .git; true",
+        ] {
+            let user = user_with_history(removal);
+            let output = user.run_command("Go").args(["--sandbox", level]).output().unwrap();
+            let history = git(&user, &["log", "--format=%s"]);
+            assert!(history.ends_with("two\none\n"), "{level}, {removal}: {history} {output:?}");
+            git(&user, &["fsck", "--connectivity-only"]);
+            assert_eq!(backups(&user), Vec::<std::path::PathBuf>::new(), "{level}, {removal}");
+        }
+    }
+}
+
+#[test]
+fn the_run_ends_with_what_was_restored() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = user_with_history("rm -rf .git; true");
+    let output = user.run_command("Go").output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && errors.contains("removed history of the repository"), "{errors}");
+    assert_eq!(git(&user, &["status", "--porcelain"]), "", "the index is restored as well");
+}
+
+/// What git itself removes is no damage.
+#[test]
+fn maintenance_of_a_repository_does_not_end_the_run() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    for command in [
+        "git gc --quiet --prune=now",
+        "git repack -adq && git prune-packed",
+        "git branch b && git branch -D b && git pack-refs --all",
+        "git hash-object -w file >/dev/null && git prune --expire=now",
+        "git commit --quiet --allow-empty --message three && git reset --quiet --hard HEAD~1",
+    ] {
+        let user = user_with_history(command);
+        let output = user.run_command("Go").output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+        assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n", "{command}");
+    }
+}
