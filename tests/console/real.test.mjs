@@ -61,6 +61,14 @@ call = [{ tool = "Bash", arguments = { command = "echo once >> log.txt" } }]
 text = "It is counted."
 `;
 
+/** Asks about three calls at once. */
+const ASKS_THREE = `
+[[turn]]
+${["one", "two", "three"].map((word) => `[[turn.call]]\ntool = "Bash"\narguments = { command = "echo ${word} >>log.txt" }\n`).join("")}
+[[turn]]
+text = "It is counted."
+`;
+
 /** Opens the line that the server printed, and one of its sessions. */
 async function open(id, where = page) {
   await where.goto(server.line);
@@ -153,6 +161,36 @@ test("changes of the workspace are shown where compared", async () => {
     await tab.waitFor({ state: "hidden" });
     assert.equal(await page.locator(".toast").count(), 0);
   }
+});
+
+test("cards are in the order of the timeline, and keys act on what has the focus", async () => {
+  server = await startServer(ASKS_THREE, { mode: "ask" });
+  const id = await server.begin("Count to three.");
+  await open(id);
+  const commands = () => page.locator(".card").evaluateAll((cards) => cards.map((card) => /echo (\w+)/.exec(card.textContent)?.[1]));
+  await page.locator(".card").nth(2).waitFor();
+  assert.deepEqual(await commands(), ["one", "two", "three"]);
+  const ran = () => (server.file("log.txt") ?? "").trim().split("\n");
+  const asking = page.locator(".row.call", { hasText: "echo one" });
+  await page.keyboard.press("a");
+  await page.keyboard.press("j");
+  await page.keyboard.press("y");
+  await page.locator(".card", { hasText: "echo two" }).waitFor({ state: "detached" });
+  assert.deepEqual(await commands(), ["one", "three"]);
+  assert.match(await page.evaluate(() => document.activeElement.textContent), /echo three/, "the next card has the focus");
+  // The call in the timeline has the focus, and the first card does not.
+  await asking.focus();
+  await page.keyboard.press("y");
+  await page.locator(".card", { hasText: "echo one" }).waitFor({ state: "detached" });
+  assert.deepEqual(await commands(), ["three"]);
+  // Nothing that waits has the focus.
+  await page.locator(".row.input").first().focus();
+  await page.keyboard.press("y");
+  await page.waitForTimeout(200);
+  assert.deepEqual(await commands(), ["three"]);
+  await page.locator(".card").getByRole("button", { name: "Approve" }).click();
+  await page.locator(".row.end").waitFor();
+  assert.deepEqual(ran().sort(), ["one", "three", "two"]);
 });
 
 test("an approval by a click releases exactly one call", async () => {
@@ -278,7 +316,7 @@ pause_ms = 2000
   // The session looks for messages twice a second.
   await until(async () => (await server.journal(id)).filter((line) => line.posted).length === 3, "the session has the messages");
   writeFileSync(join(server.directory, "go"), "");
-  await page.locator(".row.input", { hasText: "You, steering" }).waitFor();
+  await page.locator(".row.input", { hasText: ", steering" }).waitFor();
   await page.locator(".row.text", { hasText: "Briefly then." }).waitFor();
   await page.locator(".row.input", { hasText: "And then the rest." }).waitFor();
   await page.locator(".outbox").waitFor({ state: "hidden" });

@@ -28,20 +28,35 @@ impl Served {
 
     /// Sends a request with a token, and returns the status and the body.
     fn request(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, String) {
+        let mut stream = self.send(token, method, path, body);
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    }
+
+    /// Reads an event stream until it has contained all of these texts.
+    fn follow_until(&self, token: &str, path: &str, texts: &[&str]) {
+        let stream = self.send(token, "GET", path, &json!({}));
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let (mut lines, mut seen) = (BufReader::new(stream).lines(), String::new());
+        while !texts.iter().all(|text| seen.contains(text)) {
+            seen.push_str(&lines.next().unwrap_or_else(|| panic!("{seen}")).unwrap());
+        }
+    }
+
+    fn send(&self, token: &str, method: &str, path: &str, body: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(&self.authority).unwrap();
         let body = body.to_string();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+            "{method} {path} HTTP/1.0\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
              content-length: {}\r\nconnection: close\r\n\r\n{body}",
             self.authority,
             body.len()
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+        stream
     }
 }
 
@@ -145,4 +160,60 @@ fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
     let output = user.command(&flags).args(["--provider", "anthropic"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("--allow-unsandboxed-network"), "{said}");
+}
+
+/// Returns the author of the newest input of this kind in a journal.
+fn author_of(journal: &str, input: &str) -> Option<String> {
+    let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let line = lines.filter(|line| line["input"] == input).last()?;
+    Some(line["author"].as_str()?.to_owned())
+}
+
+#[test]
+fn each_change_is_on_record_with_the_principal_that_made_it() {
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
+    let ann = token(&user, "ann", &["--scope", "read,run"]);
+    let eve = token(&user, "eve", &["--scope", "read,run"]);
+    let served = Served::start(&user, &[]);
+    let hello = json!({"message": {"text": "Hello"}});
+    let (status, body) = served.request(&ann, "POST", "/v1/sessions", &hello);
+    assert_eq!(status, 201, "{body}");
+    let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/sessions/{id}");
+    let read = |what: &str| served.request(&ann, "GET", &format!("{path}/{what}"), &json!({})).1;
+    let wait_for = |what: &str, is_there: &dyn Fn(&str) -> bool| {
+        let started = std::time::Instant::now();
+        while !is_there(&read("journal")) {
+            assert!(started.elapsed().as_secs() < 60, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    let replies = |journal: &str| journal.matches("\"input\":\"model_replied\"").count();
+    wait_for("the first answer", &|journal| replies(journal) == 1);
+    for (method, route, body, input) in [
+        ("POST", "/submit", json!({"text": "Hello again"}), "submit"),
+        ("PATCH", "", json!({"model": "claude-opus-4-6"}), "configure"),
+        ("PATCH", "", json!({"effort": "low"}), "configure"),
+        ("POST", "/compact", json!({}), "compact"),
+        ("POST", "/interrupt", json!({}), "interrupt"),
+        ("POST", "/rewind", json!({"turns": 2}), "rewind"),
+        ("POST", "/abort", json!({}), "abort"),
+    ] {
+        let before = read("journal").lines().count();
+        let (status, answer) = served.request(&eve, method, &format!("{path}{route}"), &body);
+        assert!(matches!(status, 200 | 202), "{route} {body}: {status} {answer}");
+        let is_new = |journal: &str| {
+            let new: Vec<&str> = journal.lines().skip(before).collect();
+            author_of(&new.join("\n"), input).as_deref() == Some("eve")
+        };
+        wait_for(&format!("{route} {body}"), &is_new);
+        if route == "/submit" {
+            wait_for("the second answer", &|journal| replies(journal) == 2);
+            let history: Value = serde_json::from_str(&read("history")).unwrap();
+            let authors: Vec<&Value> =
+                history["turns"].as_array().unwrap().iter().map(|turn| &turn["author"]).collect();
+            assert_eq!(authors, [&json!("ann"), &Value::Null, &json!("eve"), &Value::Null], "{history}");
+            served.follow_until(&ann, &format!("{path}/events"), &[r#""author":"ann""#, r#""author":"eve""#]);
+        }
+    }
 }

@@ -71,6 +71,8 @@ export interface components {
             kind: "SESSION_END";
         } | {
             data: {
+                /** @description Author, if the application names one, such as the name of a token. */
+                author?: components["schemas"]["Principal"] | null;
                 /** @description Text. */
                 content: string;
                 /** @description Images that the model gets with the text. */
@@ -366,6 +368,8 @@ export interface components {
             kind: "APPROVAL_LATE";
         } | {
             data: {
+                /** @description Author, if the application names one, such as the name of a token. */
+                author?: components["schemas"]["Principal"] | null;
                 /** @description Text. */
                 content: string;
                 /** @description Images that the model gets with the text. */

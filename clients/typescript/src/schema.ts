@@ -1093,6 +1093,8 @@ export interface components {
         TurnView: {
             /** @description Time, in RFC 3339. */
             at: string;
+            /** @description Author of an input or steering message: the name of its token. */
+            author?: string | null;
             /**
              * Format: uint64
              * @description Sequence number of the event that added it.

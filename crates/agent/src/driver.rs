@@ -43,7 +43,7 @@ use tracing::Instrument as _;
 use self::budget::BudgetPoint;
 use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
-pub(crate) use self::command::{Command, ConfigChange, MessageQueue};
+pub(crate) use self::command::{Command, ConfigChange, MessageQueue, SentCommand};
 use self::command::{dropped_run, next_dropped};
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
@@ -217,12 +217,12 @@ impl Driver {
     /// Drives the session until it is closed, or until all of its handles are dropped.
     ///
     /// The driver is boxed, since a future stores both its arguments and what it moves them into.
-    pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<Command>) {
+    pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<SentCommand>) {
         let span = self.trace.session();
         self.drive(commands).instrument(span).await;
     }
 
-    async fn drive(mut self: Box<Self>, mut commands: mpsc::Receiver<Command>) {
+    async fn drive(mut self: Box<Self>, mut commands: mpsc::Receiver<SentCommand>) {
         self.begin().await;
         let mut inbox = Inbox::default();
         while !self.has_ended() {

@@ -64,15 +64,8 @@ impl Session {
     pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
-        let rejected = self
-            .handle
-            .send(Command::Submit {
-                run,
-                message: Box::new(message.into()),
-                owner,
-                by: self.handle.principal(),
-            })
-            .err();
+        let rejected =
+            self.handle.send(Command::Submit { run, message: Box::new(message.into()), owner }).err();
         run_of(rejected)
     }
 
@@ -204,7 +197,7 @@ impl Session {
     /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
     pub async fn suspend(mut self) {
         // As for `close`.
-        let _ = self.handle.link().commands.send(Command::Suspend).await;
+        let _ = self.handle.link().commands.send(self.handle.sent(Command::Suspend)).await;
         while self.driver.join_next().await.is_some() {}
     }
 
@@ -212,7 +205,7 @@ impl Session {
     /// last event.
     pub async fn close(mut self) {
         // If the session accepts no commands, it is ending already. If its queue is full, wait for a free slot.
-        let _ = self.handle.link().commands.send(Command::Close).await;
+        let _ = self.handle.link().commands.send(self.handle.sent(Command::Close)).await;
         while self.driver.join_next().await.is_some() {}
     }
 }

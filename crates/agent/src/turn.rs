@@ -197,7 +197,14 @@ impl Machine {
         let last = self.now;
         self.now = last.max(input.at);
         let mut out = Vec::new();
-        self.handle(input.kind, last, &mut out);
+        let mut kind = input.kind;
+        if let InputKind::Submit { message, .. }
+        | InputKind::Steer { message }
+        | InputKind::FollowUp { message } = &mut kind
+        {
+            message.author = input.author;
+        }
+        self.handle(kind, last, &mut out);
         out
     }
 
@@ -407,8 +414,9 @@ impl Machine {
     /// Adds a steering message to the history.
     fn inject(&mut self, message: UserMessage, out: &mut Vec<Action>) {
         let (content, images) = (message.text.clone(), message.image_summaries());
+        let author = message.author.clone();
         self.record(Turn::steering(message, self.now));
-        out.push(Action::emit(EventKind::SteeringInjected { content, images }));
+        out.push(Action::emit(EventKind::SteeringInjected { content, images, author }));
     }
 
     /// Adds an input of the user to the history.
@@ -417,8 +425,9 @@ impl Machine {
             progress.rounds = 0;
         }
         let (content, images) = (message.text.clone(), message.image_summaries());
+        let author = message.author.clone();
         self.record(Turn::user(message, self.now));
-        out.push(Action::emit(EventKind::UserInput { content, images }));
+        out.push(Action::emit(EventKind::UserInput { content, images, author }));
     }
 
     fn drain_steering(&mut self, out: &mut Vec<Action>) {

@@ -194,7 +194,7 @@ mod tests {
         let mut waiting = Box::pin(store.lock("https://a/mcp"));
         tokio::select! {
             _ = &mut waiting => panic!("two have the lock"),
-            () = sleep(Duration::from_millis(100)) => {}
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
         }
         drop(lock);
         waiting.await.unwrap();

@@ -13,7 +13,10 @@ import { TaskView } from "./task-view.js";
 import { visible } from "./text.js";
 import { nextTheme, startTheme, themeName } from "./theme.js";
 
-/** @import { Model, Session } from "./types.js" */
+/**
+ * @import { Approvals } from "./approvals.js"
+ * @import { Model, Session } from "./types.js"
+ */
 
 class App {
   constructor() {
@@ -212,6 +215,20 @@ class App {
     this.view?.timeline.element.focus({ preventScroll: true });
   }
 
+  /**
+   * Returns the card that a key is about: the one that has the focus, or that of the focused call in the timeline.
+   * @param {Element} target
+   */
+  card(target) {
+    const focused = this.decisions()?.current();
+    if (focused) return focused;
+    const row = target.closest("[data-seq]");
+    const { view } = this;
+    if (!view || !(row instanceof HTMLElement)) return null;
+    const entry = view.timeline.entries[view.timeline.indexOf(Number(row.dataset.seq))];
+    return entry?.type === "call" ? view.approvals.of(entry.callId) : null;
+  }
+
   /** Returns what has the cards of the page that wait for a decision. */
   decisions() {
     return this.view?.approvals ?? (this.tasks instanceof TaskView ? this.tasks : null);
@@ -224,13 +241,17 @@ class App {
    */
   run(name, target) {
     const { view } = this;
-    const card = this.decisions()?.current();
+    const card = this.card(target);
     const inText = target.closest("pre, .wide, .panel-body, .sessions") && /^(Arrow|Home|End)/.test(name);
     if (inText) return false;
     const general = ACTIONS[bindingOf(name, card ? ["Approvals", "Everywhere", "Sessions"] : ["Everywhere", "Sessions", "Approvals"]) ?? ""];
-    if (general?.(this)) return true;
+    if (general?.(this, target)) return true;
     if (!view) return false;
     const id = bindingOf(name, ["Timeline", "Replay"]);
+    if (id && id in CARD_ACTIONS && view.approvals.current()) {
+      CARD_ACTIONS[id](view.approvals);
+      return true;
+    }
     const action = id ? VIEW_ACTIONS[id] : undefined;
     if (!action) return false;
     action(view);
@@ -238,7 +259,7 @@ class App {
   }
 }
 
-/** @type {Record<string, (app: App) => boolean>} */
+/** @type {Record<string, (app: App, target: Element) => boolean>} */
 const ACTIONS = {
   help: () => (showKeys(), true),
   search: (app) => (focus(app.view?.head.search ?? app.list.search), true),
@@ -260,8 +281,23 @@ const ACTIONS = {
     return !app.tasksLink.hidden;
   },
   approvals: (app) => app.decisions()?.focusNext() ?? false,
-  approve: (app) => (app.decisions()?.current()?.approve(), app.decisions() !== null),
-  deny: (app) => (app.decisions()?.current()?.showDeny(), app.decisions() !== null),
+  approve: (app, target) => (app.card(target)?.approve(), app.decisions() !== null),
+  deny: (app, target) => (app.card(target)?.showDeny(), app.decisions() !== null),
+};
+
+/**
+ * Actions of the timeline while a card has the focus. Those on the selected entry do nothing: it is not the focused one.
+ * @type {Record<string, (approvals: Approvals) => void>}
+ */
+const CARD_ACTIONS = {
+  next: (approvals) => void approvals.step(1),
+  previous: (approvals) => void approvals.step(-1),
+  unfold: (approvals) => {
+    const details = approvals.current()?.element.querySelector("details");
+    if (details) details.open = !details.open;
+  },
+  edit: () => {},
+  fork: () => {},
 };
 
 /** @type {Record<string, (view: SessionView) => void>} */

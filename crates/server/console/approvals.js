@@ -55,27 +55,72 @@ export class Approvals {
       if (this.cards.has(key)) continue;
       const card = new Card(approval, approval.session !== this.session, () => this.load());
       this.cards.set(key, card);
-      this.element.append(card.element);
       fresh += 1;
     }
+    const order = [...this.cards.values()];
     for (const [key, card] of this.cards) {
       if (keys.has(key)) continue;
       const focused = card.element.contains(document.activeElement);
       card.element.remove();
       this.cards.delete(key);
-      if (focused) this.focusNext();
+      if (focused) this.focusAfter(order, order.indexOf(card));
     }
+    this.arrange([...keys]);
     this.element.hidden = this.cards.size === 0;
     if (fresh > 0) announce(`${counted(this.cards.size, "call waits", "calls wait")} for your approval.${letterHint(" Press a to go there.")}`, true);
   }
 
-  /** Focuses the next card. Returns whether there is one. */
+  /**
+   * Puts the cards into the order of the calls, which is that of the timeline. Cards that are in their place are not moved:
+   * a move takes the focus away.
+   * @param {string[]} keys
+   */
+  arrange(keys) {
+    this.cards = new Map(keys.flatMap((key) => {
+      const card = this.cards.get(key);
+      return card ? [[key, card]] : [];
+    }));
+    let next = this.element.firstElementChild;
+    for (const { element } of this.cards.values()) {
+      if (next === element) next = next.nextElementSibling;
+      else this.element.insertBefore(element, next);
+    }
+  }
+
+  /** Focuses the next card, or the first one. Returns whether there is one. */
   focusNext() {
+    return this.step(1);
+  }
+
+  /**
+   * Focuses the next or the previous card. Returns whether there is one.
+   * @param {1|-1} step
+   */
+  step(step) {
     const cards = [...this.cards.values()];
     if (cards.length === 0) return false;
     const at = cards.findIndex((card) => card.element.contains(document.activeElement));
-    cards[(at + 1) % cards.length].element.focus();
+    const next = at < 0 ? 0 : (at + step + cards.length) % cards.length;
+    cards[next].element.focus();
     return true;
+  }
+
+  /**
+   * Returns the card of a call of this session.
+   * @param {string} callId
+   */
+  of(callId) {
+    return [...this.cards.values()].find(({ approval }) => approval.session === this.session && approval.call_id === callId) ?? null;
+  }
+
+  /**
+   * Focuses the card that followed one that is gone, or else the first one.
+   * @param {Card[]} order
+   * @param {number} at
+   */
+  focusAfter(order, at) {
+    const next = order.slice(at + 1).find((card) => card.element.isConnected) ?? [...this.cards.values()][0];
+    next?.element.focus();
   }
 
   /** Returns the card that has the focus. */

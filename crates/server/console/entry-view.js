@@ -41,7 +41,7 @@ export function drawEntry(entry, actions) {
 function labelOf(entry) {
   switch (entry.type) {
     case "input":
-      return entry.steering ? "Steering message" : "Your input";
+      return `${entry.steering ? "Steering message" : "Input"}${entry.author ? ` of ${entry.author}` : ""}`;
     case "text":
       return "Response";
     case "reasoning":
@@ -120,7 +120,7 @@ function drawInput(entry, actions) {
   if (actions.edit && !entry.steering) tools.append(button("Edit and resend", () => actions.edit?.(entry), { class: "quiet", data: { focus: "edit" } }));
   if (actions.fork) tools.append(button("Fork after this", () => actions.fork?.(entry), { class: "quiet", data: { focus: "fork" } }));
   if (actions.rewind) tools.append(button("Rewind to before", () => actions.rewind?.(entry), { class: "quiet", data: { focus: "rewind" } }));
-  const head = h("div", { class: "head" }, h("span", { class: "who" }, entry.steering ? "You, steering" : "You"), " ", h("time", { class: "dim", datetime: new Date(entry.at).toISOString() }, clock(entry.at)));
+  const head = h("div", { class: "head" }, h("span", { class: "who" }, visible(`${entry.author ?? "You"}${entry.steering ? ", steering" : ""}`)), " ", h("time", { class: "dim", datetime: new Date(entry.at).toISOString() }, clock(entry.at)));
   return [head, drawOutput(entry.text), ...drawImages(entry.images, actions), tools];
 }
 

@@ -123,8 +123,8 @@ function endSession(state, event) {
  * @param {boolean} steering
  */
 function input(state, event, steering) {
-  const { content, images } = event.data;
-  append(state, { ...base(event), type: "input", text: String(content ?? ""), images: images ?? [], steering });
+  const { content, images, author } = event.data;
+  append(state, { ...base(event), type: "input", text: String(content ?? ""), images: images ?? [], steering, author: author ?? null });
   if (steering) return;
   state.phase = "PROCESSING";
   state.run ??= { at: timeOf(event), calls: 0, usage: noUsage() };

@@ -73,7 +73,7 @@
  * @property {number} at milliseconds since 1970
  * @property {number} revision counts the changes of the entry
  *
- * @typedef {EntryBase & {type: "input", text: string, images: Image[], steering: boolean}} InputEntry
+ * @typedef {EntryBase & {type: "input", text: string, images: Image[], steering: boolean, author: string|null}} InputEntry
  * @typedef {EntryBase & {type: "text"|"reasoning", text: string, open: boolean, interrupted: boolean, round: RoundEntry|null}} TextEntry
  *
  * @typedef {object} RoundFields

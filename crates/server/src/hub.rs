@@ -88,6 +88,8 @@ pub(crate) struct Live {
     pub(crate) id: SessionId,
     pub(crate) handle: SessionHandle,
     pub(crate) controls: Arc<dyn SessionControls>,
+    /// Held while settings are compared and changed.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     tenant: Tenant,
     /// When it did something last.
     active: Mutex<Instant>,
@@ -118,6 +120,7 @@ impl Live {
             id: session.id().clone(),
             handle: session.handle(),
             controls,
+            changing: tokio::sync::Mutex::default(),
             tenant,
             active: Mutex::new(Instant::now()),
             session: RwLock::new(Some(session)),

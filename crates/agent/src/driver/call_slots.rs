@@ -1,6 +1,6 @@
 //! State of each open call between the steps of its way: prepared, approved, running.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
@@ -108,7 +108,7 @@ enum CallSlot {
 /// The open calls of a round.
 #[derive(Debug, Default)]
 pub(super) struct CallSlots {
-    slots: HashMap<CallKey, CallSlot>,
+    slots: BTreeMap<CallKey, CallSlot>,
 }
 
 impl CallSlots {
@@ -247,7 +247,7 @@ impl CallSlots {
         self.slots.clear();
     }
 
-    /// Returns the requests that wait for a decision, in no order.
+    /// Returns the requests that wait for a decision, in the order of their calls.
     pub(super) fn pending(&self) -> impl Iterator<Item = &Arc<ApprovalRequest>> {
         self.slots.values().filter_map(|slot| match slot {
             CallSlot::Pending { request, .. } => Some(request),

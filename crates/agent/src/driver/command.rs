@@ -20,6 +20,13 @@ use crate::protocol::{
 };
 use crate::session::{RunOwner, SessionBuilder};
 
+/// Command with the principal that sent it.
+#[derive(Debug)]
+pub(crate) struct SentCommand {
+    pub(crate) command: Command,
+    pub(crate) by: Option<Box<Principal>>,
+}
+
 /// Command to the driver. Large commands are boxed, since a channel allocates a block of them from the start.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -27,14 +34,12 @@ pub(crate) enum Command {
         run: RunId,
         message: Box<UserMessage>,
         owner: RunOwner,
-        by: Option<Box<Principal>>,
     },
     /// Message for one of the queues; answered once it is on record.
     Message {
         queue: MessageQueue,
         message: Box<UserMessage>,
         accepted: oneshot::Sender<Result<(), SessionError>>,
-        by: Option<Box<Principal>>,
     },
     Interrupt,
     Abort,
@@ -105,12 +110,13 @@ impl ConfigChange {
 }
 
 impl Driver {
-    pub(super) async fn command(&mut self, command: Command) {
-        if let Command::Abandon = &command {
+    pub(super) async fn command(&mut self, sent: SentCommand) {
+        let command = &sent.command;
+        if let Command::Abandon = command {
             self.abandoned = true;
             return;
         }
-        if let Command::Leave = &command
+        if let Command::Leave = command
             && self.machine.current_run().is_some()
         {
             self.abandoned = true;
@@ -118,20 +124,25 @@ impl Driver {
         }
         self.follow_subagents().await;
         if let Command::Interrupt | Command::Abort | Command::Close | Command::Suspend | Command::Leave =
-            &command
+            command
         {
             self.stop_input_hooks();
         }
-        if let Some(UserInput::Command(command)) = self.run_input_hooks(UserInput::Command(command)) {
-            self.take_command(command).await;
+        if let Some(UserInput::Command(sent)) = self.run_input_hooks(UserInput::Command(sent)) {
+            self.take_command(sent).await;
         }
     }
 
     /// Takes a command whose hooks, if it has any, have run.
-    pub(super) async fn take_command(&mut self, command: Command) {
+    pub(super) async fn take_command(&mut self, sent: SentCommand) {
+        let SentCommand { command, by } = sent;
+        let names_its_author = matches!(command, Command::Decide(_) | Command::RecordPolicy { .. });
+        self.author = by.map(|by| *by).filter(|_| !names_its_author);
         if let Some(kind) = self.input_of(command).await {
             self.step(kind).await;
         }
+        // Not every command leads to an input.
+        self.author = None;
     }
 
     /// Queues a message and answers once it is on record.
@@ -198,16 +209,14 @@ impl Driver {
     /// Performs the driver's part of a command and returns the input for the machine, if there is one.
     async fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
-            Command::Submit { run, message, owner, by } => {
-                self.author = by.map(|by| *by);
+            Command::Submit { run, message, owner } => {
                 if self.machine.current_run().is_none() {
                     owner.started(self.log.next_seq());
                 }
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, message: *message }
             }
-            Command::Message { queue, message, accepted, by } => {
-                self.author = by.map(|by| *by);
+            Command::Message { queue, message, accepted } => {
                 self.accept(queue, *message, accepted).await;
                 return None;
             }

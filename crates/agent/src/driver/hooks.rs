@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::approval::end_run;
-use super::{Command, Driver, Report};
+use super::{Command, Driver, Report, SentCommand};
 use crate::approval::ApprovalRequest;
 use crate::error::SessionError;
 use crate::hooks::{CallAnswer, HookContext, HookSession, Hooks, ResultAnswer, SessionSource};
@@ -44,7 +44,7 @@ pub(super) struct HookedInput {
 #[derive(Debug)]
 pub(super) enum UserInput {
     /// Command of the embedding application.
-    Command(Command),
+    Command(SentCommand),
     /// Input that somebody posted.
     Posted(Box<super::posted::Delivery>),
 }
@@ -52,9 +52,10 @@ pub(super) enum UserInput {
 impl UserInput {
     fn text(&mut self) -> Option<&mut String> {
         match self {
-            Self::Command(Command::Submit { message, .. } | Command::Message { message, .. }) => {
-                Some(&mut message.text)
-            }
+            Self::Command(SentCommand {
+                command: Command::Submit { message, .. } | Command::Message { message, .. },
+                ..
+            }) => Some(&mut message.text),
             Self::Command(_) => None,
             Self::Posted(delivery) => delivery.text(),
         }
@@ -252,14 +253,15 @@ impl Driver {
         match (input, refused) {
             (UserInput::Command(command), None) => self.take_command(command).await,
             (UserInput::Posted(delivery), None) => self.take_posted(*delivery).await,
-            (UserInput::Command(Command::Submit { run, owner, .. }), Some(reason)) => {
-                self.runs.insert(run, owner);
-                self.step(InputKind::InputRefused { run: Some(run), reason }).await;
-            }
-            (UserInput::Command(Command::Message { accepted, .. }), Some(reason)) => {
-                refuse(accepted, reason);
-            }
-            (UserInput::Command(_), Some(_)) => {}
+            (UserInput::Command(SentCommand { command, by }), Some(reason)) => match command {
+                Command::Submit { run, owner, .. } => {
+                    self.runs.insert(run, owner);
+                    self.author = by.map(|by| *by);
+                    self.step(InputKind::InputRefused { run: Some(run), reason }).await;
+                }
+                Command::Message { accepted, .. } => refuse(accepted, reason),
+                _ => {}
+            },
             (UserInput::Posted(delivery), Some(reason)) => self.refuse_posted(*delivery, reason).await,
         }
     }

@@ -2,13 +2,13 @@
 
 use tokio::sync::mpsc;
 
-use super::{Command, Report};
+use super::{Report, SentCommand};
 
 /// Message to the driver.
 #[derive(Debug)]
 pub(super) enum Message {
     /// Command; `None` once all handles of the session are dropped.
-    Command(Option<Command>),
+    Command(Option<SentCommand>),
     /// Report of a task.
     Report(Report),
 }
@@ -30,7 +30,7 @@ impl Inbox {
     /// Returns the next command or report. Cancel safe.
     pub(super) async fn next(
         &mut self,
-        commands: &mut mpsc::Receiver<Command>,
+        commands: &mut mpsc::Receiver<SentCommand>,
         reports: &mut mpsc::Receiver<Report>,
     ) -> Message {
         let message = if self.report_is_next {
@@ -57,6 +57,7 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::Command;
     use crate::protocol::InputKind;
 
     /// Order in which this many waiting commands and reports are received: `c` or `r` for each.
@@ -64,7 +65,8 @@ mod tests {
         let (command_sender, mut command_receiver) = mpsc::channel(8);
         let (report_sender, mut report_receiver) = mpsc::channel(8);
         for _ in 0..commands {
-            command_sender.try_send(Command::Interrupt).unwrap();
+            let command = SentCommand { command: Command::Interrupt, by: None };
+            command_sender.try_send(command).unwrap();
         }
         for _ in 0..reports {
             report_sender.try_send(Report::Input(Box::new(InputKind::CleanedUp))).unwrap();

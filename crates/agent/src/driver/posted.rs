@@ -31,9 +31,9 @@ impl Delivery {
             PostedInput::Message { message, .. }
             | PostedInput::Say { message, .. }
             | PostedInput::Steer { message, .. } => Some(&mut message.text),
-            PostedInput::Interrupt
-            | PostedInput::Abort
-            | PostedInput::Compact
+            PostedInput::Interrupt { .. }
+            | PostedInput::Abort { .. }
+            | PostedInput::Compact { .. }
             | PostedInput::Rewind { .. }
             | PostedInput::Decision { .. } => None,
         }
@@ -81,7 +81,7 @@ impl Driver {
             delivery.confirm();
             return;
         }
-        if let PostedInput::Interrupt | PostedInput::Abort = &delivery.posted.input {
+        if let PostedInput::Interrupt { .. } | PostedInput::Abort { .. } = &delivery.posted.input {
             self.stop_input_hooks();
         }
         if let Some(UserInput::Posted(delivery)) = self.run_input_hooks(UserInput::Posted(Box::new(delivery)))
@@ -103,10 +103,10 @@ impl Driver {
                 self.machine.saying(run, message.clone())
             }
             PostedInput::Steer { message, .. } => InputKind::Steer { message: message.clone() },
-            PostedInput::Interrupt => InputKind::Interrupt,
-            PostedInput::Abort => InputKind::Abort,
-            PostedInput::Compact => InputKind::Compact,
-            PostedInput::Rewind { turns } => InputKind::Rewind { turns: *turns },
+            PostedInput::Interrupt { .. } => InputKind::Interrupt,
+            PostedInput::Abort { .. } => InputKind::Abort,
+            PostedInput::Compact { .. } => InputKind::Compact,
+            PostedInput::Rewind { turns, .. } => InputKind::Rewind { turns: *turns },
             PostedInput::Decision { call_id, fingerprint, decision, by } => {
                 let decided = Decided {
                     call_id: call_id.clone(),
@@ -162,15 +162,15 @@ impl Driver {
 
     async fn record_posted(&mut self, delivery: Delivery, kind: InputKind) {
         self.author = match &delivery.posted.input {
-            PostedInput::Message { by, .. } | PostedInput::Say { by, .. } | PostedInput::Steer { by, .. } => {
-                by.clone()
-            }
+            PostedInput::Message { by, .. }
+            | PostedInput::Say { by, .. }
+            | PostedInput::Steer { by, .. }
+            | PostedInput::Interrupt { by }
+            | PostedInput::Abort { by }
+            | PostedInput::Compact { by }
+            | PostedInput::Rewind { by, .. } => by.clone(),
             // It has the name itself.
-            PostedInput::Interrupt
-            | PostedInput::Abort
-            | PostedInput::Compact
-            | PostedInput::Rewind { .. }
-            | PostedInput::Decision { .. } => None,
+            PostedInput::Decision { .. } => None,
         };
         self.posted.recording = Some(delivery.posted.input_id.clone());
         self.step(kind).await;

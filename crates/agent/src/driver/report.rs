@@ -103,12 +103,12 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Command;
+    use crate::driver::SentCommand;
 
     #[test]
     fn channel_messages_are_small() {
         // A block of a channel holds 32, and each session has one block for each of the two channels.
         assert!(size_of::<Report>() <= 48, "{}", size_of::<Report>());
-        assert!(size_of::<Command>() <= 64, "{}", size_of::<Command>());
+        assert!(size_of::<SentCommand>() <= 72, "{}", size_of::<SentCommand>());
     }
 }

@@ -105,6 +105,9 @@ pub enum EventKind {
         /// Images that the model gets with the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageSummary>,
+        /// Author, if the application names one, such as the name of a token.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        author: Option<Principal>,
     },
     /// The input and all follow-ups have been handled.
     ProcessingEnd {
@@ -333,6 +336,9 @@ pub enum EventKind {
         /// Images that the model gets with the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageSummary>,
+        /// Author, if the application names one, such as the name of a token.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        author: Option<Principal>,
     },
     /// A subagent is about to start. Its own events have the id of its session.
     SubagentSpawned {

@@ -3,7 +3,7 @@
 use pintle_llm::{HistoryItem, Message, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::{Timestamp, UserMessage};
+use super::{Principal, Timestamp, UserMessage};
 
 /// Entry of a session's history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Turn {
     /// Provider's id of an assistant turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
+    /// Author of an input or injected message, if the application names one. It is not part of requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Principal>,
 }
 
 /// Kind of a history entry.
@@ -53,13 +56,13 @@ impl Turn {
     /// Creates an entry for an input of the user.
     #[must_use]
     pub fn user(message: impl Into<UserMessage>, at: Timestamp) -> Self {
-        Self::new(TurnKind::User, message.into().into(), at)
+        Self::of_user(TurnKind::User, message.into(), at)
     }
 
     /// Creates an entry for an injected message.
     #[must_use]
     pub fn steering(message: impl Into<UserMessage>, at: Timestamp) -> Self {
-        Self::new(TurnKind::Steering, message.into().into(), at)
+        Self::of_user(TurnKind::Steering, message.into(), at)
     }
 
     /// Creates an entry for the results of a round.
@@ -80,8 +83,21 @@ impl Turn {
         Self { interrupted: true, ..Self::assistant(Message::assistant(text), at) }
     }
 
+    fn of_user(kind: TurnKind, message: UserMessage, at: Timestamp) -> Self {
+        let author = message.author.clone();
+        Self { author, ..Self::new(kind, message.into(), at) }
+    }
+
     fn new(kind: TurnKind, message: Message, timestamp: Timestamp) -> Self {
-        Self { kind, interrupted: false, timestamp, item: message.into(), usage: None, response_id: None }
+        Self {
+            kind,
+            interrupted: false,
+            timestamp,
+            item: message.into(),
+            usage: None,
+            response_id: None,
+            author: None,
+        }
     }
 
     /// Returns whether this is a complete response of the model.

@@ -22,7 +22,7 @@ use super::{
 pub struct Input {
     /// Time, set by the driver.
     pub at: Timestamp,
-    /// Who submitted it, as far as that is known. A decision has the name itself.
+    /// Principal that submitted it, if the application names one. Decisions and changes of the policy have the name in `by`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Principal>,
     /// The input itself.

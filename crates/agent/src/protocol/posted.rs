@@ -48,15 +48,30 @@ pub enum PostedInput {
         by: Option<Principal>,
     },
     /// Stop the current turn and keep the session.
-    Interrupt,
+    Interrupt {
+        /// Principal that interrupts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     /// Stop everything and end the session for good.
-    Abort,
+    Abort {
+        /// Principal that ends it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     /// Summarise the older part of the conversation.
-    Compact,
+    Compact {
+        /// Principal that asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
     /// Go back in the conversation. Refused, with an event, while a run goes on and for more entries than there are.
     Rewind {
         /// Number of entries of the history that stay.
         turns: usize,
+        /// Principal that rewinds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
     /// A decision on a call, with exactly these arguments.
     Decision {

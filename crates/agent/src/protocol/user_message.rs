@@ -3,7 +3,7 @@
 use pintle_llm::{ContentPart, ImageData, MediaSource, Message, Role};
 use serde::{Deserialize, Serialize};
 
-use super::ImageSummary;
+use super::{ImageSummary, Principal};
 
 /// Input of the user, steering message or follow-up. Text converts into one without images.
 ///
@@ -26,6 +26,9 @@ pub struct UserMessage {
     /// each request, and whoever sent the message may have no right to read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageData>,
+    /// Author of the [input](super::Input) that it came with, which has it on record.
+    #[serde(skip)]
+    pub(crate) author: Option<Principal>,
 }
 
 impl UserMessage {
@@ -55,7 +58,7 @@ impl UserMessage {
 
 impl From<String> for UserMessage {
     fn from(text: String) -> Self {
-        Self { text, images: Vec::new() }
+        Self { text, ..Self::default() }
     }
 }
 
@@ -72,7 +75,7 @@ impl From<&String> for UserMessage {
 }
 
 impl From<UserMessage> for Message {
-    fn from(UserMessage { text, images }: UserMessage) -> Self {
+    fn from(UserMessage { text, images, .. }: UserMessage) -> Self {
         if images.is_empty() {
             return Self::user(text);
         }

@@ -90,13 +90,16 @@ impl Replay {
         })
     }
 
-    /// Returns the calls that wait for a decision, in the order in which they were asked about.
+    /// Returns the calls that wait for a decision, in the order in which the model made them.
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<PendingApproval> {
         let mut pending: Vec<PendingApproval> = Vec::new();
         let mut judged: Option<(&str, &Judgement)> = None;
+        let mut started: Vec<&str> = Vec::new();
         for event in &self.events {
-            if let EventKind::CallJudged { call_id, steps, .. } = &event.kind {
+            if let EventKind::ToolCallStart { call_id, .. } = &event.kind {
+                started.push(call_id);
+            } else if let EventKind::CallJudged { call_id, steps, .. } = &event.kind {
                 judged = Some((call_id, steps));
             } else if let EventKind::ApprovalRequested {
                 call_id,
@@ -126,6 +129,8 @@ impl Replay {
                 pending.retain(|known| known.call_id != *call_id);
             }
         }
+        // An id may be used again.
+        pending.sort_by_key(|call| started.iter().rposition(|started| *started == call.call_id));
         pending
     }
 }

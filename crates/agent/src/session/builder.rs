@@ -16,7 +16,7 @@ use crate::budget::BudgetSource;
 use crate::checkpoints::Checkpoints;
 use crate::clock::{Clock, SystemClock};
 use crate::config::SessionConfig;
-use crate::driver::{Command, Driver, Parts, SharedEnvironment};
+use crate::driver::{Driver, Parts, SentCommand, SharedEnvironment};
 use crate::error::SessionError;
 use crate::event_log::{EventLog, Identity};
 use crate::hooks::Hooks;
@@ -238,7 +238,7 @@ impl SessionBuilder {
     }
 
     /// Builds the session, its driver and the driver's command receiver.
-    pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
+    pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<SentCommand>), SessionError> {
         let Self { parts, mut lineage, keep_environment, id, principal, mut options } = self;
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::MAX_COMMANDS;
 use crate::approval::ApprovalRequest;
-use crate::driver::{Command, ConfigChange, Decided, MessageQueue};
+use crate::driver::{Command, ConfigChange, Decided, MessageQueue, SentCommand};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
@@ -30,7 +30,7 @@ pub struct SessionHandle {
 /// The parts that all clones of a handle share.
 #[derive(Debug)]
 pub(crate) struct SessionLink {
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) commands: mpsc::Sender<SentCommand>,
     pub(crate) shared: watch::Receiver<Shared>,
     pub(crate) client: Client,
     pub(crate) recorder: Option<Arc<Recorder>>,
@@ -107,16 +107,10 @@ impl SessionHandle {
         self.queue(MessageQueue::Soonest, message.into()).await
     }
 
-    /// Returns who acts through this handle.
-    pub(crate) fn principal(&self) -> Option<Box<Principal>> {
-        self.principal.clone().map(Box::new)
-    }
-
     async fn queue(&self, queue: MessageQueue, message: UserMessage) -> Result<(), SessionError> {
         let (accepted, answer) = oneshot::channel();
-        let by = self.principal();
         let message = Box::new(message);
-        self.send(Command::Message { queue, message, accepted, by })?;
+        self.send(Command::Message { queue, message, accepted })?;
         // The driver drops unanswered commands only with the session.
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
@@ -303,7 +297,8 @@ impl SessionHandle {
         self.configure(ConfigChange::ResponseLimit(bytes))
     }
 
-    /// Returns a handle for somebody: what they say and decide through it is on record under their name.
+    /// Returns a handle for a principal. Messages, decisions, changes of settings, interrupts, compactions and rewinds through
+    /// it are on record with its name.
     #[must_use]
     pub fn acting_as(&self, principal: Principal) -> Self {
         Self { principal: Some(principal), ..self.clone() }
@@ -322,13 +317,14 @@ impl SessionHandle {
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
 
-    /// Returns the calls that wait for a decision, in no order.
+    /// Returns the calls that wait for a decision, in the order in which the model made them.
     #[must_use]
     pub fn approvals(&self) -> Vec<Arc<ApprovalRequest>> {
         self.link().shared.borrow().approvals.clone()
     }
 
-    /// Returns the calls that wait for a decision in this session and in its subagents, in no order, each with the id of
+    /// Returns the calls that wait for a decision in this session and in its subagents, those of a session in the order in
+    /// which its model made them and before those of its subagents, each with the id of
     /// its session. [`SessionHandle::of_session`] returns the handle that decides on it.
     #[must_use]
     pub fn tree_approvals(&self) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
@@ -411,8 +407,13 @@ impl SessionHandle {
         self.send(Command::Decide(Box::new(decided)))
     }
 
+    /// Returns the command with the principal that acts through this handle.
+    pub(crate) fn sent(&self, command: Command) -> SentCommand {
+        SentCommand { command, by: self.principal.clone().map(Box::new) }
+    }
+
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
-        self.link().commands.try_send(command).map_err(|error| match error {
+        self.link().commands.try_send(self.sent(command)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => SessionError::Full(MAX_COMMANDS),
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
         })

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use super::SubagentHandle;
 use super::roster::Roster;
 use crate::approval::ApprovalRequest;
-use crate::driver::Command;
+use crate::driver::SentCommand;
 use crate::event_log::EventLog;
 use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
@@ -61,7 +61,7 @@ pub(crate) struct Member {
 /// Parts of a session handle that keep no session alive.
 #[derive(Debug)]
 struct Live {
-    commands: mpsc::WeakSender<Command>,
+    commands: mpsc::WeakSender<SentCommand>,
     shared: watch::Receiver<Shared>,
     client: Client,
     recorder: Option<Arc<Recorder>>,
@@ -95,7 +95,7 @@ impl Member {
     }
 
     /// Returns whether the session takes its commands from this channel.
-    fn receives(&self, commands: &mpsc::Sender<Command>) -> bool {
+    fn receives(&self, commands: &mpsc::Sender<SentCommand>) -> bool {
         let own = self.live.as_ref().and_then(|live| live.commands.upgrade());
         own.is_some_and(|own| own.same_channel(commands))
     }
@@ -174,7 +174,7 @@ impl Tree {
     /// below it.
     pub(crate) fn approvals_of(
         &self,
-        commands: &mpsc::Sender<Command>,
+        commands: &mpsc::Sender<SentCommand>,
     ) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
         let state = self.lock();
         let mut below: Vec<&SessionId> = Vec::new();
@@ -203,7 +203,7 @@ impl Tree {
     }
 
     /// Lists the subagents of the session that takes its commands from this channel.
-    pub(super) fn subagents_of(&self, commands: &mpsc::Sender<Command>) -> Vec<SubagentHandle> {
+    pub(super) fn subagents_of(&self, commands: &mpsc::Sender<SentCommand>) -> Vec<SubagentHandle> {
         let roster = self.lock().roster_of(commands);
         roster.map(|roster| roster.handles()).unwrap_or_default()
     }
@@ -224,7 +224,7 @@ impl Tree {
 }
 
 impl State {
-    fn roster_of(&self, commands: &mpsc::Sender<Command>) -> Option<Arc<Roster>> {
+    fn roster_of(&self, commands: &mpsc::Sender<SentCommand>) -> Option<Arc<Roster>> {
         let id = &self.members.iter().find(|member| member.receives(commands))?.id;
         self.rosters.iter().find(|(session, _)| session == id)?.1.upgrade()
     }

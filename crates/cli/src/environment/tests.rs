@@ -13,6 +13,7 @@ fn environment_errors_name_the_target() {
             directory: args.dir.as_deref(),
             confinement: ConfinementArgs::none(),
             use_of: SandboxUse::default(),
+            denials: &[],
             process_env: &process_env,
         }
         .failure(&error);

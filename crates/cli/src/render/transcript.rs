@@ -167,8 +167,8 @@ impl Transcript {
 
     fn session_event(&mut self, event: &SessionEvent) {
         match &event.kind {
-            EventKind::UserInput { content, images } => self.input(content, images, Face::BOLD),
-            EventKind::SteeringInjected { content, images } => self.input(content, images, Face::PLAIN),
+            EventKind::UserInput { content, images, .. } => self.input(content, images, Face::BOLD),
+            EventKind::SteeringInjected { content, images, .. } => self.input(content, images, Face::PLAIN),
             EventKind::AssistantTextDelta { delta } => self.text(delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, tool_name, arguments, .. } => {

@@ -93,12 +93,13 @@ impl SessionControls for ServeControls {
         let failed = |error| HostError::failed("the setting cannot be changed", error);
         // Everything is checked before anything changes.
         let mode = change.mode.as_deref().map(|mode| self.mode(mode)).transpose()?;
+        let handle = by.map_or_else(|| self.handle.clone(), |by| self.handle.acting_as(by.clone()));
         if let Some(model) = &change.model {
-            self.handle.set_model(model).map_err(failed)?;
+            handle.set_model(model).map_err(failed)?;
             self.chosen().0.clone_from(model);
         }
         if let Some(effort) = &change.effort {
-            self.handle.set_reasoning_effort(Some(ReasoningEffort::from(effort.clone()))).map_err(failed)?;
+            handle.set_reasoning_effort(Some(ReasoningEffort::from(effort.clone()))).map_err(failed)?;
             self.chosen().1 = Some(effort.clone());
         }
         if let Some(mode) = mode {

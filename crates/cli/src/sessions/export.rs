@@ -10,7 +10,7 @@ use crate::args::{ExportArgs, ExportFormat};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::render::sanitize;
+use crate::render::{in_one_line, sanitize};
 
 pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
     let text = text(sessions, &args.id, args.format).await?;
@@ -51,6 +51,12 @@ fn shown(turn: &Turn) -> Vec<Shown<'_>> {
     turn.item.message().content.iter().map(shown_part).collect()
 }
 
+/// Returns the kind of an entry and its author.
+fn heading(turn: &Turn) -> String {
+    let author = turn.author.as_ref().map(|author| format!(" by {}", in_one_line(author.as_str())));
+    format!("{}{}", kind_name(turn.kind), author.unwrap_or_default())
+}
+
 fn shown_part(part: &ContentPart) -> Shown<'_> {
     match part {
         ContentPart::Text(text) => Shown::Text(&text.text),
@@ -76,7 +82,7 @@ pub(super) fn markdown(summary: &Summary, history: &[Turn]) -> String {
         summary.created_at
     ));
     for (number, turn) in (1..).zip(history) {
-        text.push_str(&format!("\n## {number}. {}\n", kind_name(turn.kind)));
+        text.push_str(&format!("\n## {number}. {}\n", heading(turn)));
         for part in shown(turn) {
             text.push('\n');
             match part {
@@ -125,7 +131,7 @@ fn html(summary: &Summary, history: &[Turn]) -> String {
         summary.created_at
     );
     for (number, turn) in (1..).zip(history) {
-        page.push_str(&format!("<h2 id=\"{number}\">{number}. {}</h2>\n", kind_name(turn.kind)));
+        page.push_str(&format!("<h2 id=\"{number}\">{number}. {}</h2>\n", escaped(&heading(turn))));
         for part in shown(turn) {
             page.push_str(&match part {
                 Shown::Text(text) => format!("<p>{}</p>\n", escaped(text)),

@@ -272,8 +272,8 @@ impl Events {
                 header.forked_from.clone_from(forked_from);
                 header.created_at = Some(moment.at);
             }
-            EventKind::UserInput { content, images } => self.input(moment, content, images, false),
-            EventKind::SteeringInjected { content, images } => self.input(moment, content, images, true),
+            EventKind::UserInput { content, images, .. } => self.input(moment, content, images, false),
+            EventKind::SteeringInjected { content, images, .. } => self.input(moment, content, images, true),
             EventKind::PolicyChanged(change) => {
                 self.audit.policy.push(PolicyHistory { moment, change: change.clone() });
             }

@@ -173,7 +173,7 @@ async fn calls_are_held_to_the_grant_and_everything_is_on_record() {
         .iter()
         .filter_map(|entry| entry.input.author.as_ref().map(Principal::as_str))
         .collect();
-    assert_eq!(authors, ["jan"]);
+    assert!(!authors.is_empty() && authors.iter().all(|author| *author == "jan"), "{authors:?}");
     let begun = events.iter().find_map(|event| match &event.kind {
         EventKind::PolicyChanged(change) => change.grant.clone(),
         _ => None,

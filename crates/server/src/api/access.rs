@@ -9,7 +9,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_C
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use pintle_agent::{Principal, Timestamp};
+use pintle_agent::{Principal, SessionHandle, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -197,6 +197,14 @@ impl fmt::Debug for Caller {
 impl Caller {
     pub(crate) fn principal(&self) -> Option<Principal> {
         self.name.clone().map(Principal::new)
+    }
+
+    /// Returns the handle with which this caller acts: its inputs are on record with the name of the caller.
+    pub(crate) fn acting_through(&self, handle: SessionHandle) -> SessionHandle {
+        match self.principal() {
+            Some(principal) => handle.acting_as(principal),
+            None => handle,
+        }
     }
 
     /// Checks that the caller has a scope, besides that of the operation.

@@ -191,11 +191,11 @@ async fn interrupt(
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
-        Some(handle) => handle.interrupt()?,
+        Some(handle) => caller.acting_through(handle).interrupt()?,
         // One that nobody has open rests.
         None if app.hub.store.holder(&found.root).await?.is_none() => {}
         None => {
-            let input = PostedInput::Interrupt;
+            let input = PostedInput::Interrupt { by: caller.principal() };
             post_input(app.hub.store.as_ref(), &found.summary.id, &key.input_id(), &input).await?;
         }
     }
@@ -212,7 +212,8 @@ async fn abort(
     if app.has_ended(&found) {
         return Ok(accepted());
     }
-    match app.post(&found.summary.id, &found.root, &key, &PostedInput::Abort).await {
+    let input = PostedInput::Abort { by: caller.principal() };
+    match app.post(&found.summary.id, &found.root, &key, &input).await {
         Ok(()) => Ok(accepted()),
         // It has ended meanwhile, perhaps by this abort.
         Err(problem) if problem.is(ENDED) => Ok(accepted()),
@@ -227,7 +228,8 @@ async fn compact(
     key: Key,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
-    app.post(&found.summary.id, &found.root, &key, &PostedInput::Compact).await?;
+    let input = PostedInput::Compact { by: caller.principal() };
+    app.post(&found.summary.id, &found.root, &key, &input).await?;
     Ok(accepted())
 }
 
@@ -243,10 +245,10 @@ async fn rewind(
         app.hub.live(&found.root).is_none() && app.hub.store.holder(&found.root).await?.is_some();
     if is_elsewhere {
         // An event tells if it is refused.
-        let input = PostedInput::Rewind { turns: body.turns };
+        let input = PostedInput::Rewind { turns: body.turns, by: caller.principal() };
         app.post(&found.summary.id, &found.root, &key, &input).await?;
     } else {
-        app.handle_of_open(&found).await?.rewind(body.turns).await?;
+        caller.acting_through(app.handle_of_open(&found).await?).rewind(body.turns).await?;
     }
     Ok(accepted())
 }

@@ -76,6 +76,9 @@ struct TurnView {
     at: String,
     /// Whether it is the beginning of a response that was stopped.
     interrupted: bool,
+    /// Author of an input or steering message: the name of its token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
 }
 
 fn view(index: usize, turn: &Turn, event: u64) -> TurnView {
@@ -84,7 +87,16 @@ fn view(index: usize, turn: &Turn, event: u64) -> TurnView {
         Ok(_) | Err(_) => String::new(),
     };
     let text = if turn.kind == TurnKind::ToolResults { String::new() } else { turn.item.message().text() };
-    TurnView { index, kind, text, event, at: turn.timestamp.to_string(), interrupted: turn.interrupted }
+    let author = turn.author.as_ref().map(ToString::to_string);
+    TurnView {
+        index,
+        kind,
+        text,
+        event,
+        at: turn.timestamp.to_string(),
+        interrupted: turn.interrupted,
+        author,
+    }
 }
 
 /// Finds the events that added the entries of a history. An entry and its event have the same time.

@@ -148,7 +148,7 @@ async fn an_input_does_not_open_a_session_that_has_ended() {
     live.handle.abort().unwrap();
     tokio::time::timeout(PATIENCE, live.ended()).await.expect("it ends");
     hub.posted(&session, &session).await.expect("the message was taken");
-    post_input(hub.store.as_ref(), &session, "late", &PostedInput::Abort).await.unwrap();
+    post_input(hub.store.as_ref(), &session, "late", &PostedInput::Abort { by: None }).await.unwrap();
     let problem = hub.posted(&session, &session).await.unwrap_err();
     assert!(problem.is(ENDED), "{problem:?}");
 }

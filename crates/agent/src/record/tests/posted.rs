@@ -162,8 +162,8 @@ async fn the_conversation_is_rewound_and_ended_by_post() {
     idle(&session, 1).await;
     assert_eq!(session.history().len(), 2);
     let mut events = session.events();
-    kept.post("2", PostedInput::Rewind { turns: 7 });
-    kept.post("3", PostedInput::Rewind { turns: 0 });
+    kept.post("2", PostedInput::Rewind { turns: 7, by: None });
+    kept.post("3", PostedInput::Rewind { turns: 0, by: None });
     kept.is_empty().await;
     assert_eq!(session.history().len(), 0);
     let refused = async {
@@ -174,7 +174,7 @@ async fn the_conversation_is_rewound_and_ended_by_post() {
         }
     };
     insta::assert_snapshot!(refused.await, @"the session was not rewound: the history has 2 entries");
-    kept.post("4", PostedInput::Abort);
+    kept.post("4", PostedInput::Abort { by: None });
     while events.next().await.is_some() {}
     assert_eq!(session.state(), SessionState::Closed);
     drop(session);

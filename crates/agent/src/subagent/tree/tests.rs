@@ -13,9 +13,9 @@ use crate::subagent::TreeEvents;
 struct Harness {
     tree: Arc<Tree>,
     client: Client,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<SentCommand>,
     shared: watch::Sender<Shared>,
-    _inbox: mpsc::Receiver<Command>,
+    _inbox: mpsc::Receiver<SentCommand>,
 }
 
 impl Harness {

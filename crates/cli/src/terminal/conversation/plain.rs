@@ -96,8 +96,8 @@ impl Conversation {
 
     /// Returns whether an event repeats what the user has typed.
     pub(super) fn is_known(&mut self, kind: &EventKind) -> bool {
-        let (EventKind::UserInput { content, images } | EventKind::SteeringInjected { content, images }) =
-            kind
+        let (EventKind::UserInput { content, images, .. }
+        | EventKind::SteeringInjected { content, images, .. }) = kind
         else {
             return false;
         };
