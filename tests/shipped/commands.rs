@@ -78,3 +78,27 @@ fn a_command_at_the_level_writes_leaves_other_processes_alone() {
     let result = user.request(1);
     assert!(result.contains("prlimit"), "the command ran: {result}");
 }
+
+/// Makes a directory below the temporary one that its owner cannot list.
+const LOCKING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "mkdir -p $TMPDIR/a/b && touch $TMPDIR/a/b/c && chmod 000 $TMPDIR/a/b $TMPDIR/a && echo locked" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn temporary_directories_without_permissions_are_removed() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(LOCKING);
+    let temporary = user.at("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = user.run_command("Go").env("TMPDIR", &temporary).output().unwrap();
+    assert!(output.status.success() && user.request(1).contains("locked"), "{output:?}");
+    let left: Vec<_> = std::fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -48,3 +48,62 @@ fn a_file_that_a_rule_denies_to_read_is_hidden_from_commands() {
         assert!(project.join(file).exists(), "{file} is still there");
     }
 }
+
+/// Returns a script that makes these command lines in one response, and answers.
+fn script(lines: &[&str]) -> String {
+    let call =
+        |line: &&str| format!("[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = '''{line}''' }}\n");
+    let calls: String = lines.iter().map(call).collect();
+    format!("[[turn]]\n{calls}[[turn]]\ntext = \"Done.\"\n")
+}
+
+/// Returns the results of the calls, by the order of their lines.
+fn results(user: &User) -> Vec<String> {
+    let request: serde_json::Value = serde_json::from_str(&user.request(1)).unwrap();
+    let last = request["messages"].as_array().unwrap().last().unwrap();
+    let blocks = last["content"].as_array().unwrap().iter();
+    blocks.filter(|block| block["type"] == "tool_result").map(|block| block["content"].to_string()).collect()
+}
+
+#[test]
+fn each_spelling_of_a_denied_command_is_denied() {
+    let lines = [
+        "git push origin main",
+        "git -C . push",
+        "git -c a.b=c push",
+        "git --git-dir=.git --no-pager push",
+        "env -S 'git push'",
+        "env A=b git push",
+        "sudo -n git push",
+        "timeout 5 git push",
+        "nice -n 5 git push",
+        "nohup setsid git push",
+        "echo push | xargs git",
+        "git $(echo push)",
+        "sh -c 'git push'",
+        "find . -name x -exec git push {} +",
+        "git status; git push",
+    ];
+    let user = User::new(&script(&lines));
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::write(user.at(".config/pintle/rules.toml"), "deny = [\"shell(git push *)\"]").unwrap();
+    user.run_with_denials("Push");
+    let results = results(&user);
+    assert_eq!(results.len(), lines.len(), "{results:?}");
+    for (line, result) in lines.iter().zip(results) {
+        assert!(result.contains("shell(git push *)"), "{line}: {result}");
+    }
+}
+
+#[test]
+fn an_allowed_command_does_not_write_by_an_option() {
+    let lines = ["git log --oneline", "git log --output=planted", "git --no-pager log --output planted"];
+    let user = User::new(&script(&lines));
+    let mut command = user.run_command("Look");
+    command.args(["--mode", "ask", "--allow", "shell(git log *)"]);
+    let output = command.output().unwrap();
+    let results = results(&user);
+    let is_denied: Vec<bool> = results.iter().map(|result| result.contains("denied")).collect();
+    assert_eq!(is_denied, [false, true, true], "{results:?} {output:?}");
+    assert!(!user.project().join("planted").exists());
+}
