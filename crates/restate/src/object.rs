@@ -186,7 +186,7 @@ impl TaskObject {
             if let Some(refused) = refused {
                 return Err(TerminalError::new_with_code(CONFLICT, refused).into());
             }
-            let posted = post_signal(desk.store(), &id, &input, &signal).await;
+            let posted = post_signal(desk.store(), &id, &input, &signal, None).await;
             posted.map(|_| ()).map_err(|error| handler_error(HostError::Store(error)))
         };
         context.run(post).name("post").await?;

@@ -221,7 +221,7 @@ async fn a_decision_in_the_store_counts_as_well() {
     until("a person is asked", asked).await;
     let decision = Decision { gate: Gate::Result, is_approved: true, words: None };
     let signal = pintle_workflow::task::Signal::Decide(decision);
-    pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal).await.unwrap();
+    pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal, None).await.unwrap();
     // The run may not wait yet; it looks into the inbox before it does.
     worker.engine.wake(&id).await.unwrap();
     until("it ends", async || worker.standing(&id).await == Standing::Ended(Ending::Done)).await;

@@ -13,10 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{Clock, SystemClock};
+use pintle_agent::{Clock, Principal, SystemClock};
 use pintle_store::{
     Barrier, Fence, InboxSignal, Posting, SessionId, SessionStore, SessionWriter, StoreError, Summary,
 };
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -346,13 +347,13 @@ impl LocalHost {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // Something that no version of us wrote is put away.
-                if let Ok(signal) = serde_json::from_str::<Signal>(&posted.input) {
+                if let Ok(SignedSignal { signal, by }) = serde_json::from_str(&posted.input) {
                     if let (Signal::Steer { candidate, text }, Some((performer, running))) =
                         (&signal, under_way)
                     {
                         running.steer(performer, *candidate, text).await;
                     }
-                    self.record(Input::Said(signal), Some(posted.input_id.clone())).await?;
+                    self.record_by(Input::Said(signal), Some(posted.input_id.clone()), by).await?;
                 }
             }
             self.writer.take(&posted.input_id).await?;
@@ -362,7 +363,16 @@ impl LocalHost {
 
     /// Records an input, and takes it.
     async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), HostError> {
-        let line = line::of(self.clock.now(), posted.as_deref(), &input)?;
+        self.record_by(input, posted, None).await
+    }
+
+    async fn record_by(
+        &mut self,
+        input: Input,
+        posted: Option<String>,
+        by: Option<Principal>,
+    ) -> Result<(), HostError> {
+        let line = line::of(self.clock.now(), posted.as_deref(), by, &input)?;
         self.writer.append(vec![line], Barrier::Synced).await?;
         self.known.extend(posted);
         self.task.take(input.clone());
@@ -405,7 +415,16 @@ impl Running {
     }
 }
 
-/// Posts a signal to a task, whether a process has it open or not. It survives the death of the machine once this returns.
+/// Signal as it is posted.
+#[derive(Debug, Serialize, Deserialize)]
+struct SignedSignal {
+    #[serde(flatten)]
+    signal: Signal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<Principal>,
+}
+
+/// Posts a signal to a task, whether a process has it open or not. The record has `by` as its author. It survives the death of the machine once this returns.
 /// Posting again with the same `input_id` changes nothing.
 ///
 /// # Errors
@@ -416,8 +435,10 @@ pub async fn post_signal(
     id: &SessionId,
     input_id: &str,
     signal: &Signal,
+    by: Option<Principal>,
 ) -> Result<Posting, StoreError> {
-    store.post(id, input_id, &serde_json::to_string(signal).unwrap_or_default()).await
+    let signed = SignedSignal { signal: signal.clone(), by };
+    store.post(id, input_id, &serde_json::to_string(&signed).unwrap_or_default()).await
 }
 
 async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {

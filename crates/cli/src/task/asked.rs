@@ -44,7 +44,9 @@ pub(super) async fn ask(
     };
     let input = SessionId::generate();
     let signal = Signal::Decide(decision);
-    post_signal(sessions.store(), id, input.as_str(), &signal).await.or_failed("the task cannot be told")?;
+    post_signal(sessions.store(), id, input.as_str(), &signal, prompter.user())
+        .await
+        .or_failed("the task cannot be told")?;
     Ok(())
 }
 

@@ -93,7 +93,9 @@ async fn tell(
         return Err(Failure::usage(format!("task {id} has ended")));
     }
     let input = SessionId::generate();
-    post_signal(sessions.store(), id, input.as_str(), signal).await.or_failed("the task cannot be told")?;
+    post_signal(sessions.store(), id, input.as_str(), signal, process_env.principal())
+        .await
+        .or_failed("the task cannot be told")?;
     #[cfg(feature = "restate")]
     super::engine::wake(id, process_env).await?;
     #[cfg(not(feature = "restate"))]

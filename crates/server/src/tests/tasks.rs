@@ -165,6 +165,18 @@ async fn scopes_and_tenants_hold_for_tasks() {
         let answer = fixture.send(request.clone()).await;
         assert_eq!(answer.status, status, "{request:?}: {answer:?}");
     }
+    // The process of the task takes what was posted.
+    let authors = loop {
+        let moments =
+            pintle_workflow::read_moments(&fixture.host.store, &SessionId::new("t1")).await.unwrap();
+        let posted = moments.iter().filter(|moment| moment.posted.is_some());
+        let authors: Vec<String> = posted.map(|moment| moment.by.as_ref().unwrap().to_string()).collect();
+        if authors.len() == 2 {
+            break authors;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!(authors, ["runner", "approver"]);
     for (secret, expected) in [(reader, "t1"), (other, "t2")] {
         let listed = fixture.send(get(secret, "/v1/tasks")).await.json();
         let ids: Vec<&Value> = listed["tasks"].as_array().unwrap().iter().map(|task| &task["id"]).collect();

@@ -115,7 +115,7 @@ async fn a_person_is_waited_for_by_no_process() {
     }
     let decision = Decision { gate: Gate::Anchor, is_approved: true, words: None };
     let decide = async {
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
+        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
     };
     let (ending, ()) = tokio::join!(attended(&desk, &id), decide);
     assert_eq!((ending, performer.begun().len()), (Ending::Done, 10));
@@ -161,7 +161,9 @@ async fn cancelling_ends_a_task_wherever_it_is() {
         while performer.begun().iter().filter(|step| step.starts_with("work")).count() < 2 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        post_signal(store.as_ref(), &id, "c", &Signal::Cancel { reason: "enough".to_owned() }).await.unwrap();
+        post_signal(store.as_ref(), &id, "c", &Signal::Cancel { reason: "enough".to_owned() }, None)
+            .await
+            .unwrap();
     };
     let (ending, ()) = tokio::join!(attended(&desk, &id), cancel);
     desk.close().await;
@@ -170,7 +172,9 @@ async fn cancelling_ends_a_task_wherever_it_is() {
     desk.create(&idle, contract()).await.unwrap();
     let error = desk.look(&idle).await.unwrap_err();
     assert!(matches!(error, HostError::Stopped), "a closed desk takes nothing up: {error:?}");
-    post_signal(store.as_ref(), &idle, "c", &Signal::Cancel { reason: "enough".to_owned() }).await.unwrap();
+    post_signal(store.as_ref(), &idle, "c", &Signal::Cancel { reason: "enough".to_owned() }, None)
+        .await
+        .unwrap();
     let other = self::desk(store.clone(), &performer);
     assert_eq!(other.look(&idle).await.unwrap(), Standing::Ended(Ending::Aborted));
     assert_eq!(performer.cleaned(), 2);

@@ -5,7 +5,7 @@ mod tests;
 
 use std::fmt;
 
-use pintle_agent::Timestamp;
+use pintle_agent::{Principal, Timestamp};
 use pintle_store::format::move_from_blobs;
 use pintle_store::{Blobs, Line as StoredLine, Reader, SessionId, SessionStore, StoreError};
 
@@ -34,6 +34,8 @@ pub struct Moment {
     pub at: Timestamp,
     /// Id under which it was posted, if a person said it.
     pub posted: Option<String>,
+    /// Principal that posted it, if the application names one.
+    pub by: Option<Principal>,
     /// The input.
     pub input: Input,
 }
@@ -113,6 +115,8 @@ pub async fn read_moments(store: &dyn SessionStore, id: &SessionId) -> Result<Ve
 fn parse(seq: u64, object: &str) -> Result<Option<TaskLine>, String> {
     Ok(Line::parse(object)?.map(|line| match line {
         Line::Contract(contract) => TaskLine::Contract(contract),
-        Line::Input { at, posted, input } => TaskLine::Input(Box::new(Moment { seq, at, posted, input })),
+        Line::Input { at, posted, by, input } => {
+            TaskLine::Input(Box::new(Moment { seq, at, posted, by, input }))
+        }
     }))
 }

@@ -1,6 +1,6 @@
 //! Lines of the journal of a task.
 
-use pintle_agent::Timestamp;
+use pintle_agent::{Principal, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ pub(super) enum Line {
         at: Timestamp,
         /// Id under which it was posted.
         posted: Option<String>,
+        by: Option<Principal>,
         input: Input,
     },
 }
@@ -35,6 +36,8 @@ struct InputLine {
     at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     posted: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<Principal>,
     task_input: Input,
 }
 
@@ -56,7 +59,8 @@ impl Line {
         }
         if value.get("task_input").is_some() {
             let line: InputLine = serde_json::from_value(value).map_err(|error| error.to_string())?;
-            return Ok(Some(Self::Input { at: line.at, posted: line.posted, input: line.task_input }));
+            let InputLine { at, posted, by, task_input: input } = line;
+            return Ok(Some(Self::Input { at, posted, by, input }));
         }
         Ok(None)
     }
@@ -68,7 +72,12 @@ pub(super) fn first(contract: &Contract) -> Result<String, serde_json::Error> {
 }
 
 /// Returns the line of an input.
-pub(super) fn of(at: Timestamp, posted: Option<&str>, input: &Input) -> Result<String, serde_json::Error> {
+pub(super) fn of(
+    at: Timestamp,
+    posted: Option<&str>,
+    by: Option<Principal>,
+    input: &Input,
+) -> Result<String, serde_json::Error> {
     let posted = posted.map(str::to_owned);
-    serde_json::to_string(&InputLine { at, posted, task_input: input.clone() })
+    serde_json::to_string(&InputLine { at, posted, by, task_input: input.clone() })
 }

@@ -102,7 +102,7 @@ async fn people_are_waited_for_without_a_process() {
     drop(host);
     let decision = Decision { gate: Gate::Anchor, is_approved: true, words: None };
     for _ in 0..2 {
-        post_signal(&store, &id, "d1", &Signal::Decide(decision.clone())).await.unwrap();
+        post_signal(&store, &id, "d1", &Signal::Decide(decision.clone()), None).await.unwrap();
     }
     store.post(&id, "rubbish", "{\"what\": 1}").await.unwrap();
     let mut host = LocalHost::open(&store, &id).await.unwrap();
@@ -122,10 +122,10 @@ async fn cancelling_stops_what_is_under_way() {
     let cancel = async {
         until(|| working.begun().iter().filter(|step| step.starts_with("work")).count() == 2).await;
         let steer = Signal::Steer { candidate: Some(1), text: "use integers".to_owned() };
-        post_signal(poster.as_ref(), &id, "s", &steer).await.unwrap();
+        post_signal(poster.as_ref(), &id, "s", &steer, None).await.unwrap();
         until(|| !working.steered().is_empty()).await;
         let cancel = Signal::Cancel { reason: "enough".to_owned() };
-        post_signal(poster.as_ref(), &id, "c", &cancel).await.unwrap();
+        post_signal(poster.as_ref(), &id, "c", &cancel, None).await.unwrap();
     };
     let (outcome, ()) = tokio::join!(tokio::time::timeout(PATIENCE, host.run(performer.clone())), cancel);
     assert_eq!(outcome.unwrap().unwrap(), Outcome::Aborted { reason: "enough".to_owned() });
@@ -140,7 +140,7 @@ async fn a_task_without_a_process_is_cancelled_without_a_step() {
     drop(LocalHost::create(&store, id.clone(), contract()).await.unwrap());
     let mut host = LocalHost::open(&store, &id).await.unwrap();
     assert_eq!(host.settle().await.unwrap(), None);
-    post_signal(&store, &id, "c", &Signal::Cancel { reason: "enough".to_owned() }).await.unwrap();
+    post_signal(&store, &id, "c", &Signal::Cancel { reason: "enough".to_owned() }, None).await.unwrap();
     let aborted = Outcome::Aborted { reason: "enough".to_owned() };
     assert_eq!(host.settle().await.unwrap(), Some(aborted.clone()));
     drop(host);

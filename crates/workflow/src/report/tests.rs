@@ -170,7 +170,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
 
 fn moments(inputs: impl IntoIterator<Item = Input>) -> Vec<Moment> {
     let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
-    (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, posted: None, input }).collect()
+    (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, posted: None, by: None, input }).collect()
 }
 
 fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> Input {

@@ -129,8 +129,15 @@ impl App {
         Ok(Some((id, recorded)))
     }
 
-    async fn tell_task(&self, id: &SessionId, key: &Key, signal: &Signal) -> Result<(), Problem> {
-        post_signal(self.hub.store.as_ref(), id, &key.input_id(), signal).await?;
+    async fn tell_task(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        key: &Key,
+        signal: &Signal,
+    ) -> Result<(), Problem> {
+        let store = self.hub.store.as_ref();
+        post_signal(store, id, &key.input_id(), signal, caller.principal()).await?;
         Ok(())
     }
 
@@ -163,7 +170,7 @@ async fn steer(
         let detail = format!("candidate {candidate}: expected less than {count}");
         return Err(Problem::new(NO_CANDIDATE, detail));
     }
-    app.tell_task(&id, &key, &Signal::Steer { candidate: body.candidate, text }).await?;
+    app.tell_task(&caller, &id, &key, &Signal::Steer { candidate: body.candidate, text }).await?;
     Ok(accepted())
 }
 
@@ -196,7 +203,8 @@ async fn decide(
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
         return Err(Problem::new(CONFLICT, "somebody else has decided on this gate"));
     }
-    let told = app.tell_task(&id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
+    let told =
+        app.tell_task(&caller, &id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
     if told.is_err() {
         app.hub.undecided(&id, GATE, ticket, &key.input_id());
     }
@@ -212,7 +220,7 @@ async fn cancel(
 ) -> Result<Response, Problem> {
     let reason = said("reason", body.reason.unwrap_or_else(|| CANCELLED.to_owned()))?;
     let Some((id, _)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
-    app.tell_task(&id, &key, &Signal::Cancel { reason }).await?;
+    app.tell_task(&caller, &id, &key, &Signal::Cancel { reason }).await?;
     app.settle_task(&id).await?;
     Ok(accepted())
 }

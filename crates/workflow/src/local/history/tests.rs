@@ -25,7 +25,7 @@ async fn a_reader_follows_a_task() {
     // Large values are kept apart, and come back.
     let words = "x".repeat(100_000);
     let signal = Signal::Steer { candidate: Some(0), text: words.clone() };
-    crate::post_signal(&store, &id, "s1", &signal).await.unwrap();
+    crate::post_signal(&store, &id, "s1", &signal, None).await.unwrap();
     host.settle().await.unwrap();
     let Some(TaskLine::Input(read)) = reader.next().await.unwrap() else { panic!("expected an input") };
     assert_eq!(read.posted.as_deref(), Some("s1"));

@@ -176,7 +176,7 @@ async fn a_task_is_cancelled_wherever_its_process_died() {
     for point in points(&[7]) {
         let died = Died::at(point).await;
         let cancel = Signal::Cancel { reason: "enough".to_owned() };
-        post_signal(&died.store, &SessionId::new("t"), "c", &cancel).await.unwrap();
+        post_signal(&died.store, &SessionId::new("t"), "c", &cancel, None).await.unwrap();
         let (outcome, _, finished) = died.go_on().await;
         assert_eq!(outcome, Outcome::Aborted { reason: "enough".to_owned() }, "point {point}");
         assert_eq!(finished, 0, "point {point}");

@@ -238,7 +238,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let signal = Signal::Cancel { reason: "enough".to_owned() };
-            post_signal(store.as_ref(), &id, "c", &signal).await.unwrap();
+            post_signal(store.as_ref(), &id, "c", &signal, None).await.unwrap();
         };
         let (outcome, ()) = tokio::time::timeout(Duration::from_secs(120), async {
             tokio::join!(host.run(performer.clone()), cancel)
@@ -411,7 +411,7 @@ async fn words_of_people_reach_sessions() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let signal = Signal::Steer { candidate: Some(0), text: "use integers".to_owned() };
-        post_signal(store.as_ref(), &id, "p", &signal).await.unwrap();
+        post_signal(store.as_ref(), &id, "p", &signal, None).await.unwrap();
         while store.has_posted(&id).await.unwrap() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -420,7 +420,7 @@ async fn words_of_people_reach_sessions() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
-        post_signal(store.as_ref(), &id, "s", &signal).await.unwrap();
+        post_signal(store.as_ref(), &id, "s", &signal, None).await.unwrap();
         while scripted.steered.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -429,7 +429,7 @@ async fn words_of_people_reach_sessions() {
         while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision)).await.unwrap();
+        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
     };
     let (outcome, ()) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
