@@ -55,6 +55,43 @@ fn names_of_files_steer_no_terminal() {
     }
 }
 
+/// Names from outside that commands print: of a session, a rule, a server and its program, and of a grant.
+#[test]
+fn no_list_steers_a_terminal() {
+    let user = User::new(ODD_NAME);
+    let odd = "a\u{1b}[31mred\u{1b}]0;title\u{7}b\u{202e}c";
+    user.run(odd);
+    let escaped = odd.replace('\u{1b}', "\\u001b").replace('\u{7}', "\\u0007");
+    let servers =
+        format!(r#"{{"mcpServers": {{"server": {{"command": "{escaped}", "args": ["{escaped}"]}}}}}}"#);
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::write(user.at(".config/pintle/mcp.json"), servers).unwrap();
+    let rules = format!("deny = [\"@read({escaped})\"]\n");
+    std::fs::write(user.at(".config/pintle/rules.toml"), rules).unwrap();
+    user.pintle(&["grants", "revoke", odd]);
+    let listed = user.pintle(&["sessions", "list"]);
+    let id = listed.split_whitespace().next().unwrap().to_owned();
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "show", &id],
+        &["sessions", "verify", &id],
+        &["sessions", "export", &id, "--format", "markdown"],
+        &["audit", &id],
+        &["rules", "list"],
+        &["rules", "check", "shell(ls)"],
+        &["mcp", "list"],
+        &["grants", "list"],
+        &["approvals", "list"],
+        &["trust", "--list"],
+        &["config", "list"],
+        &["worktree", "list"],
+    ] {
+        let printed = user.pintle(arguments);
+        let is_steering = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
+        assert!(!printed.contains(is_steering), "{arguments:?}: {printed:?}");
+    }
+}
+
 #[test]
 fn a_command_at_the_level_writes_leaves_other_processes_alone() {
     if !pintle_test_conditions::LANDLOCK.is_present() {

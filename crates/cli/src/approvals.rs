@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::approve::inside;
 use crate::args::{ApprovalArg, ApprovalsArgs, ApprovalsCommand, DecideArgs, DecisionName, ListFormat};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -38,7 +38,7 @@ pub(crate) async fn approvals(args: ApprovalsArgs, process_env: &ProcessEnv) -> 
             decide_on(&sessions, decide, args.output, process_env.principal()).await?
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use self::document::Document;
 use crate::args::{AuditArgs, AuditFormat};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::hardening;
@@ -59,7 +59,7 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
     let detail = if args.full { Detail::Complete } else { Detail::Decisive };
     let text = rendered(&report, call, args.output, detail)?;
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(if report.is_intact() { Exit::Done } else { Exit::Failed })
 }
 

@@ -20,7 +20,7 @@ use crate::args::{
 };
 use crate::command_line::{self, CommandLine};
 use crate::config_file::{keys, problem};
-use crate::console::{self, Console};
+use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Resul
         ConfigCommand::Path => list::paths(process_env).await,
         ConfigCommand::Schema => {
             let text = format!("{:#}\n", schema::schema());
-            Console::new().write(&text).await.map(|()| Exit::Done)
+            console::print(&text).await.map(|()| Exit::Done)
         }
     }
 }

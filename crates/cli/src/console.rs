@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::render::{Style, TerminalSize, sanitize};
+use crate::render::{Style, TerminalSize, escape_hidden, sanitize};
 
 /// Position of the cursor, which both streams move and several tasks write to.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
@@ -58,6 +58,16 @@ impl Cursor {
             Self::LiveRegion => "\r\x1b[J",
         }
     }
+}
+
+/// Writes text without colours to standard output. Control and invisible characters are escaped: names of files, sessions,
+/// models and servers come from outside, and the output may be shown by a terminal.
+///
+/// # Errors
+///
+/// As for [`Console::write`].
+pub(crate) async fn print(text: &str) -> Result<(), Failure> {
+    Console::new().write(&escape_hidden(text)).await
 }
 
 /// Returns the failure of a write to standard output.

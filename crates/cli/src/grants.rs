@@ -3,7 +3,7 @@
 use pintle_governance::GrantId;
 
 use crate::args::{GrantsArgs, GrantsCommand, ListFormat, RevokeArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::grant::RevocationFile;
@@ -25,7 +25,7 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
         }
         GrantsCommand::List { output } => list(&file, output)?,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use self::hidden_input::HiddenInput;
 use crate::args::{ListFormat, LoginArgs, LogoutArgs};
-use crate::console::{self, Console};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -36,7 +36,7 @@ struct Row {
 pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     if args.list {
         let text = list(args.output, process_env)?;
-        Console::new().write(&text).await?;
+        console::print(&text).await?;
         return Ok(Exit::Done);
     }
     // Before the user types anything.
@@ -51,7 +51,7 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
     let key = key.trim();
     keys::check(provider, key)?;
     credentials.set(provider, Some(Secret::new(key)), process_env)?;
-    Console::new().write(&stored(provider, process_env)?).await?;
+    console::print(&stored(provider, process_env)?).await?;
     Ok(Exit::Done)
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Resul
         false => format!("no key of {name} is stored\n{}\n", keys::SUBSCRIPTIONS),
         true => format!("removed the key of {name}; to make it invalid, revoke it at the provider\n"),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     if let Some(other) = other {
         console::notice(&format!("the key of {name} in {other} is still used"));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pintle_llm::{Catalog, ModelInfo};
 
 use crate::args::{CatalogArgs, ListFormat, ModelsArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -59,7 +59,7 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
         ListFormat::Json => render::json_line(&listed)?,
         ListFormat::Text => render::sanitize(&table(&listed)).into_owned(),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 use self::described::DescribedCall;
 
 use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
-use crate::console::Console;
+use crate::console;
 use crate::environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
             text
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     if let Some(untrusted) = loaded.untrusted {
         untrusted.notice();
     }
@@ -84,7 +84,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
         Preparation::Refused { judgement, .. } => judgement,
     };
     let text = decision(&judgement, args.scope.output)?;
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     if let Some(untrusted) = loaded.untrusted {
         untrusted.notice();
     }

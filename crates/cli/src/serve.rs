@@ -19,7 +19,7 @@ use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
 use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
-use crate::console::{self, Console};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -119,7 +119,7 @@ async fn serve_address(
         Some(secret) => format!("{scheme}://{address}/#token={secret}\n"),
         None => format!("listening on {scheme}://{address}/\n"),
     };
-    Console::new().write(&line).await?;
+    console::print(&line).await?;
     let stop = interrupts.first_signal();
     let serving = async {
         match &tls {
@@ -165,7 +165,7 @@ async fn serve_socket(server: &Server, path: &Path, interrupts: &Interrupts) -> 
     let shown = path.display();
     let listener = bind(path).await?;
     take_up(server).await?;
-    Console::new().write(&format!("listening on {shown}\n")).await?;
+    console::print(&format!("listening on {shown}\n")).await?;
     server.serve_unix(listener, interrupts.first_signal()).await;
     remove(path);
     Ok(())

@@ -24,7 +24,7 @@ use pintle_workflow::{HostError, KIND, KIND_TASK, read_moments, read_task};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -101,7 +101,7 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
         ListFormat::Text => text,
         ListFormat::Json => render::json_line(&Value::Array(rows))?,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 
@@ -133,6 +133,6 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
             }))?
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }

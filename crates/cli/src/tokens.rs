@@ -8,7 +8,7 @@ use pintle_server::{Scope, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{AddTokenArgs, ListFormat, TokensArgs, TokensCommand};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
@@ -81,7 +81,7 @@ pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result
         TokensCommand::Add(args) => {
             let name = args.name.clone();
             let text = add(&file, args, process_env)?;
-            let written = Console::new().write(&text).await;
+            let written = console::print(&text).await;
             if written.is_err() {
                 // It was shown to nobody, and would only take the name.
                 revoke(&file, &[name], process_env)?;
@@ -91,7 +91,7 @@ pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result
         TokensCommand::List { output } => list(&file.read()?, output, SystemClock.now())?,
         TokensCommand::Revoke { names } => revoke(&file, &names, process_env)?,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

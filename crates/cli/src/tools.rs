@@ -6,7 +6,7 @@ use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::Value;
 
 use crate::args::{ListFormat, ToolsArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -34,7 +34,7 @@ pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<
         ListFormat::Json => render::json_line(&wire_tools(provider, &profile).await?)?,
         ListFormat::Text => profile.tools().iter().map(|tool| describe(tool)).collect::<Vec<_>>().join("\n"),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::args::{ListFormat, TrustArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::{Project, Trusted};
@@ -48,7 +48,7 @@ pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<E
         }
         text
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

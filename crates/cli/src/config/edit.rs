@@ -3,7 +3,7 @@
 use super::load;
 use crate::args::EditConfigArgs;
 use crate::config_file::{self, File, problem};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::configuration_in;
@@ -56,6 +56,6 @@ pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Res
     } else {
         ""
     };
-    Console::new().write(&format!("{name} has no mistakes{trust}\n")).await?;
+    console::print(&format!("{name} has no mistakes{trust}\n")).await?;
     Ok(Exit::Done)
 }

@@ -7,7 +7,7 @@ use super::{Configuration, Scope, load};
 use crate::args::{ConfigurationArgs, ListConfigArgs, ListFormat};
 use crate::config_file::keys::{BASE_URL, KEY_COMMAND, KEYS, Key, Kind, PROFILE, PROFILES};
 use crate::config_file::{self, problem};
-use crate::console::{self, Console};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::policy::configuration_in;
@@ -45,7 +45,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
         }
         ListFormat::Text => render::sanitize(&table(&rows)).into_owned(),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     loaded.notices.iter().for_each(|notice| console::notice(notice));
     Ok(Exit::Done)
 }
@@ -70,7 +70,7 @@ pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);
     let text = format!("user     {user}\nproject  {}\n", project.display());
-    Console::new().write(&render::sanitize(&text)).await.map(|()| Exit::Done)
+    console::print(&render::sanitize(&text)).await.map(|()| Exit::Done)
 }
 
 fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {

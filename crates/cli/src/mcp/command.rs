@@ -16,7 +16,7 @@ use crate::args::{
     AddServerArgs, EnvArgs, ListFormat, McpArgs, McpCommand, PolicyArgs, ServerArg, ServerArgs,
     ServerToolsArgs, ServersArgs,
 };
-use crate::console::{self, Console};
+use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
@@ -56,7 +56,7 @@ pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<E
         }
         McpCommand::Serve(args) => return serve(*args, process_env).await,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 
@@ -252,7 +252,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     match failed {
         None => Ok(text),
         Some(failure) => {
-            Console::new().write(&text).await?;
+            console::print(&text).await?;
             Err(failure)
         }
     }

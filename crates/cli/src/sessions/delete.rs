@@ -7,7 +7,7 @@ use serde_json::json;
 use super::worktree::Worktree;
 use super::{Sessions, failure, now};
 use crate::args::{DeleteArgs, ListFormat, PruneArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -35,7 +35,7 @@ pub(super) async fn delete(
         }
         ListFormat::Text => ids.iter().map(|id| format!("deleted {id}\n")).collect(),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn prune_old(
             text
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

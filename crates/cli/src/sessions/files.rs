@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{Place, Sessions, now, parse_point};
 use crate::args::{ConfinementArgs, DiffArgs, ListFormat, RewindArgs};
-use crate::console::Console;
+use crate::console;
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -56,7 +56,7 @@ pub(super) async fn diff(
     let (prefix, turns) = parse_point(&args.id)?;
     let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
     let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
-    Console::new().write(&text.await?).await?;
+    console::print(&text.await?).await?;
     Ok(Exit::Done)
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn rewind(
         }
     };
     let text = in_place(sessions, prefix, process_env, async |files| files.rewind(&point, args).await);
-    Console::new().write(&text.await?).await?;
+    console::print(&text.await?).await?;
     Ok(Exit::Done)
 }
 
@@ -207,7 +207,7 @@ impl Files<'_> {
         if report.problems.is_empty() {
             return Ok(text);
         }
-        Console::new().write(&text).await?;
+        console::print(&text).await?;
         Err(Failure::failed("not every file was restored")
             .with_hint("the same command goes on where it stopped"))
     }

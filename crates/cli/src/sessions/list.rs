@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Place, Sessions};
 use crate::args::{EnvArgs, ListFormat, ListSessionsArgs};
-use crate::console::Console;
+use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub(super) async fn list(
         }
         ListFormat::Text => rows.iter().map(|row| line(row, args.all)).collect(),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::list::Row;
 use super::{Sessions, export, list};
 use crate::args::{ListFormat, SessionArg};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render;
@@ -21,7 +21,7 @@ pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit,
             export::markdown(&summary, &replay.history)
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

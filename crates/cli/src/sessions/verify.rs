@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Sessions;
 use crate::args::{ListFormat, VerifyArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render;
@@ -46,7 +46,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
         }
         ListFormat::Text => describe(&found, &checkpoints),
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(if is_intact { Exit::Done } else { Exit::Failed })
 }
 

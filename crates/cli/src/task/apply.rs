@@ -10,7 +10,7 @@ use pintle_workflow::task::{Candidate, Outcome, Task};
 
 use super::{find, read};
 use crate::args::ApplyTaskArgs;
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{ProcessEnv, absolute};
@@ -98,7 +98,7 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
         let text = String::from_utf8(patch).map_err(|_| {
             Failure::failed("the patch is no text in UTF-8").with_hint("`--branch` takes it over")
         })?;
-        Console::new().write(&text).await?;
+        console::print(&text).await?;
         return Ok(Exit::Done);
     }
     let base = task.contract().base.as_ref().ok_or_else(|| Failure::failed("the task has no repository"))?;
@@ -109,7 +109,7 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let repository = UserRepository::find(machine, root).await.or_failed(failed)?;
     if args.files {
         repository.apply(&patch).await.or_failed(failed)?;
-        Console::new().write(&format!("applied to {}\n", repository.root.display())).await?;
+        console::print(&format!("applied to {}\n", repository.root.display())).await?;
         return Ok(Exit::Done);
     }
     let branch = args.branch.unwrap_or_default();

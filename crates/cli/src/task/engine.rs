@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::WorkerArgs;
-use crate::console::{self, Console};
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -45,7 +45,7 @@ pub(super) async fn serve(
             let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));
             Engine::register(admin, &worker).await.map_err(|error| failure(&error))?;
         }
-        Console::new().write(&format!("serving tasks to Restate on http://{address}/\n")).await?;
+        console::print(&format!("serving tasks to Restate on http://{address}/\n")).await?;
         interrupts.first_signal().await;
         Ok(())
     };

@@ -15,7 +15,7 @@ use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
 use crate::args::{RunArgs, WorkerArgs};
 use crate::config;
-use crate::console::{self, Console};
+use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
     if let Some(address) = args.listen {
         return super::engine::serve(address, &args, desk, interrupts).await;
     }
-    Console::new().write("keeping the tasks of the store going\n").await?;
+    console::print("keeping the tasks of the store going\n").await?;
     tokio::select! {
         never = keep(&desk) => match never {},
         () = interrupts.first_signal() => {}

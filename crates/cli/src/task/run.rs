@@ -75,7 +75,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let mut host = host.map_err(|error| host_failure(&error, &id))?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
-        Console::new().write(&identity(&id)?).await?;
+        console::print(&identity(&id)?).await?;
     }
     let performer = Arc::new(performers.of(&id)?);
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
@@ -151,7 +151,7 @@ async fn hand_over(
     };
     console::notice(&format!("task {id}"));
     if args.run.output != OutputFormat::Text {
-        Console::new().write(&identity(&id)?).await?;
+        console::print(&identity(&id)?).await?;
     }
     super::engine::hand_over(url, &id).await
 }
@@ -305,7 +305,7 @@ async fn end(
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     let exit = match outcome {
         Outcome::Done(_) => {
             console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{find, read};
 use crate::args::{ListFormat, ShowTaskArgs};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -46,7 +46,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             text + &bill(spent, &task.contract().budget)
         }
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Changes, Worktree};
 use crate::args::{ListFormat, WorktreeArgs, WorktreeCommand};
-use crate::console::Console;
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -40,7 +40,7 @@ pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Res
         ListFormat::Json => render::json_line(&report.json)?,
         ListFormat::Text => report.text,
     };
-    Console::new().write(&text).await?;
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 
