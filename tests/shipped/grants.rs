@@ -40,7 +40,7 @@ fn a_grant_without_network_holds_commands_or_starts_nothing() {
         let output = run(&user, flags, &granted);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
-        assert!(said.contains("no network, and nothing holds commands to that"), "{flags:?}: {said}");
+        assert!(said.contains("commands but not the network, and no sandbox blocks it"), "{flags:?}: {said}");
         assert_eq!(user.model.requests().len(), 0, "{flags:?}");
         let with_network = grant(&user, "n.json", "/", true);
         assert!(run(&user, flags, &with_network).status.success(), "{flags:?}");

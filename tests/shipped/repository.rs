@@ -51,9 +51,11 @@ fn a_removed_history_is_restored() {
             "find .git -type f -delete 2>/dev/null; true",
             "rm -rf .git/objects",
             "rm -rf .git/objects/pack",
+            "rm -f .git/objects/??/*",
+            "rm -f .git/objects/pack/*.idx; touch .git/objects/pack/x.pack",
             "rm -rf .git/refs .git/logs",
+            "rm -rf .git/refs/heads",
             "mv .git/objects moved",
-            "(sleep 0.3; rm -rf .git/objects) >/dev/null 2>&1 & disown; true",
             "echo three >file; git commit -qam three; rm -rf .git; true",
         ] {
             let user = user_with_history(removal);
@@ -66,6 +68,61 @@ fn a_removed_history_is_restored() {
     }
 }
 
+/// Returns a script that starts a removal in the background, and then runs the commands.
+fn in_background(removal: &str, commands: &[&str]) -> String {
+    let call = |arguments: String| {
+        format!("[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ {arguments} }}\n")
+    };
+    let mut script = call(format!("command = '''{removal}''', run_in_background = true"));
+    script.extend(commands.iter().map(|command| call(format!("command = '''{command}'''"))));
+    script + "[[turn]]\ntext = \"Done.\"\n"
+}
+
+/// A later command finds the damage, and must not take it for the state to keep.
+#[test]
+fn a_history_is_restored_that_is_removed_in_the_background() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let wait = "until [ -e removed ]; do sleep 0.05; done";
+    for (removal, commands) in [
+        ("rm -rf .git/objects .git/refs; touch removed", &[wait][..]),
+        ("rm -rf .git/objects .git/refs; touch removed", &[wait, "true", "git status >/dev/null; true"]),
+        ("rm -rf .git; touch removed; sleep 60", &["true", wait, "true"]),
+        ("sleep 0.3; rm -rf .git/objects", &[]),
+    ] {
+        let user = user_with_history("true").with_turns(&in_background(removal, commands));
+        let output = user.run_command("Go").output().unwrap();
+        let history = git(&user, &["log", "--format=%s"]);
+        assert_eq!(history, "two\none\n", "{removal}, {commands:?}: {output:?}");
+        git(&user, &["fsck", "--connectivity-only"]);
+        assert_eq!(backups(&user), Vec::<std::path::PathBuf>::new(), "{removal}, {commands:?}");
+    }
+}
+
+#[test]
+fn a_history_is_restored_by_the_session_after_one_that_was_killed() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = user_with_history("rm -rf .git/objects .git/refs; touch removed; sleep 60");
+    let mut running = user.run_command("Go").spawn().unwrap();
+    let started = std::time::Instant::now();
+    while !user.project().join("removed").exists() {
+        assert!(started.elapsed().as_secs() < 60, "the command runs");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(backups(&user).len(), 1);
+    let user = user.with_turns(&turns("true"));
+    let output = user.run_command("Go").output().unwrap();
+    let notices = String::from_utf8(output.stderr).unwrap();
+    assert!(notices.contains("an earlier session ended after a command removed"), "{notices}");
+    assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n");
+    assert_eq!(backups(&user), Vec::<std::path::PathBuf>::new());
+}
+
 #[test]
 fn the_run_ends_with_what_was_restored() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() {
@@ -74,7 +131,7 @@ fn the_run_ends_with_what_was_restored() {
     let user = user_with_history("rm -rf .git; true");
     let output = user.run_command("Go").output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && errors.contains("removed history of the repository"), "{errors}");
+    assert!(!output.status.success() && errors.contains("removed part of the git history"), "{errors}");
     assert_eq!(git(&user, &["status", "--porcelain"]), "", "the index is restored as well");
 }
 
@@ -87,7 +144,8 @@ fn maintenance_of_a_repository_does_not_end_the_run() {
     for command in [
         "git gc --quiet --prune=now",
         "git repack -adq && git prune-packed",
-        "git branch b && git branch -D b && git pack-refs --all",
+        "git branch b && git branch -D b && git pack-refs --all && git prune --expire=now",
+        "git checkout --quiet -b feature/a && git branch -m feature/a feature && git checkout --quiet -",
         "git hash-object -w file >/dev/null && git prune --expire=now",
         "git commit --quiet --allow-empty --message three && git reset --quiet --hard HEAD~1",
     ] {
@@ -95,5 +153,6 @@ fn maintenance_of_a_repository_does_not_end_the_run() {
         let output = user.run_command("Go").output().unwrap();
         assert!(output.status.success(), "{command}: {output:?}");
         assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n", "{command}");
+        assert_eq!(git(&user, &["branch", "--list", "b"]), "", "{command}");
     }
 }

@@ -110,7 +110,7 @@ pub(crate) enum Command {
     Approvals(ApprovalsArgs),
     /// List rules, or say what would happen to a call
     Rules(RulesArgs),
-    /// Revoke grants of sessions, or list those that are revoked
+    /// Revoke grants, or list revoked grants
     Grants(GrantsArgs),
     /// Trust what a project lets agents do, or show what is trusted
     Trust(TrustArgs),

@@ -61,7 +61,7 @@ impl Cursor {
 }
 
 /// Writes text without colours to standard output. Control and invisible characters are escaped: names of files, sessions,
-/// models and servers come from outside, and the output may be shown by a terminal.
+/// models and servers come from outside, and the output may be shown by a terminal. Not for patches and other files.
 ///
 /// # Errors
 ///

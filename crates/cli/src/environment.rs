@@ -26,7 +26,7 @@ use self::confinement::{ConfinedLocal, GuardedFiles, Released};
 pub(crate) use self::confinement::{
     HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
 };
-use self::repository_guard::RepositoryGuard;
+use self::repository_guard::{GuardedWatch, RepositoryGuard};
 pub(crate) use self::secrets::Hidden;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
@@ -340,7 +340,7 @@ impl EnvSession {
 
     /// Returns what looks at protected files after each command, and at the end of runs and of the session. Elsewhere than on
     /// this machine, a walk of the workspace takes too long for that.
-    pub(crate) fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
+    fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
         let watch = ProtectedPathWatch::new(self.environment(), [PROJECT_DIRECTORY]);
         let watch = watch.held(self.protected.clone());
         let watch = if *spec == EnvSpec::Local { watch } else { watch.without_search() };
@@ -354,9 +354,9 @@ impl EnvSession {
         self.watch.get_or_init(|| watch).clone()
     }
 
-    /// Returns what restores the history of a repository that a command has removed.
-    pub(crate) fn repositories(&self) -> RepositoryGuard {
-        self.repositories.clone()
+    /// Returns the gate that has the [watch](Self::watch), and restores the history of a repository that a command removes.
+    pub(crate) fn guarded_watch(&self, spec: &EnvSpec) -> GuardedWatch {
+        self.repositories.with_watch(self.watch(spec))
     }
 
     /// Compares protected files with the record of a session that ended before its final check.
@@ -416,7 +416,7 @@ impl EnvSession {
         }
         let change = match look {
             Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => restored,
-            Ok(LastLook::Changed(change)) => Some(change),
+            Ok(LastLook::Changed(change)) => repository_guard::joined(restored, Some(change)),
         };
         if closed.is_ok()
             && let Some(temporary) = self.temporary()

@@ -69,7 +69,7 @@ pub(crate) fn of_grant(
     let gate = GrantGate::new(grant, session, environment, environment_name, clock, revocations);
     match gate.standing() {
         None => Ok(gate),
-        Some(reason) => Err(Failure::usage(format!("the grant does not hold: {reason}"))),
+        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
     }
 }
 
@@ -80,28 +80,34 @@ pub(crate) fn of_grant(
 ///
 /// A usage failure for a grant without network that allows commands, or in a project with hooks, unless a sandbox blocks the
 /// network.
-pub(crate) fn expect_held(
+pub(crate) fn require_network_blocked(
     grant: &Grant,
     sandbox: &SandboxState,
     confinement: &ConfinementArgs,
     has_project_hooks: bool,
 ) -> Result<(), Failure> {
     let id = &grant.id;
-    let message = if grant.network || has_no_network(sandbox, confinement) {
+    let (message, hint) = if grant.network || blocks_network(sandbox, confinement) {
         return Ok(());
     } else if grant.effect.contains(Effect::Execute) {
-        format!("grant {id} allows commands and no network, and nothing holds commands to that")
+        (
+            format!("grant {id} allows commands but not the network, and no sandbox blocks it"),
+            "run in a sandbox, and without --network on, or give a grant with `\"network\": true` or without commands",
+        )
     } else if has_project_hooks {
-        format!("grant {id} allows no network, and nothing holds the hooks of the project to that")
+        (
+            format!(
+                "grant {id} does not allow the network, and no sandbox blocks it for the hooks of the project"
+            ),
+            "run in a sandbox, and without --network on, or give a grant with `\"network\": true`",
+        )
     } else {
         return Ok(());
     };
-    Err(Failure::usage(message).with_hint(
-        "run in a sandbox, and without --network on, or give a grant with `\"network\": true` or without commands",
-    ))
+    Err(Failure::usage(message).with_hint(hint))
 }
 
 /// Returns whether commands have no network.
-pub(crate) fn has_no_network(sandbox: &SandboxState, confinement: &ConfinementArgs) -> bool {
+pub(crate) fn blocks_network(sandbox: &SandboxState, confinement: &ConfinementArgs) -> bool {
     matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network()
 }

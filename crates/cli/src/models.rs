@@ -57,7 +57,7 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
     }
     let text = match args.output {
         ListFormat::Json => render::json_line(&listed)?,
-        ListFormat::Text => render::sanitize(&table(&listed)).into_owned(),
+        ListFormat::Text => table(&listed),
     };
     console::print(&text).await?;
     Ok(Exit::Done)

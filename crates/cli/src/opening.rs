@@ -219,7 +219,12 @@ impl Opening<'_> {
         let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
         if let Some(grant) = &grant {
             let has_project_hooks = !project_hooks.is_empty();
-            gates::expect_held(grant, env_session.sandbox(), &args.confinement, has_project_hooks)?;
+            gates::require_network_blocked(
+                grant,
+                env_session.sandbox(),
+                &args.confinement,
+                has_project_hooks,
+            )?;
         }
         let has_network = grant.as_ref().is_none_or(|grant| grant.network);
         let hooks = hooks(user_hooks, project_hooks, env_session, has_network, &policy, process_env).await?;
@@ -281,8 +286,7 @@ impl Opening<'_> {
             .gate(gates.protected)
             .gate(gates.hidden)
             .gate(gates.policy)
-            .gate(env_session.repositories())
-            .gate(env_session.watch(&args.environment.env))
+            .gate(env_session.guarded_watch(&args.environment.env))
             .approver(prompter);
         builder = match (hooks, beside.hooks) {
             (None, None) => builder,

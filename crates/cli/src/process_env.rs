@@ -191,7 +191,7 @@ impl ProcessEnv {
 
     /// Returns whether a path leads to a file with more than one hard link.
     #[cfg(target_os = "linux")]
-    pub(crate) fn has_other_names(&self, path: &Path) -> bool {
+    pub(crate) fn has_multiple_hard_links(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir() && metadata.nlink() > 1)
     }

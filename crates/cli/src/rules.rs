@@ -104,6 +104,8 @@ fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure
         return Err(Failure::failed("no step has judged the call"));
     };
     let rule = rule.as_deref().unwrap_or_default();
+    // The gate by rules also applies the mode.
+    let decided_by = if rule.starts_with("mode ") { "the mode: no rule names the call" } else { gate };
     match format {
         ListFormat::Json => render::json_line(&json!({
             "permission": permission,
@@ -113,9 +115,9 @@ fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure
             "by_default": by_default,
         })),
         ListFormat::Text => Ok(match permission {
-            Permission::Allow => format!("allow: {rule}\ndecided by {gate}\n"),
+            Permission::Allow => format!("allow: {rule}\ndecided by {decided_by}\n"),
             Permission::Ask | Permission::Deny => {
-                format!("{permission}: {rule}: {reason}\ndecided by {gate}\n")
+                format!("{permission}: {rule}: {reason}\ndecided by {decided_by}\n")
             }
         }),
     }

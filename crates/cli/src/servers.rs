@@ -35,7 +35,7 @@ mod with_servers {
         let place = ServerPlace {
             offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
-                is_held_by_sandbox: gates::has_no_network(env_session.sandbox(), &args.confinement),
+                sandbox_blocks_network: gates::blocks_network(env_session.sandbox(), &args.confinement),
             }),
             environment: env_session.of_servers(),
             name: &args.environment.env.to_string(),

@@ -56,7 +56,7 @@ pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
 #[cfg(feature = "local")]
-pub use linked_backup::LinkedBackup;
+pub use linked_backup::{BackupSide, LinkedBackup};
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;

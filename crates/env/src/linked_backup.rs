@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fstat, fstatat, mkdirat, utimensat};
+use nix::sys::stat::{FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, mkdirat, utimensat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
@@ -22,10 +22,13 @@ const DIRECTORY: OFlag =
 const CLOCK_TICK_NS: i64 = 100_000_000;
 
 /// Time of a directory of the backup that is compared with its source in any case.
-const NEVER: TimeSpec = TimeSpec::new(0, 0);
+const NEVER: TimeSpec = TimeSpec::new(0, 1);
 
 /// Largest file that is copied, in bytes.
 const MAX_COPY: i64 = 16 << 20;
+
+/// Beginnings of the names of files that git has not completed.
+const TEMPORARY: [&str; 4] = ["tmp_obj_", "tmp_pack_", "tmp_idx_", "tmp_rev_"];
 
 /// Deepest directory that is linked.
 const MAX_DEPTH: usize = 32;
@@ -34,7 +37,7 @@ const MAX_DEPTH: usize = 32;
 ///
 /// The backup has the contents of files that are removed or replaced by a rename. A file that is changed in place changes in
 /// the backup as well, unless its entry is [copied](Self::copying). It is for files that their program never changes in
-/// place, such as those of a git repository.
+/// place, such as those of a git repository. Nothing is removed from a backup.
 ///
 /// Links in the source are neither followed nor linked, whichever names a concurrent process exchanges.
 #[derive(Clone, Debug)]
@@ -42,7 +45,16 @@ pub struct LinkedBackup {
     source: PathBuf,
     names: Vec<(&'static str, Method)>,
     directory: PathBuf,
-    max_entries: usize,
+    max_files: usize,
+}
+
+/// A side of a backup, to read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupSide {
+    /// The directory whose files are linked.
+    Source,
+    /// The directory with the links.
+    Backup,
 }
 
 /// How the files of an entry are kept.
@@ -52,27 +64,27 @@ enum Method {
     Copied,
 }
 
-/// Directory of a source and of its backup.
+/// Directory of a backup, and that of its source. `None` if the latter is missing or is no directory.
 struct Pair {
-    source: OwnedFd,
+    source: Option<OwnedFd>,
     backup: OwnedFd,
 }
 
 impl LinkedBackup {
-    /// Creates the backup of the entries with these names in `source`, in `directory`: an existing directory on the same file
-    /// system, which nothing else may change. At most `max_entries` files are linked.
+    /// Describes the backup of the entries with these names in `source`, in `directory`: an existing directory on the same
+    /// file system, which nothing else may change. At most `max_files` files are linked.
     #[must_use]
     pub fn new(
         source: impl Into<PathBuf>,
         names: impl IntoIterator<Item = &'static str>,
         directory: impl Into<PathBuf>,
-        max_entries: usize,
+        max_files: usize,
     ) -> Self {
         Self {
             source: source.into(),
             names: names.into_iter().map(|name| (name, Method::Linked)).collect(),
             directory: directory.into(),
-            max_entries,
+            max_files,
         }
     }
 
@@ -89,69 +101,116 @@ impl LinkedBackup {
         &self.source
     }
 
-    /// Makes the backup equal to the source: links new and replaced files, and removes the links to files that are gone.
-    /// Directories that have not changed since the last update are not read.
+    /// Links new and replaced files. Directories that have not changed since the last update are not read.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::CrossesDevices`] for another file system, [`io::ErrorKind::QuotaExceeded`] for too many files, and
-    /// others of the file system. The backup is incomplete then.
+    /// [`io::ErrorKind::CrossesDevices`] for another file system, [`io::ErrorKind::QuotaExceeded`] for too many files,
+    /// [`io::ErrorKind::NotFound`] without a source, and others of the file system. The backup is incomplete then.
     pub fn update(&self) -> io::Result<()> {
         let pair = self.open()?;
-        let mut left = self.max_entries;
+        if pair.source.is_none() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mut left = self.max_files;
         for (name, method) in &self.names {
             update_entry(&pair, OsStr::new(name), *method, &mut left, MAX_DEPTH)?;
         }
         Ok(())
     }
 
-    /// Returns the names of the entries of a directory of the backup, and of the same directory of the source, by their path
-    /// below the source; empty for one that is missing or is no directory.
+    /// Returns the files of the backup that are missing in the source, by their paths below it. Directories of the source that
+    /// have not changed since the last update are not read, so files that were missing then are not found again.
     ///
     /// # Errors
     ///
     /// Those of the file system.
-    pub fn names_in(&self, path: &str) -> io::Result<(Vec<OsString>, Vec<OsString>)> {
-        let list = |root: &Path| -> io::Result<Vec<OsString>> {
-            let mut directory = opened(open(root, DIRECTORY, Mode::empty()))?;
-            for name in path.split('/').filter(|name| !name.is_empty()) {
-                let Some(parent) = &directory else { break };
-                directory = opened(openat(parent, name, DIRECTORY, Mode::empty()))?;
-            }
-            let found = directory.as_ref().map(entries).transpose()?;
-            Ok(found.unwrap_or_default().into_keys().collect())
-        };
-        Ok((list(&self.directory)?, list(&self.source)?))
+    pub fn missing(&self) -> io::Result<Vec<PathBuf>> {
+        let mut missing = Vec::new();
+        add_missing(&self.open()?, Path::new(""), &mut missing)?;
+        Ok(missing)
     }
 
-    /// Links all files back that are in the backup and missing in the source, and returns their number. Files that are there
-    /// stay as they are. The source is created if it is missing.
+    /// Returns the names of the entries of a directory, by its path; empty for one that is missing or is no directory.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn names_in(&self, side: BackupSide, path: &Path) -> io::Result<Vec<OsString>> {
+        let directory = self.directory_of(side, path)?;
+        Ok(directory.as_ref().map(entries).transpose()?.unwrap_or_default().into_keys().collect())
+    }
+
+    /// Reads a file, by its path; `None` for one that is missing, is no regular file, or is larger than `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn read(&self, side: BackupSide, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        let parent = self.directory_of(side, path.parent().unwrap_or(Path::new("")))?;
+        let Some((parent, name)) = parent.zip(path.file_name()) else { return Ok(None) };
+        let Some(file) = open_regular(&parent, name)? else { return Ok(None) };
+        let mut content = Vec::new();
+        file.take(limit.saturating_add(1)).read_to_end(&mut content)?;
+        Ok((content.len() as u64 <= limit).then_some(content))
+    }
+
+    /// Restores the files below an entry, or all for an empty path, that are in the backup and missing in the source, and
+    /// returns their number. Files that are there stay as they are, and a link in place of a file is replaced. The source is
+    /// created if it is missing.
     ///
     /// # Errors
     ///
     /// Those of the file system, such as [`io::ErrorKind::NotADirectory`] for a file in place of a directory.
-    pub fn restore(&self) -> io::Result<usize> {
+    pub fn restore(&self, below: &str) -> io::Result<usize> {
         match std::fs::create_dir(&self.source) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        restore_directory(&self.open()?)
+        let pair = self.open()?;
+        let source = pair.source.ok_or(io::ErrorKind::NotADirectory)?;
+        let mut restored = 0;
+        for (name, method) in self.names.iter().filter(|(name, _)| below.is_empty() || *name == below) {
+            restored += restore_entry(&source, &pair.backup, OsStr::new(name), *method)?;
+        }
+        Ok(restored)
     }
 
     fn open(&self) -> io::Result<Pair> {
-        let source = open(&self.source, DIRECTORY, Mode::empty())?;
-        let backup = open(&self.directory, DIRECTORY, Mode::empty())?;
-        Ok(Pair { source, backup })
+        let source = opened(open(&self.source, DIRECTORY, Mode::empty()))?;
+        Ok(Pair { source, backup: open(&self.directory, DIRECTORY, Mode::empty())? })
+    }
+
+    fn directory_of(&self, side: BackupSide, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let root = match side {
+            BackupSide::Source => &self.source,
+            BackupSide::Backup => &self.directory,
+        };
+        let mut directory = opened(open(root, DIRECTORY, Mode::empty()))?;
+        for name in path {
+            let Some(parent) = &directory else { break };
+            directory = opened(openat(parent, name, DIRECTORY, Mode::empty()))?;
+        }
+        Ok(directory)
     }
 }
 
 impl Pair {
-    /// Opens a directory in both. `None` if it is gone, or has been replaced by something else.
-    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>> {
-        let source = opened(openat(&self.source, name, DIRECTORY, Mode::empty()))?;
-        let backup = opened(openat(&self.backup, name, DIRECTORY, Mode::empty()))?;
-        Ok(source.zip(backup).map(|(source, backup)| Self { source, backup }))
+    /// Opens a directory of the backup and of the source.
+    fn enter(&self, name: &OsStr) -> io::Result<Self> {
+        let source = match &self.source {
+            Some(source) => opened(openat(source, name, DIRECTORY, Mode::empty()))?,
+            None => None,
+        };
+        Ok(Self { source, backup: openat(&self.backup, name, DIRECTORY, Mode::empty())? })
+    }
+
+    /// Returns whether the source has not changed since the last update of the backup.
+    fn is_unchanged(&self) -> io::Result<bool> {
+        let Some(source) = &self.source else { return Ok(false) };
+        let (source, backup) = (fstat(source)?, fstat(&self.backup)?);
+        Ok((source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec))
     }
 }
 
@@ -165,44 +224,44 @@ fn opened(result: nix::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
 }
 
 fn update_entry(pair: &Pair, name: &OsStr, method: Method, left: &mut usize, depth: usize) -> io::Result<()> {
-    let found = state(&pair.source, name)?;
+    let Some(source) = &pair.source else { return Ok(()) };
+    let Some(found) = state(source, name)? else { return Ok(()) };
     let known = state(&pair.backup, name)?;
-    match found.map(|stat| kind(&stat)) {
-        Some(SFlag::S_IFDIR) if depth > 0 => {
-            if known.is_some_and(|stat| kind(&stat) != SFlag::S_IFDIR) {
-                remove(&pair.backup, name)?;
-            }
-            if make_directory(&pair.backup, name, Mode::S_IRWXU)? {
-                // The time of its creation may be that of the source.
-                set_time(&pair.backup, name, NEVER)?;
-            }
-            match pair.enter(name)? {
-                Some(below) => update_directory(&below, method, left, depth - 1),
-                None => Ok(()),
-            }
+    if is_directory(&found) && depth > 0 {
+        match known {
+            Some(known) if is_directory(&known) => {}
+            Some(_) => unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?,
+            None => {}
         }
-        Some(SFlag::S_IFREG) => {
-            *left = left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
-            if found.zip(known).is_some_and(|(found, known)| is_same(&found, &known, method)) {
-                return Ok(());
-            }
-            remove(&pair.backup, name)?;
-            match found {
-                Some(stat) if method == Method::Copied && stat.st_size <= MAX_COPY => copy(pair, name, &stat),
-                _ => link(&pair.source, &pair.backup, name),
-            }
+        let mode = Mode::from_bits_truncate(found.st_mode & 0o777) | Mode::S_IRWXU;
+        if make_directory(&pair.backup, name, mode)? {
+            // The time of its creation may be that of the source.
+            set_time(&pair.backup, name, NEVER)?;
         }
-        _ => remove(&pair.backup, name),
+        return update_directory(&pair.enter(name)?, method, left, depth - 1);
+    }
+    if !is_regular(&found) || known.is_some_and(|known| is_directory(&known)) {
+        return Ok(());
+    }
+    *left = left.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
+    if let Some(known) = known {
+        if is_same(&found, &known, method) {
+            return Ok(());
+        }
+        unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?;
+    }
+    match method {
+        Method::Copied if found.st_size <= MAX_COPY => copy(source, &pair.backup, name, &found),
+        Method::Copied | Method::Linked => link(source, &pair.backup, name),
     }
 }
 
 /// Updates the backup of a directory. One with the time of its backup has the same entries.
 fn update_directory(pair: &Pair, method: Method, left: &mut usize, depth: usize) -> io::Result<()> {
-    let (source, backup) = (fstat(&pair.source)?, fstat(&pair.backup)?);
-    let is_unchanged = (source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec);
-    let known = entries(&pair.backup)?;
-    if is_unchanged {
-        for (name, is_directory) in known {
+    let Some(source) = &pair.source else { return Ok(()) };
+    let time = fstat(source)?;
+    if pair.is_unchanged()? {
+        for (name, is_directory) in entries(&pair.backup)? {
             if is_directory || method == Method::Copied {
                 update_entry(pair, &name, method, left, depth)?;
             } else {
@@ -211,15 +270,11 @@ fn update_directory(pair: &Pair, method: Method, left: &mut usize, depth: usize)
         }
         return Ok(());
     }
-    let found = entries(&pair.source)?;
-    for name in known.keys().filter(|name| !found.contains_key(*name)) {
-        remove(&pair.backup, name)?;
-    }
-    for name in found.keys().filter(|name| !is_temporary(name)) {
+    for name in entries(source)?.keys().filter(|name| !is_temporary(name)) {
         update_entry(pair, name, method, left, depth)?;
     }
     // Another change within the same tick of the clock would not change the time.
-    let time = if is_recent(&source) { NEVER } else { TimeSpec::new(source.st_mtime, source.st_mtime_nsec) };
+    let time = if is_recent(&time) { NEVER } else { TimeSpec::new(time.st_mtime, time.st_mtime_nsec) };
     set_time(&pair.backup, OsStr::new("."), time)
 }
 
@@ -227,41 +282,72 @@ fn set_time(directory: &OwnedFd, name: &OsStr, time: TimeSpec) -> io::Result<()>
     Ok(utimensat(directory, name, &time, &time, UtimensatFlags::NoFollowSymlink)?)
 }
 
-fn restore_directory(pair: &Pair) -> io::Result<usize> {
-    let mut restored = 0;
+fn add_missing(pair: &Pair, path: &Path, missing: &mut Vec<PathBuf>) -> io::Result<()> {
+    let is_unchanged = pair.is_unchanged()?;
     for (name, is_directory) in entries(&pair.backup)? {
-        if !is_directory {
-            if state(&pair.source, &name)?.is_none() {
-                link(&pair.backup, &pair.source, &name)?;
-                restored += 1;
-            }
-            continue;
+        let path = path.join(&name);
+        if is_directory {
+            add_missing(&pair.enter(&name)?, &path, missing)?;
+        } else if !is_unchanged && !has_regular(pair.source.as_ref(), &name)? {
+            missing.push(path);
         }
-        make_directory(&pair.source, &name, Mode::S_IRWXU | Mode::S_IRWXG | Mode::S_IRWXO)?;
-        let below = pair.enter(&name)?.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no directory", name.display()))
-        })?;
-        restored += restore_directory(&below)?;
+    }
+    Ok(())
+}
+
+fn has_regular(directory: Option<&OwnedFd>, name: &OsStr) -> io::Result<bool> {
+    let found = directory.map(|directory| state(directory, name)).transpose()?.flatten();
+    Ok(found.is_some_and(|found| is_regular(&found)))
+}
+
+fn restore_entry(source: &OwnedFd, backup: &OwnedFd, name: &OsStr, method: Method) -> io::Result<usize> {
+    let Some(kept) = state(backup, name)? else { return Ok(0) };
+    let mut found = state(source, name)?;
+    if found.is_some_and(|found| kind(&found) == SFlag::S_IFLNK) {
+        unlinkat(source, name, UnlinkatFlags::NoRemoveDir)?;
+        found = None;
+    }
+    if !is_directory(&kept) {
+        if found.is_some() {
+            return Ok(0);
+        }
+        match method {
+            Method::Copied if kept.st_size <= MAX_COPY => copy(backup, source, name, &kept)?,
+            Method::Copied | Method::Linked => link(backup, source, name)?,
+        }
+        return Ok(1);
+    }
+    make_directory(source, name, Mode::from_bits_truncate(kept.st_mode & 0o777))?;
+    let below = opened(openat(source, name, DIRECTORY, Mode::empty()))?.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no directory", name.display()))
+    })?;
+    let kept = openat(backup, name, DIRECTORY, Mode::empty())?;
+    let mut restored = 0;
+    for name in entries(&kept)?.into_keys() {
+        restored += restore_entry(&below, &kept, &name, method)?;
     }
     Ok(restored)
 }
 
-/// Copies a file with its time, unless it is gone or is no regular file by then.
-fn copy(pair: &Pair, name: &OsStr, stat: &FileStat) -> io::Result<()> {
-    let reading = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let source = match openat(&pair.source, name, reading, Mode::empty()) {
-        Ok(source) => File::from(source),
-        Err(Errno::ENOENT | Errno::ELOOP) => return Ok(()),
+/// Opens a regular file for reading; `None` if it is missing or is something else.
+fn open_regular(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
-    if !source.metadata()?.is_file() {
-        return Ok(());
-    }
-    let writing = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
-    let mode = Mode::from_bits_truncate(stat.st_mode & 0o777);
-    let mut backup = File::from(openat(&pair.backup, name, writing, mode)?);
-    io::copy(&mut source.take(MAX_COPY.unsigned_abs()), &mut backup)?;
-    set_time(&pair.backup, name, TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec))
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// Copies a file with its mode and time, unless it is gone or is no regular file by then.
+fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr, stat: &FileStat) -> io::Result<()> {
+    let Some(original) = open_regular(from, name)? else { return Ok(()) };
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut copied = File::from(openat(to, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+    io::copy(&mut original.take(MAX_COPY.unsigned_abs()), &mut copied)?;
+    fchmod(&copied, Mode::from_bits_truncate(stat.st_mode & 0o7777))?;
+    set_time(to, name, TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec))
 }
 
 /// Links a file, unless it is gone or is no regular file by then.
@@ -272,23 +358,10 @@ fn link(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
         Err(errno) => return Err(errno.into()),
     }
     match state(to, name)? {
-        Some(stat) if kind(&stat) == SFlag::S_IFREG => Ok(()),
-        _ => remove(to, name),
+        Some(stat) if is_regular(&stat) => Ok(()),
+        Some(_) => Ok(unlinkat(to, name, UnlinkatFlags::NoRemoveDir)?),
+        None => Ok(()),
     }
-}
-
-/// Removes an entry with everything below it.
-fn remove(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    match unlinkat(directory, name, UnlinkatFlags::NoRemoveDir) {
-        Ok(()) | Err(Errno::ENOENT) => return Ok(()),
-        Err(Errno::EISDIR | Errno::EPERM) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let below = openat(directory, name, DIRECTORY, Mode::empty())?;
-    for name in entries(&below)?.into_keys() {
-        remove(&below, &name)?;
-    }
-    Ok(unlinkat(directory, name, UnlinkatFlags::RemoveDir)?)
 }
 
 /// Returns whether the directory was created.
@@ -312,6 +385,14 @@ fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
+fn is_directory(stat: &FileStat) -> bool {
+    kind(stat) == SFlag::S_IFDIR
+}
+
+fn is_regular(stat: &FileStat) -> bool {
+    kind(stat) == SFlag::S_IFREG
+}
+
 fn is_same(one: &FileStat, other: &FileStat, method: Method) -> bool {
     let identity = |stat: &FileStat| (stat.st_dev, stat.st_ino);
     let state = |stat: &FileStat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
@@ -321,7 +402,7 @@ fn is_same(one: &FileStat, other: &FileStat, method: Method) -> bool {
 /// Returns whether a file is one that git renames or removes when it is complete.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_bytes();
-    name.ends_with(b".lock") || name.starts_with(b"tmp_")
+    name.ends_with(b".lock") || TEMPORARY.iter().any(|start| name.starts_with(start.as_bytes()))
 }
 
 fn is_recent(stat: &FileStat) -> bool {
@@ -344,7 +425,7 @@ fn entries(directory: &OwnedFd) -> io::Result<BTreeMap<OsString, bool>> {
         let name = OsStr::from_bytes(name.as_bytes()).to_os_string();
         let is_directory = match entry.file_type() {
             Some(known) => known == nix::dir::Type::Directory,
-            None => state(directory, &name)?.is_some_and(|stat| kind(&stat) == SFlag::S_IFDIR),
+            None => state(directory, &name)?.is_some_and(|stat| self::is_directory(&stat)),
         };
         found.insert(name, is_directory);
     }

@@ -219,14 +219,14 @@ class App {
    * Returns the card that a key is about: the one that has the focus, or that of the focused call in the timeline.
    * @param {Element} target
    */
-  card(target) {
+  cardFor(target) {
     const focused = this.decisions()?.current();
     if (focused) return focused;
     const row = target.closest("[data-seq]");
     const { view } = this;
     if (!view || !(row instanceof HTMLElement)) return null;
     const entry = view.timeline.entries[view.timeline.indexOf(Number(row.dataset.seq))];
-    return entry?.type === "call" ? view.approvals.of(entry.callId) : null;
+    return entry?.type === "call" ? view.approvals.cardOf(entry.callId) : null;
   }
 
   /** Returns what has the cards of the page that wait for a decision. */
@@ -241,7 +241,7 @@ class App {
    */
   run(name, target) {
     const { view } = this;
-    const card = this.card(target);
+    const card = this.cardFor(target);
     const inText = target.closest("pre, .wide, .panel-body, .sessions") && /^(Arrow|Home|End)/.test(name);
     if (inText) return false;
     const general = ACTIONS[bindingOf(name, card ? ["Approvals", "Everywhere", "Sessions"] : ["Everywhere", "Sessions", "Approvals"]) ?? ""];
@@ -281,8 +281,8 @@ const ACTIONS = {
     return !app.tasksLink.hidden;
   },
   approvals: (app) => app.decisions()?.focusNext() ?? false,
-  approve: (app, target) => (app.card(target)?.approve(), app.decisions() !== null),
-  deny: (app, target) => (app.card(target)?.showDeny(), app.decisions() !== null),
+  approve: (app, target) => (app.cardFor(target)?.approve(), app.decisions() !== null),
+  deny: (app, target) => (app.cardFor(target)?.showDeny(), app.decisions() !== null),
 };
 
 /**

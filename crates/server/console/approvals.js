@@ -58,14 +58,15 @@ export class Approvals {
       fresh += 1;
     }
     const order = [...this.cards.values()];
+    let focused = -1;
     for (const [key, card] of this.cards) {
       if (keys.has(key)) continue;
-      const focused = card.element.contains(document.activeElement);
+      if (card.element.contains(document.activeElement)) focused = order.indexOf(card);
       card.element.remove();
       this.cards.delete(key);
-      if (focused) this.focusAfter(order, order.indexOf(card));
     }
     this.arrange([...keys]);
+    if (focused >= 0) this.focusAfter(order, focused);
     this.element.hidden = this.cards.size === 0;
     if (fresh > 0) announce(`${counted(this.cards.size, "call waits", "calls wait")} for your approval.${letterHint(" Press a to go there.")}`, true);
   }
@@ -109,7 +110,7 @@ export class Approvals {
    * Returns the card of a call of this session.
    * @param {string} callId
    */
-  of(callId) {
+  cardOf(callId) {
     return [...this.cards.values()].find(({ approval }) => approval.session === this.session && approval.call_id === callId) ?? null;
   }
 

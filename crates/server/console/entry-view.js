@@ -41,7 +41,7 @@ export function drawEntry(entry, actions) {
 function labelOf(entry) {
   switch (entry.type) {
     case "input":
-      return `${entry.steering ? "Steering message" : "Input"}${entry.author ? ` of ${entry.author}` : ""}`;
+      return `${entry.steering ? "Steering message" : "Input"}${entry.author ? ` by ${entry.author}` : ""}`;
     case "text":
       return "Response";
     case "reasoning":

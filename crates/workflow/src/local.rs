@@ -347,7 +347,7 @@ impl LocalHost {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // Something that no version of us wrote is put away.
-                if let Ok(SignedSignal { signal, by }) = serde_json::from_str(&posted.input) {
+                if let Ok(PostedSignal { signal, by }) = serde_json::from_str(&posted.input) {
                     if let (Signal::Steer { candidate, text }, Some((performer, running))) =
                         (&signal, under_way)
                     {
@@ -417,14 +417,15 @@ impl Running {
 
 /// Signal as it is posted.
 #[derive(Debug, Serialize, Deserialize)]
-struct SignedSignal {
+struct PostedSignal {
     #[serde(flatten)]
     signal: Signal,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<Principal>,
 }
 
-/// Posts a signal to a task, whether a process has it open or not. The record has `by` as its author. It survives the death of the machine once this returns.
+/// Posts a signal to a task, whether or not a process has it open, with `by` as its author. The signal is durable once this
+/// returns.
 /// Posting again with the same `input_id` changes nothing.
 ///
 /// # Errors
@@ -437,8 +438,8 @@ pub async fn post_signal(
     signal: &Signal,
     by: Option<Principal>,
 ) -> Result<Posting, StoreError> {
-    let signed = SignedSignal { signal: signal.clone(), by };
-    store.post(id, input_id, &serde_json::to_string(&signed).unwrap_or_default()).await
+    let posted = PostedSignal { signal: signal.clone(), by };
+    store.post(id, input_id, &serde_json::to_string(&posted).unwrap_or_default()).await
 }
 
 async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {

@@ -136,9 +136,12 @@ impl Driver {
     /// Takes a command whose hooks, if it has any, have run.
     pub(super) async fn take_command(&mut self, sent: SentCommand) {
         let SentCommand { command, by } = sent;
-        let names_its_author = matches!(command, Command::Decide(_) | Command::RecordPolicy { .. });
+        let names_its_author = matches!(command, Command::RecordPolicy { .. });
         self.author = by.map(|by| *by).filter(|_| !names_its_author);
         if let Some(kind) = self.input_of(command).await {
+            if let InputKind::ApprovalDecided { .. } | InputKind::CallChanged { .. } = kind {
+                self.author = None;
+            }
             self.step(kind).await;
         }
         // Not every command leads to an input.

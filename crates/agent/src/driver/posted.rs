@@ -169,8 +169,10 @@ impl Driver {
             | PostedInput::Abort { by }
             | PostedInput::Compact { by }
             | PostedInput::Rewind { by, .. } => by.clone(),
-            // It has the name itself.
-            PostedInput::Decision { .. } => None,
+            // A decision that applies has the name itself.
+            PostedInput::Decision { by, .. } => {
+                by.clone().filter(|_| matches!(kind, InputKind::DecisionRefused { .. }))
+            }
         };
         self.posted.recording = Some(delivery.posted.input_id.clone());
         self.step(kind).await;

@@ -56,13 +56,13 @@ impl Turn {
     /// Creates an entry for an input of the user.
     #[must_use]
     pub fn user(message: impl Into<UserMessage>, at: Timestamp) -> Self {
-        Self::of_user(TurnKind::User, message.into(), at)
+        Self::from_message(TurnKind::User, message.into(), at)
     }
 
     /// Creates an entry for an injected message.
     #[must_use]
     pub fn steering(message: impl Into<UserMessage>, at: Timestamp) -> Self {
-        Self::of_user(TurnKind::Steering, message.into(), at)
+        Self::from_message(TurnKind::Steering, message.into(), at)
     }
 
     /// Creates an entry for the results of a round.
@@ -83,7 +83,7 @@ impl Turn {
         Self { interrupted: true, ..Self::assistant(Message::assistant(text), at) }
     }
 
-    fn of_user(kind: TurnKind, message: UserMessage, at: Timestamp) -> Self {
+    fn from_message(kind: TurnKind, message: UserMessage, at: Timestamp) -> Self {
         let author = message.author.clone();
         Self { author, ..Self::new(kind, message.into(), at) }
     }

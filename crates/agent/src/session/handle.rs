@@ -297,8 +297,7 @@ impl SessionHandle {
         self.configure(ConfigChange::ResponseLimit(bytes))
     }
 
-    /// Returns a handle for a principal. Messages, decisions, changes of settings, interrupts, compactions and rewinds through
-    /// it are on record with its name.
+    /// Returns a handle for a principal. All inputs through it are on record with its name.
     #[must_use]
     pub fn acting_as(&self, principal: Principal) -> Self {
         Self { principal: Some(principal), ..self.clone() }

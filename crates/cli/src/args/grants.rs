@@ -15,7 +15,7 @@ pub(crate) struct GrantsArgs {
 /// Subcommands of `pintle grants`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantsCommand {
-    /// Revoke grants: running sessions under them make no further call, and none is resumed
+    /// Revoke grants: no further tool calls, and no resumed sessions
     Revoke(RevokeArgs),
     /// List revoked grants
     List {

@@ -43,7 +43,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
                 .collect();
             render::json_line(&rows)?
         }
-        ListFormat::Text => render::sanitize(&table(&rows)).into_owned(),
+        ListFormat::Text => table(&rows),
     };
     console::print(&text).await?;
     loaded.notices.iter().for_each(|notice| console::notice(notice));
@@ -56,7 +56,7 @@ pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
     problem::report(&loaded.problems, false)?;
     let (settings, _) = scope.settings(&loaded, process_env)?;
-    Ok(render::sanitize(&table(&rows(&settings, &loaded))).into_owned())
+    Ok(table(&rows(&settings, &loaded)))
 }
 
 /// Prints the paths of both files.
@@ -70,7 +70,7 @@ pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let missing = "(no directory: expected PINTLE_CONFIG_DIR, XDG_CONFIG_HOME or HOME)";
     let user = user.as_deref().unwrap_or(missing);
     let text = format!("user     {user}\nproject  {}\n", project.display());
-    console::print(&render::sanitize(&text)).await.map(|()| Exit::Done)
+    console::print(&text).await.map(|()| Exit::Done)
 }
 
 fn rows(settings: &Settings, loaded: &Configuration) -> Vec<Row> {

@@ -257,21 +257,24 @@ async fn sandboxed(
         .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)
         .leavable(use_of.can_be_left);
-    for root in secrets::of_repository(&workspace, process_env) {
+    let mut writable = secrets::of_repository(&workspace, process_env);
+    for root in &writable {
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
+    writable.push(process_env.real_path(&workspace));
+    let found =
+        protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
+    let is_writable = |git: &PathBuf| {
+        writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
+    };
+    let repositories = found.git_directories.into_iter().filter(is_writable).collect();
     let mut protected = Vec::new();
-    let mut repositories = vec![workspace.join(".git")];
     match level {
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
             sandbox = files.hidden.paths.iter().chain(&denied).fold(sandbox, Sandboxed::with_hidden);
-            let found = protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier())
-                .await
-                .or_failed(UNUSABLE)?;
             files.record.note(&found.found);
             protected = found.paths;
-            repositories = found.git_directories;
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
@@ -352,7 +355,7 @@ pub(crate) async fn without_network(
 
 fn no_network_sandbox() -> Failure {
     Failure::usage(
-        "the grant allows no network, and this machine has no sandbox that takes it from your hooks",
+        "the grant does not allow the network, and no sandbox on this machine can block it for your hooks",
     )
     .with_hint("remove the hooks, or give a grant with `\"network\": true`")
 }
@@ -373,10 +376,12 @@ async fn denied_reads(
     let rules = crate::policy::denials(denials, environment, process_env).await?;
     let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
     for (rule, reason) in &denied.incomplete {
-        console::notice(&format!("commands can read files that the rule `{rule}` denies: {reason}"));
+        console::notice(&format!(
+            "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
+        ));
     }
     let (hidden, linked): (Vec<PathBuf>, Vec<PathBuf>) =
-        denied.paths.into_iter().partition(|path| !process_env.has_other_names(path));
+        denied.paths.into_iter().partition(|path| !process_env.has_multiple_hard_links(path));
     for path in linked {
         console::notice(&format!(
             "commands can read {}, which a rule denies: the file has other hard links",

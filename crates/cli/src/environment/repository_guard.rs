@@ -1,5 +1,8 @@
 //! Restores the history of a repository that a command has removed.
 
+mod damage;
+mod pack_index;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +10,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::LinkedBackup;
+use pintle_governance::ProtectedPathWatch;
 use pintle_tools::gate::{Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
+use self::damage::{Damage, damage};
 use super::secrets;
 use crate::console;
 use crate::process_env::{self, ProcessEnv};
@@ -23,16 +28,20 @@ const DIRECTORY: &str = "repositories";
 /// File with the paths of the repositories, beside their backups.
 const SOURCES: &str = "sources.json";
 
-/// Files of a git directory with its history. Git replaces them and never changes them in place.
+/// File that a session keeps locked, beside its backups.
+const LOCK: &str = "lock";
+
+/// Entries of a git directory with its history. Git replaces these files and never changes them in place.
 const NAMES: [&str; 6] = ["HEAD", "packed-refs", "shallow", "index", "refs", "objects"];
 
-/// Files to which git appends, or that users edit. At the level *full*, the sandbox keeps commands from removing the latter.
+/// Entries with files to which git appends, or that users edit. At the level *full*, the sandbox keeps commands from removing
+/// the latter.
 const COPIED: [&str; 4] = ["logs", "config", "hooks", "info"];
 
 /// Maximum number of files of a repository. A larger one has no backup.
 const MAX_FILES: usize = 50_000;
 
-/// Holds a backup of the repositories of a workspace while commands run, and restores what a command in the sandbox removes.
+/// Backs up the git directories of a workspace while commands run, and restores files that a sandboxed command removes.
 ///
 /// Nothing is linked before the first command.
 #[derive(Clone, Debug, Default)]
@@ -44,26 +53,23 @@ struct Shared {
     /// Directory for the backups of the workspace.
     directory: PathBuf,
     process_env: ProcessEnv,
-    session: Mutex<Option<SessionBackups>>,
+    session: Mutex<Session>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    backups: Option<SessionBackups>,
+    /// Restored history that no call has reported yet.
+    unreported: Option<String>,
 }
 
 /// Backups of one session.
 #[derive(Debug)]
 struct SessionBackups {
     backups: Vec<LinkedBackup>,
-    /// Removed on drop, unless something could not be restored from it.
     directory: TempDir,
-    /// Held as long as the session lasts. Another session removes the backups of one that was killed.
+    /// Another session removes the backups of one that was killed.
     _lock: File,
-}
-
-/// Damage of a repository.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Damage {
-    /// Objects are missing that no new pack replaces. They may have been unreachable.
-    Objects,
-    /// Branches or all objects are missing.
-    History,
 }
 
 impl RepositoryGuard {
@@ -77,16 +83,23 @@ impl RepositoryGuard {
         Self(shared)
     }
 
-    /// Updates the backups.
+    /// Returns the gate that guards the repositories and has this watch.
+    pub(super) fn with_watch(&self, watch: ProtectedPathWatch) -> GuardedWatch {
+        GuardedWatch { repositories: self.clone(), watch }
+    }
+
+    /// Restores what is missing, and updates the backups.
     async fn update(&self) {
         self.blocking(|shared, session| {
-            if session.is_none() {
-                *session = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
+            // Other commands may be running.
+            session.restore();
+            if session.backups.is_none() {
+                session.backups = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
             }
-            let Some(session) = session else { return };
-            session.backups.retain(|backup| match backup.update() {
+            let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
+            backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
                 Err(error) => {
                     unavailable(backup.source(), &error);
                     false
@@ -96,59 +109,84 @@ impl RepositoryGuard {
         .await;
     }
 
-    /// Restores what is missing. Returns the reason to stop the run if a history was gone.
+    /// Restores what is missing. Returns the reason to stop the run if branches or packs were missing.
     async fn restore(&self) -> Option<String> {
         self.blocking(|_, session| {
-            let session = session.as_mut()?;
-            let mut reason = None;
-            for backup in &session.backups {
-                let Some(damage) = damage(backup) else { continue };
-                let source = backup.source().display();
-                match backup.restore() {
-                    Ok(_) if damage == Damage::Objects => {}
-                    Ok(files) => {
-                        reason.get_or_insert(format!(
-                            "a command removed history of the repository {source}; {files} of its files were restored"
-                        ));
-                    }
-                    Err(error) => {
-                        session.directory.disable_cleanup(true);
-                        let kept = session.directory.path().display();
-                        reason = Some(format!(
-                            "a command removed history of the repository {source}, which cannot be restored: {error}; \
-                             its files are in {kept}"
-                        ));
-                    }
-                }
-            }
-            reason
+            session.restore();
+            session.unreported.take()
         })
         .await
         .flatten()
     }
 
-    /// Discards the backups: a user has allowed what changed.
-    async fn forget(&self) {
-        self.blocking(|_, session| *session = None).await;
+    /// Discards the backups if something is missing: a user has allowed the command that removed it.
+    async fn accept(&self) {
+        self.blocking(|_, session| {
+            let is_intact = |backup: &LinkedBackup| matches!(damage(backup), Ok(None));
+            if session.backups.as_ref().is_some_and(|session| !session.backups.iter().all(is_intact)) {
+                session.backups = None;
+            }
+        })
+        .await;
     }
 
-    /// Compares the repositories once more when all commands have ended, and removes the backups. Returns the damage that was
-    /// restored.
+    /// Compares the repositories once more when all commands have ended, and removes the backups. Returns what was restored.
     pub(super) async fn close(&self) -> Option<String> {
         let reason = self.restore().await;
-        self.forget().await;
-        // Other sessions may have theirs in it.
-        self.blocking(|shared, _| std::fs::remove_dir(&shared.directory).is_ok()).await;
+        self.blocking(|shared, session| {
+            session.backups = None;
+            // Other sessions may have theirs in it.
+            let _ = std::fs::remove_dir(&shared.directory);
+        })
+        .await;
         reason
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Shared, &mut Option<SessionBackups>) -> T + Send + 'static,
+        work: impl FnOnce(&Shared, &mut Session) -> T + Send + 'static,
     ) -> Option<T> {
         let shared = Arc::clone(self.0.as_ref()?);
         let worked = tokio::task::spawn_blocking(move || work(&shared, &mut shared.session.blocking_lock()));
         worked.await.ok()
+    }
+}
+
+impl Session {
+    /// Restores what is missing of the repositories. If that fails, the backups are kept.
+    fn restore(&mut self) {
+        let Some(SessionBackups { backups, .. }) = &self.backups else { return };
+        let mut failure = None;
+        for backup in backups {
+            let source = backup.source().display();
+            let restored = damage(backup).and_then(|damage| match damage {
+                None => Ok(None),
+                // Branches that were deleted stay so.
+                Some(Damage::Objects) => backup.restore("objects").map(|_| None),
+                Some(Damage::History) => backup.restore("").map(Some),
+            });
+            match restored {
+                Ok(None) => {}
+                Ok(Some(files)) => {
+                    self.unreported.get_or_insert(format!(
+                        "a command removed part of the git history of {source}; restored {files} files"
+                    ));
+                }
+                Err(error) => {
+                    failure = Some(format!(
+                        "a command removed part of the git history of {source}, and it cannot be restored: {error}"
+                    ));
+                }
+            }
+        }
+        if let Some(failure) = failure
+            && let Some(SessionBackups { directory, .. }) = self.backups.take()
+        {
+            let kept = directory.keep();
+            // Without the lock file, no session removes it.
+            let _ = std::fs::remove_file(kept.join(LOCK));
+            self.unreported = Some(format!("{failure}; the backup is in {}", kept.display()));
+        }
     }
 }
 
@@ -158,7 +196,7 @@ impl Shared {
         self.process_env.create_directory(&self.directory).map_err(failed)?;
         self.remove_abandoned();
         let directory = tempfile::Builder::new().prefix("session-").tempdir_in(&self.directory)?;
-        let lock = self.process_env.try_lock_private(&directory.path().join("lock")).map_err(failed)?;
+        let lock = self.process_env.try_lock_private(&directory.path().join(LOCK)).map_err(failed)?;
         let lock = lock.ok_or(io::ErrorKind::ResourceBusy)?;
         let sources = serde_json::to_string(&self.repositories)?;
         self.process_env.write_private(&directory.path().join(SOURCES), &sources).map_err(failed)?;
@@ -170,26 +208,55 @@ impl Shared {
         Ok(SessionBackups { backups, directory, _lock: lock })
     }
 
-    /// Removes the backups of sessions that were killed, after they have restored what is missing.
+    /// Removes the backups of sessions that were killed, after restoring missing files from them. A repository that is gone
+    /// as a whole is not created again: its user may have removed it since.
     fn remove_abandoned(&self) {
         for session in self.process_env.paths_in(&self.directory) {
-            let Ok(Some(_lock)) = self.process_env.try_lock_private(&session.join("lock")) else { continue };
+            let lock = session.join(LOCK);
+            if !lock.exists() {
+                continue;
+            }
+            let Ok(Some(_lock)) = self.process_env.try_lock_private(&lock) else { continue };
             let sources = process_env::read_text_if_there("list of repositories", &session.join(SOURCES));
-            let sources =
-                sources.ok().flatten().and_then(|text| serde_json::from_str::<Vec<PathBuf>>(&text).ok());
-            let backups = backups_in(&session, &sources.unwrap_or_default());
-            let is_whole = |backup: &LinkedBackup| damage(backup).is_none() || backup.restore().is_ok();
-            if backups.iter().all(is_whole) {
-                let _ = std::fs::remove_dir_all(&session);
+            let sources = sources.ok().flatten().and_then(|text| serde_json::from_str(&text).ok());
+            let sources: Vec<PathBuf> = sources.unwrap_or_default();
+            let restored: io::Result<Vec<()>> = backups_in(&session, &sources)
+                .iter()
+                .filter(|backup| backup.source().exists())
+                .map(restore_abandoned)
+                .collect();
+            match restored {
+                Ok(_) => {
+                    let _ = std::fs::remove_dir_all(&session);
+                }
+                Err(error) => {
+                    let session = session.display();
+                    console::notice(&format!(
+                        "an earlier session left a backup of git histories in {session}, which cannot be restored: {error}"
+                    ));
+                }
             }
         }
     }
 }
 
+/// Restores what is missing of a repository, from the backup of a session that was killed.
+fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
+    if damage(backup)?.is_some() {
+        let (files, source) = (backup.restore("")?, backup.source().display());
+        console::notice(&format!(
+            "an earlier session ended after a command removed part of the git history of {source}; restored {files} files"
+        ));
+    }
+    Ok(())
+}
+
 /// Prints a notice that a removed history cannot be restored.
 fn unavailable(path: &Path, error: &io::Error) {
     let path = path.display();
-    console::notice(&format!("what a command removes of a repository cannot be restored: {path}: {error}"));
+    console::notice(&format!(
+        "cannot back up the git history of {path}: {error}; it is not restored if a command removes it"
+    ));
 }
 
 /// Returns the backups of repositories in the directory of a session.
@@ -202,64 +269,50 @@ fn backups_in(directory: &Path, repositories: &[PathBuf]) -> Vec<LinkedBackup> {
     numbered.map(backup).collect()
 }
 
-/// Returns what is missing of a repository; `None` if nothing is, or a new pack may have the objects.
-fn damage(backup: &LinkedBackup) -> Option<Damage> {
-    let missing = |path: &str| -> Option<Missing> {
-        let (backup, source) = backup.names_in(path).ok()?;
-        let missing = backup.iter().filter(|name| !source.contains(name)).count();
-        let has_new_pack = source.iter().any(|name| {
-            !backup.contains(name) && Path::new(name).extension().is_some_and(|end| end == "pack")
-        });
-        Some(Missing { known: backup.len(), missing, has_new_pack })
-    };
-    let top = missing("")?;
-    if top.missing > 0 {
-        return Some(Damage::History);
-    }
-    let (objects, packs) = (missing("objects")?, missing("objects/pack")?);
-    if packs.has_new_pack {
-        return None;
-    }
-    let all_loose_are_missing =
-        packs.known == 0 && objects.missing > 0 && objects.missing + 2 >= objects.known;
-    if packs.missing > 0 || all_loose_are_missing {
-        return Some(Damage::History);
-    }
-    (objects.missing > 0).then_some(Damage::Objects)
-}
-
-/// Entries of a directory of a backup that are missing in the source.
-struct Missing {
-    known: usize,
-    missing: usize,
-    has_new_pack: bool,
+/// Gate that compares protected files around each command, and restores histories before that.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardedWatch {
+    repositories: RepositoryGuard,
+    watch: ProtectedPathWatch,
 }
 
 #[async_trait]
-impl Gate for RepositoryGuard {
+impl Gate for GuardedWatch {
     fn name(&self) -> &'static str {
-        "repository_guard"
+        self.watch.name()
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
         if call.effect() == Effect::Execute {
-            self.update().await;
+            self.repositories.update().await;
         }
-        Verdict::ALLOW
+        self.watch.check(call).await
     }
 
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
         if call.effect() != Effect::Execute {
             return None;
         }
-        if call.sandbox() == Some(SandboxSide::Outside) {
-            self.forget().await;
-            return None;
-        }
-        self.restore().await
+        let restored = match call.sandbox() {
+            Some(SandboxSide::Outside) => {
+                self.repositories.accept().await;
+                None
+            }
+            Some(SandboxSide::Inside) | None => self.repositories.restore().await,
+        };
+        joined(restored, self.watch.stop_after(call).await)
     }
 
     async fn stop_at_end(&self) -> Option<String> {
-        self.restore().await
+        let restored = self.repositories.restore().await;
+        joined(restored, self.watch.stop_at_end().await)
+    }
+}
+
+/// Joins two reasons to stop.
+pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+        (first, second) => first.or(second),
     }
 }

@@ -67,7 +67,7 @@ async fn answer(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
-        gates::expect_held(&grant, env_session.sandbox(), &args.confinement, false)?;
+        gates::require_network_blocked(&grant, env_session.sandbox(), &args.confinement, false)?;
         options = options.with_gate(gates::of_grant(
             grant,
             SessionId::generate(),
@@ -83,8 +83,7 @@ async fn answer(
         .with_gate(gates.protected)
         .with_gate(gates.hidden)
         .with_gate(gates.policy)
-        .with_gate(env_session.repositories())
-        .with_gate(env_session.watch(&args.environment.env));
+        .with_gate(env_session.guarded_watch(&args.environment.env));
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);
     let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));

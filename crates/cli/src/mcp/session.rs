@@ -68,21 +68,22 @@ pub(crate) struct ServerPlace<'a> {
 pub(crate) struct OfflineGrant {
     pub(crate) id: GrantId,
     /// Whether programs in the sandbox of the session have no network.
-    pub(crate) is_held_by_sandbox: bool,
+    pub(crate) sandbox_blocks_network: bool,
 }
 
 impl ServerPlace<'_> {
     /// Returns why a server is left out; `None` if it may be called.
     fn objection(&self, transport: &ServerTransport) -> Option<String> {
         let is_held = |offline: &OfflineGrant| match transport {
-            ServerTransport::Stdio(server) => offline.is_held_by_sandbox && !server.outside_sandbox,
+            ServerTransport::Stdio(server) => offline.sandbox_blocks_network && !server.outside_sandbox,
             // Another transport would be reached through the network, too.
             _ => false,
         };
         match &self.offline {
-            Some(offline) if !is_held(offline) => {
-                Some(format!("grant {} allows no network, and nothing holds the server to that", offline.id))
-            }
+            Some(offline) if !is_held(offline) => Some(format!(
+                "grant {} does not allow the network, and no sandbox blocks it for this server",
+                offline.id
+            )),
             Some(_) | None => {
                 let is_unreachable = !self.network && matches!(transport, ServerTransport::Http(_));
                 is_unreachable.then(|| "it needs --network on".to_owned())

@@ -84,7 +84,7 @@ pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Opti
     let grant = Grant::parse(&text).or_usage(&format!("{} is wrong", file.display()))?;
     if let Some(axis) = recorded.as_ref().and_then(|recorded| recorded.widened_by(&grant)) {
         let message = format!("{} allows more than the grant of the session: {axis}", file.display());
-        return Err(Failure::usage(message).with_hint("begin a session of its own under this grant"));
+        return Err(Failure::usage(message).with_hint("start a new session with this grant"));
     }
     Ok(Some(grant))
 }

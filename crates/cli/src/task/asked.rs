@@ -46,7 +46,7 @@ pub(super) async fn ask(
     let signal = Signal::Decide(decision);
     post_signal(sessions.store(), id, input.as_str(), &signal, prompter.user())
         .await
-        .or_failed("the task cannot be told")?;
+        .or_failed("cannot send the signal to the task")?;
     Ok(())
 }
 

@@ -95,7 +95,7 @@ async fn tell(
     let input = SessionId::generate();
     post_signal(sessions.store(), id, input.as_str(), signal, process_env.principal())
         .await
-        .or_failed("the task cannot be told")?;
+        .or_failed("cannot send the signal to the task")?;
     #[cfg(feature = "restate")]
     super::engine::wake(id, process_env).await?;
     #[cfg(not(feature = "restate"))]

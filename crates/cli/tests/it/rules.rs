@@ -129,7 +129,7 @@ fn check_says_what_would_happen_and_why() {
     let cases: [(&[&str], String); 8] = [
         (&["shell(git push origin)"], format!("deny: deny shell(git push *) ({user}:1): ")),
         (&["shell(ls && git push)"], format!("deny: deny shell(git push *) ({user}:1): ")),
-        (&["shell(ls)"], "allow: mode auto\ndecided by rules\n".to_owned()),
+        (&["shell(ls)"], "allow: mode auto\ndecided by the mode: no rule names the call\n".to_owned()),
         (
             &["shell(ls)", "--mode", "edit"],
             "ask: mode edit: it runs a command, and mode edit asks".to_owned(),
@@ -188,13 +188,13 @@ fn check_judges_by_all_steps_of_a_run() {
         (&["edit_file(.pintle/rules.toml)"], "deny: protected .pintle", "protected_paths"),
         (&["apply_patch(.git/hooks/x)"], "deny: protected .git/hooks", "protected_paths"),
         (&[&key], "deny: hidden path", "hidden_paths"),
-        (&["shell(ls)", "--mode", "plan"], "allow: mode plan", "rules"),
+        (&["shell(ls)", "--mode", "plan"], "allow: mode plan", "the mode: no rule names the call"),
         (&["write_file(src/id)"], "deny: deny @write(src/**)", "rules"),
         (&["Bash(command:git push)"], "deny: deny shell(git push *)", "rules"),
         (&["Bash(git push)"], "deny: deny shell(git push *)", "rules"),
         (&["Write(out/a)"], "deny: deny Write(path:out/**)", "rules"),
         (&["read_many_files(k*/*)"], "deny: deny @read(keys/**)", "rules"),
-        (&["read_many_files(b*/*)", "--dir", "bin"], "allow: mode auto", "rules"),
+        (&["read_many_files(b*/*)", "--dir", "bin"], "allow: mode auto", "the mode: no rule names the call"),
     ];
     for (arguments, expected, step) in cases {
         let mut command = pintle(&[&["rules", "check"], arguments].concat());

@@ -55,6 +55,11 @@ impl Fixture {
 
 const FILES: [&str; 5] = ["HEAD", "config", "objects/ab/1", "objects/pack/p.pack", "refs/heads/main"];
 
+fn missing(backup: &LinkedBackup) -> Vec<String> {
+    let missing = backup.missing().unwrap();
+    missing.into_iter().map(|path| path.to_str().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn removed_files_are_restored() {
     let fixture = Fixture::new(&FILES);
@@ -63,32 +68,47 @@ fn removed_files_are_restored() {
         fixture.files_below("backup"),
         ["HEAD", "objects/ab/1", "objects/pack/p.pack", "refs/heads/main"]
     );
+    assert_eq!(missing(&fixture.backup), [""; 0]);
     let inode = fs::metadata(fixture.at("git/objects/ab/1")).unwrap().ino();
     for removed in ["objects", "refs/heads/main", "HEAD"] {
         let path = fixture.at("git").join(removed);
         if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
     }
-    assert_eq!(fixture.backup.names_in("").unwrap().1, ["config", "refs"]);
-    assert_eq!(fixture.backup.restore().unwrap(), 4);
+    assert_eq!(missing(&fixture.backup), ["HEAD", "objects/ab/1", "objects/pack/p.pack", "refs/heads/main"]);
+    assert_eq!(fixture.backup.restore("objects").unwrap(), 2);
+    assert_eq!(missing(&fixture.backup), ["HEAD", "refs/heads/main"]);
+    assert_eq!(fixture.backup.restore("").unwrap(), 2);
     assert_eq!(fixture.files_below("git"), FILES);
     assert_eq!(fs::metadata(fixture.at("git/objects/ab/1")).unwrap().ino(), inode, "nothing is copied");
     fs::remove_dir_all(fixture.at("git")).unwrap();
-    assert_eq!(fixture.backup.names_in("").unwrap().1, [""; 0]);
-    assert_eq!(fixture.backup.restore().unwrap(), 4);
-    assert_eq!(fixture.backup.restore().unwrap(), 0);
+    assert_eq!(missing(&fixture.backup).len(), 4);
+    assert!(fixture.backup.update().is_err(), "nothing is known to be gone for good");
+    assert_eq!(fixture.backup.restore("").unwrap(), 4);
+    assert_eq!(fixture.backup.restore("").unwrap(), 0);
 }
 
 #[test]
-fn an_update_follows_what_the_source_has() {
+fn an_update_adds_what_the_source_has() {
     let fixture = Fixture::new(&FILES);
     for _ in 0..3 {
         fixture.backup.update().unwrap();
         fixture.write("objects/ab/2");
         fixture.write("objects/cd/3");
+        fixture.write("objects/cd/tmp_obj_4");
+        fixture.write("refs/heads/tmp_branch");
         fixture.write("HEAD");
         fs::remove_file(fixture.at("git/objects/ab/1")).unwrap();
+        assert_eq!(missing(&fixture.backup), ["objects/ab/1"]);
         fixture.backup.update().unwrap();
-        let expected = ["HEAD", "objects/ab/2", "objects/cd/3", "objects/pack/p.pack", "refs/heads/main"];
+        let expected = [
+            "HEAD",
+            "objects/ab/1",
+            "objects/ab/2",
+            "objects/cd/3",
+            "objects/pack/p.pack",
+            "refs/heads/main",
+            "refs/heads/tmp_branch",
+        ];
         assert_eq!(fixture.files_below("backup"), expected);
         let inode = |path: &str| fs::metadata(fixture.at(path)).unwrap().ino();
         assert_eq!(inode("backup/HEAD"), inode("git/HEAD"), "it was replaced");
@@ -96,6 +116,18 @@ fn an_update_follows_what_the_source_has() {
         fixture.write("objects/ab/1");
         fs::remove_file(fixture.at("git/objects/ab/2")).unwrap();
     }
+}
+
+#[test]
+fn files_that_were_missing_at_an_update_are_not_found_again() {
+    let fixture = Fixture::new(&FILES);
+    fixture.backup.update().unwrap();
+    fs::remove_file(fixture.at("git/objects/ab/1")).unwrap();
+    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(9);
+    File::open(fixture.at("git/objects/ab")).unwrap().set_modified(past).unwrap();
+    fixture.backup.update().unwrap();
+    assert_eq!(missing(&fixture.backup), [""; 0]);
+    assert_eq!(fixture.backup.restore("objects").unwrap(), 1, "it is still there");
 }
 
 #[test]
@@ -110,7 +142,8 @@ fn files_of_copied_entries_may_be_changed_in_place() {
         assert_eq!(fs::read_to_string(fixture.at("backup/logs/HEAD")).unwrap(), text);
     }
     fs::remove_dir_all(fixture.at("git/logs")).unwrap();
-    assert_eq!(backup.restore().unwrap(), 1);
+    assert_eq!(backup.restore("").unwrap(), 1);
+    assert_eq!(fs::metadata(fixture.at("git/logs/HEAD")).unwrap().nlink(), 1);
 }
 
 /// The names of the source are those of commands.
@@ -124,17 +157,24 @@ fn links_are_neither_followed_nor_kept() {
     symlink(fixture.at("secrets"), fixture.at("git/refs")).unwrap();
     fixture.backup.update().unwrap();
     assert_eq!(fixture.files_below("backup"), ["HEAD", "objects/ab/1"]);
+    let source = |path: &str| fixture.backup.read(BackupSide::Source, Path::new(path), 9).unwrap();
+    assert_eq!(source("objects/ab/1").as_deref(), Some(&b"objects/ab/1"[..]).filter(|text| text.len() <= 9));
+    assert_eq!((source("HEAD").as_deref(), source("refs/key")), (Some(&b"HEAD"[..]), None));
     // A link in place of a directory leads no file elsewhere.
     fs::remove_dir_all(fixture.at("git/objects")).unwrap();
     symlink(fixture.at("secrets"), fixture.at("git/objects")).unwrap();
-    assert_eq!(fixture.backup.names_in("objects").unwrap(), (vec!["ab".into()], Vec::new()));
-    let error = fixture.backup.restore().unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::NotADirectory, "{error}");
-    assert_eq!(fixture.files_below("secrets"), ["key"]);
+    assert_eq!(missing(&fixture.backup), ["objects/ab/1"]);
+    assert_eq!(fixture.backup.restore("").unwrap(), 1);
+    assert_eq!(fixture.files_below("git/objects"), ["ab/1"]);
+    // Neither does a file.
+    fs::remove_dir_all(fixture.at("git/objects")).unwrap();
+    fs::write(fixture.at("git/objects"), "").unwrap();
+    assert_eq!(fixture.backup.restore("").unwrap_err().kind(), io::ErrorKind::NotADirectory);
     fs::rename(fixture.at("git"), fixture.at("elsewhere")).unwrap();
     symlink(fixture.at("secrets"), fixture.at("git")).unwrap();
-    assert!(fixture.backup.update().is_err() && fixture.backup.restore().is_err());
+    assert!(fixture.backup.update().is_err() && fixture.backup.restore("").is_err());
     assert_eq!(fixture.files_below("secrets"), ["key"]);
+    assert_eq!(fixture.files_below("backup"), ["HEAD", "objects/ab/1"]);
 }
 
 #[test]

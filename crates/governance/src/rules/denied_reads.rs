@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pintle_env::{EnvError, ExecutionEnvironment, WalkRequest};
+use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, WalkRequest};
 use pintle_tools::gate::Permission;
 
 use super::links::joined;
@@ -29,7 +29,7 @@ pub struct DeniedReads {
 
 impl Rules {
     /// Finds the existing files that these rules deny to read with `@read` or a tool that reads files. At most 256 are found,
-    /// and those below a directory that cannot be listed in two seconds are not; [`incomplete`](DeniedReads::incomplete)
+    /// and those that a search of two seconds does not get to are not; [`incomplete`](DeniedReads::incomplete)
     /// names the rules. A rule for the working directory as a whole, or for one above it, finds nothing.
     ///
     /// # Errors
@@ -37,14 +37,19 @@ impl Rules {
     /// Only those of the environment as a whole, such as [`EnvError::EnvironmentLost`].
     pub async fn denied_reads(&self, env: &dyn ExecutionEnvironment) -> Result<DeniedReads, EnvError> {
         let mut found = DeniedReads::default();
+        let working_directory = env.canonicalize(env.working_directory()).await;
+        let working_directory = working_directory.unwrap_or_else(|_| env.working_directory().to_path_buf());
+        let deadline = Instant::now() + MAX_TIME;
         let mut searched: Vec<&Rule> = Vec::new();
         for rule in self.of(Permission::Deny).map(|entry| &entry.rule).filter(|rule| rule.is_about_reads()) {
             let Some(path) = rule.path() else { continue };
             if !rule.matches_path(path) {
                 searched.push(rule);
-            } else if env.working_directory().starts_with(path) {
-                found.leave_out(rule, "it names the working directory as a whole");
-            } else {
+            } else if working_directory.starts_with(path) {
+                found.leave_out(rule, "it covers the whole working directory");
+            } else if covers_below(rule, path)
+                || !env.metadata(path).await.is_ok_and(|metadata| metadata.is_dir())
+            {
                 found.add(rule, path.to_path_buf());
             }
         }
@@ -57,7 +62,7 @@ impl Rules {
                 .copied()
                 .filter(|rule| rule.path().is_some_and(|path| path.starts_with(base)))
                 .collect();
-            Search { env, base, rules }.run(&mut found).await?;
+            Search { env, base, rules, deadline }.run(&mut found).await?;
         }
         Ok(found)
     }
@@ -68,11 +73,12 @@ struct Search<'a> {
     env: &'a dyn ExecutionEnvironment,
     base: &'a Path,
     rules: Vec<&'a Rule>,
+    deadline: Instant,
 }
 
 impl Search<'_> {
     async fn run(&self, found: &mut DeniedReads) -> Result<(), EnvError> {
-        let request = WalkRequest::new(self.base).with_time_limit(MAX_TIME);
+        let request = WalkRequest::new(self.base).with_time_limit(self.deadline - Instant::now());
         let walked = match self.env.walk(&request).await {
             Ok(walked) => walked,
             Err(lost) if lost.is_environment_failure() => return Err(lost),
@@ -89,15 +95,22 @@ impl Search<'_> {
                 &format!("{} has too many files to search", self.base.display()),
             );
         }
-        let entries = walked.entries.iter().map(|entry| &entry.path);
-        for path in entries.chain(&walked.ignored) {
-            self.add(found, joined(self.base, path));
+        for entry in &walked.entries {
+            self.add(found, joined(self.base, &entry.path), entry.kind == EntryKind::Directory);
         }
         let mut listed = 0_usize;
         for ignored in &walked.ignored {
             let directory = joined(self.base, ignored);
+            let is_directory = self.env.metadata(&directory).await.is_ok_and(|metadata| metadata.is_dir());
+            self.add(found, directory.clone(), is_directory);
             let is_covered = directory.ancestors().any(|path| found.paths.contains(path));
-            if is_covered || !self.rules.iter().any(|rule| rule.may_match_below(&directory)) {
+            let may_match = self.rules.iter().any(|rule| rule.may_match_below(&directory));
+            if !is_directory || is_covered || !may_match {
+                continue;
+            }
+            if Instant::now() >= self.deadline {
+                let reason = format!("{} has too many files to search", self.base.display());
+                self.leave_out(found, &directory, &reason);
                 continue;
             }
             let entries = match self.env.list_directory(&directory, usize::MAX).await {
@@ -113,14 +126,17 @@ impl Search<'_> {
             };
             listed = listed.saturating_add(entries.len());
             for entry in entries {
-                self.add(found, joined(&directory, &entry.name));
+                self.add(found, joined(&directory, &entry.name), entry.is_dir);
             }
         }
         Ok(())
     }
 
-    fn add(&self, found: &mut DeniedReads, path: PathBuf) {
-        if let Some(rule) = self.rules.iter().find(|rule| rule.matches_path(&path)) {
+    /// Adds a path that a rule matches. A directory is hidden with all below it, so the rule has to match that as well.
+    fn add(&self, found: &mut DeniedReads, path: PathBuf, is_directory: bool) {
+        let matches =
+            |rule: &&&Rule| rule.matches_path(&path) && (!is_directory || covers_below(rule, &path));
+        if let Some(rule) = self.rules.iter().find(matches) {
             found.add(rule, path);
         }
     }
@@ -130,6 +146,11 @@ impl Search<'_> {
             found.leave_out(rule, reason);
         }
     }
+}
+
+/// Returns whether a rule matches everything below a directory.
+fn covers_below(rule: &Rule, directory: &Path) -> bool {
+    rule.matches_path(&directory.join("any/file"))
 }
 
 impl DeniedReads {
@@ -193,6 +214,9 @@ mod tests {
             (&["@read(.env)", "@read(**/*.pem)"], &[".env", "a/b.pem"]),
             (&["@read(keys/**)", "@read(**/one)"], &["keys"]),
             (&["@read(keys/*)"], &["keys/one", "keys/two"]),
+            (&["@read(a*)", "@read(*/deep)"], &["asked"]),
+            (&["@read(k*/**)", "@read(ignored/*)"], &["ignored/x", "kept", "keys"]),
+            (&["@read(keys)", "@read(.env)"], &[".env"]),
             (&["read_file(missing)"], &["missing"]),
             (&["grep(.env)", "*(path:kept)"], &[".env", "kept"]),
             (

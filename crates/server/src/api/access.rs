@@ -199,8 +199,8 @@ impl Caller {
         self.name.clone().map(Principal::new)
     }
 
-    /// Returns the handle with which this caller acts: its inputs are on record with the name of the caller.
-    pub(crate) fn acting_through(&self, handle: SessionHandle) -> SessionHandle {
+    /// Returns the handle with the name of this caller as the author of its inputs.
+    pub(crate) fn bind_handle(&self, handle: SessionHandle) -> SessionHandle {
         match self.principal() {
             Some(principal) => handle.acting_as(principal),
             None => handle,

@@ -191,7 +191,7 @@ async fn interrupt(
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
     match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
-        Some(handle) => caller.acting_through(handle).interrupt()?,
+        Some(handle) => caller.bind_handle(handle).interrupt()?,
         // One that nobody has open rests.
         None if app.hub.store.holder(&found.root).await?.is_none() => {}
         None => {
@@ -248,7 +248,7 @@ async fn rewind(
         let input = PostedInput::Rewind { turns: body.turns, by: caller.principal() };
         app.post(&found.summary.id, &found.root, &key, &input).await?;
     } else {
-        caller.acting_through(app.handle_of_open(&found).await?).rewind(body.turns).await?;
+        caller.bind_handle(app.handle_of_open(&found).await?).rewind(body.turns).await?;
     }
     Ok(accepted())
 }

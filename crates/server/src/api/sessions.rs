@@ -304,19 +304,16 @@ async fn change(
     Json(body): Json<ChangeBody>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
-    let expect_unchanged = || match headers.get(IF_MATCH) {
-        Some(expected) if !names(expected, &tag_of(&app.view(&found.summary))) => {
-            let mut problem = Problem::new(CONFLICT, "the session has changed since you read it");
-            problem.status = StatusCode::PRECONDITION_FAILED.as_u16();
-            Err(problem)
-        }
-        Some(_) | None => Ok(()),
-    };
-    expect_unchanged()?;
+    if let Some(expected) = headers.get(IF_MATCH)
+        && !names(expected, &tag_of(&app.view(&found.summary)))
+    {
+        let mut problem = Problem::new(CONFLICT, "the session has changed since you read it");
+        problem.status = StatusCode::PRECONDITION_FAILED.as_u16();
+        return Err(problem);
+    }
     let live = app.hub.open(&found.root).await?;
-    // Another change between the checks and this one could make it a wider one.
+    // Another change between the check and this one could make it a wider one.
     let _changing = live.changing.lock().await;
-    expect_unchanged()?;
     let ChangeBody { model, mode, effort } = body;
     let change = SettingsChange { model, mode, effort };
     if live.controls.widens(&change) {
