@@ -55,6 +55,7 @@ fn a_removed_history_is_restored() {
             "rm -f .git/objects/pack/*.idx; touch .git/objects/pack/x.pack",
             "rm -rf .git/refs .git/logs",
             "rm -rf .git/refs/heads",
+            "git branch other; rm .git/refs/heads/$(git branch --show-current)",
             "mv .git/objects moved",
             "echo three >file; git commit -qam three; rm -rf .git; true",
         ] {
@@ -133,6 +134,19 @@ fn the_run_ends_with_what_was_restored() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && errors.contains("removed part of the git history"), "{errors}");
     assert_eq!(git(&user, &["status", "--porcelain"]), "", "the index is restored as well");
+}
+
+#[test]
+fn worktrees_of_a_removed_repository_are_restored() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = user_with_history("rm -rf .git; true");
+    git(&user, &["worktree", "add", "--quiet", "../linked"]);
+    let output = user.run_command("Go").output().unwrap();
+    let listed = git(&user, &["worktree", "list"]);
+    assert!(listed.contains("/linked"), "{listed} {output:?}");
+    git(&user, &["-C", "../linked", "status"]);
 }
 
 /// What git itself removes is no damage.

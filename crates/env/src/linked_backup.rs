@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -71,8 +71,8 @@ struct Pair {
 }
 
 impl LinkedBackup {
-    /// Describes the backup of the entries with these names in `source`, in `directory`: an existing directory on the same
-    /// file system, which nothing else may change. At most `max_files` files are linked.
+    /// Describes the backup of the entries with these names in `source`, an absolute path without links, in `directory`: an
+    /// existing directory on the same file system, which nothing else may change. At most `max_files` files are linked.
     #[must_use]
     pub fn new(
         source: impl Into<PathBuf>,
@@ -163,31 +163,25 @@ impl LinkedBackup {
     ///
     /// Those of the file system, such as [`io::ErrorKind::NotADirectory`] for a file in place of a directory.
     pub fn restore(&self, below: &str) -> io::Result<usize> {
-        match std::fs::create_dir(&self.source) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-        let pair = self.open()?;
-        let source = pair.source.ok_or(io::ErrorKind::NotADirectory)?;
+        let source = open_without_links(&self.source, true)?.ok_or(io::ErrorKind::NotADirectory)?;
+        let backup = open(&self.directory, DIRECTORY, Mode::empty())?;
         let mut restored = 0;
         for (name, method) in self.names.iter().filter(|(name, _)| below.is_empty() || *name == below) {
-            restored += restore_entry(&source, &pair.backup, OsStr::new(name), *method)?;
+            restored += restore_entry(&source, &backup, OsStr::new(name), *method)?;
         }
         Ok(restored)
     }
 
     fn open(&self) -> io::Result<Pair> {
-        let source = opened(open(&self.source, DIRECTORY, Mode::empty()))?;
+        let source = open_without_links(&self.source, false)?;
         Ok(Pair { source, backup: open(&self.directory, DIRECTORY, Mode::empty())? })
     }
 
     fn directory_of(&self, side: BackupSide, path: &Path) -> io::Result<Option<OwnedFd>> {
-        let root = match side {
-            BackupSide::Source => &self.source,
-            BackupSide::Backup => &self.directory,
+        let mut directory = match side {
+            BackupSide::Source => open_without_links(&self.source, false)?,
+            BackupSide::Backup => opened(open(&self.directory, DIRECTORY, Mode::empty()))?,
         };
-        let mut directory = opened(open(root, DIRECTORY, Mode::empty()))?;
         for name in path {
             let Some(parent) = &directory else { break };
             directory = opened(openat(parent, name, DIRECTORY, Mode::empty()))?;
@@ -212,6 +206,28 @@ impl Pair {
         let (source, backup) = (fstat(source)?, fstat(&self.backup)?);
         Ok((source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec))
     }
+}
+
+/// Opens a directory by its absolute path, of which no component may be a link. Creates missing ones if that is asked for;
+/// otherwise `None` if one is missing or is something else.
+fn open_without_links(path: &Path, creates: bool) -> io::Result<Option<OwnedFd>> {
+    let mut directory = open("/", DIRECTORY, Mode::empty())?;
+    for component in path.components() {
+        let name = match component {
+            Component::RootDir | Component::CurDir => continue,
+            Component::Normal(name) => name,
+            Component::ParentDir | Component::Prefix(_) => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let mut next = opened(openat(&directory, name, DIRECTORY, Mode::empty()))?;
+        if next.is_none() && creates && make_directory(&directory, name, Mode::from_bits_truncate(0o777))? {
+            next = opened(openat(&directory, name, DIRECTORY, Mode::empty()))?;
+        }
+        match next {
+            Some(next) => directory = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(directory))
 }
 
 /// Returns an opened directory; `None` if it is missing, or something else is there.

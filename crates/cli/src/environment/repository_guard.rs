@@ -32,11 +32,23 @@ const SOURCES: &str = "sources.json";
 const LOCK: &str = "lock";
 
 /// Entries of a git directory with its history. Git replaces these files and never changes them in place.
-const NAMES: [&str; 6] = ["HEAD", "packed-refs", "shallow", "index", "refs", "objects"];
+const NAMES: [&str; 3] = ["index", "refs", "objects"];
 
-/// Entries with files to which git appends, or that users edit. At the level *full*, the sandbox keeps commands from removing
-/// the latter.
-const COPIED: [&str; 4] = ["logs", "config", "hooks", "info"];
+/// Entries with small files, and those to which git appends or that users edit. At the level *full*, the sandbox keeps commands
+/// from removing the latter.
+const COPIED: [&str; 11] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "packed-refs",
+    "shallow",
+    "logs",
+    "config",
+    "config.worktree",
+    "hooks",
+    "info",
+    "commondir",
+    "gitdir",
+];
 
 /// Maximum number of files of a repository. A larger one has no backup.
 const MAX_FILES: usize = 50_000;
@@ -77,6 +89,7 @@ impl RepositoryGuard {
     pub(super) fn new(repositories: Vec<PathBuf>, workspace: &Path, process_env: &ProcessEnv) -> Self {
         let directory = secrets::of_workspace(DIRECTORY, workspace, process_env);
         let shared = directory.filter(|_| !repositories.is_empty()).map(|directory| {
+            let repositories = repositories.iter().map(|path| process_env.real_path(path)).collect();
             let process_env = process_env.clone();
             Arc::new(Shared { repositories, directory, process_env, session: Mutex::default() })
         });
@@ -92,7 +105,7 @@ impl RepositoryGuard {
     async fn update(&self) {
         self.blocking(|shared, session| {
             // Other commands may be running.
-            session.restore();
+            session.restore(false);
             if session.backups.is_none() {
                 session.backups = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
             }
@@ -111,12 +124,15 @@ impl RepositoryGuard {
 
     /// Restores what is missing. Returns the reason to stop the run if branches or packs were missing.
     async fn restore(&self) -> Option<String> {
-        self.blocking(|_, session| {
-            session.restore();
+        self.restore_at(false).await
+    }
+
+    async fn restore_at(&self, all_have_ended: bool) -> Option<String> {
+        let restored = self.blocking(move |_, session| {
+            session.restore(all_have_ended);
             session.unreported.take()
-        })
-        .await
-        .flatten()
+        });
+        restored.await.flatten()
     }
 
     /// Discards the backups if something is missing: a user has allowed the command that removed it.
@@ -132,7 +148,7 @@ impl RepositoryGuard {
 
     /// Compares the repositories once more when all commands have ended, and removes the backups. Returns what was restored.
     pub(super) async fn close(&self) -> Option<String> {
-        let reason = self.restore().await;
+        let reason = self.restore_at(true).await;
         self.blocking(|shared, session| {
             session.backups = None;
             // Other sessions may have theirs in it.
@@ -153,8 +169,9 @@ impl RepositoryGuard {
 }
 
 impl Session {
-    /// Restores what is missing of the repositories. If that fails, the backups are kept.
-    fn restore(&mut self) {
+    /// Restores what is missing of the repositories. That may fail while a command removes files. If it fails when all have
+    /// ended, the backups are kept.
+    fn restore(&mut self, all_have_ended: bool) {
         let Some(SessionBackups { backups, .. }) = &self.backups else { return };
         let mut failure = None;
         for backup in backups {
@@ -163,15 +180,18 @@ impl Session {
                 None => Ok(None),
                 // Branches that were deleted stay so.
                 Some(Damage::Objects) => backup.restore("objects").map(|_| None),
+                Some(Damage::Packs) => backup.restore("objects").map(Some),
                 Some(Damage::History) => backup.restore("").map(Some),
             });
             match restored {
                 Ok(None) => {}
                 Ok(Some(files)) => {
-                    self.unreported.get_or_insert(format!(
+                    let restored = format!(
                         "a command removed part of the git history of {source}; restored {files} files"
-                    ));
+                    );
+                    self.unreported = joined(self.unreported.take(), Some(restored));
                 }
+                Err(_) if !all_have_ended => {}
                 Err(error) => {
                     failure = Some(format!(
                         "a command removed part of the git history of {source}, and it cannot be restored: {error}"
@@ -193,8 +213,8 @@ impl Session {
 impl Shared {
     fn start(&self) -> io::Result<SessionBackups> {
         let failed = |failure: crate::failure::Failure| io::Error::other(failure.message());
-        self.process_env.create_directory(&self.directory).map_err(failed)?;
         self.remove_abandoned();
+        self.process_env.create_directory(&self.directory).map_err(failed)?;
         let directory = tempfile::Builder::new().prefix("session-").tempdir_in(&self.directory)?;
         let lock = self.process_env.try_lock_private(&directory.path().join(LOCK)).map_err(failed)?;
         let lock = lock.ok_or(io::ErrorKind::ResourceBusy)?;
@@ -208,10 +228,20 @@ impl Shared {
         Ok(SessionBackups { backups, directory, _lock: lock })
     }
 
-    /// Removes the backups of sessions that were killed, after restoring missing files from them. A repository that is gone
-    /// as a whole is not created again: its user may have removed it since.
+    /// Removes the backups of sessions that were killed, in any directory, after restoring missing files from them. A
+    /// repository that is gone as a whole is not created again: its user may have removed it since.
     fn remove_abandoned(&self) {
-        for session in self.process_env.paths_in(&self.directory) {
+        let workspaces =
+            self.directory.parent().map(|all| self.process_env.paths_in(all)).unwrap_or_default();
+        for workspace in &workspaces {
+            self.remove_abandoned_in(workspace);
+            // Other sessions may have theirs in it.
+            let _ = std::fs::remove_dir(workspace);
+        }
+    }
+
+    fn remove_abandoned_in(&self, workspace: &Path) {
+        for session in self.process_env.paths_in(workspace) {
             let lock = session.join(LOCK);
             if !lock.exists() {
                 continue;
@@ -242,8 +272,10 @@ impl Shared {
 
 /// Restores what is missing of a repository, from the backup of a session that was killed.
 fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
-    if damage(backup)?.is_some() {
-        let (files, source) = (backup.restore("")?, backup.source().display());
+    if let Some(damage) = damage(backup)? {
+        // The user may have deleted branches since.
+        let below = if damage == Damage::History { "" } else { "objects" };
+        let (files, source) = (backup.restore(below)?, backup.source().display());
         console::notice(&format!(
             "an earlier session ended after a command removed part of the git history of {source}; restored {files} files"
         ));
@@ -254,8 +286,13 @@ fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
 /// Prints a notice that a removed history cannot be restored.
 fn unavailable(path: &Path, error: &io::Error) {
     let path = path.display();
+    let reason = match error.kind() {
+        io::ErrorKind::QuotaExceeded => format!("it has more than {MAX_FILES} files"),
+        io::ErrorKind::CrossesDevices => "the state directory is on another file system".to_owned(),
+        _ => error.to_string(),
+    };
     console::notice(&format!(
-        "cannot back up the git history of {path}: {error}; it is not restored if a command removes it"
+        "cannot back up the git history of {path}: {reason}; it is not restored if a command removes it"
     ));
 }
 

@@ -14,7 +14,8 @@ impl Fixture {
     fn new(files: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("backup")).unwrap();
-        let at = |name: &str| directory.path().join(name);
+        let root = directory.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
         let backup = LinkedBackup::new(at("git"), ["HEAD", "objects", "refs"], at("backup"), 100);
         let fixture = Self { directory, backup };
         fs::create_dir(fixture.at("git")).unwrap();
@@ -170,6 +171,11 @@ fn links_are_neither_followed_nor_kept() {
     fs::remove_dir_all(fixture.at("git/objects")).unwrap();
     fs::write(fixture.at("git/objects"), "").unwrap();
     assert_eq!(fixture.backup.restore("").unwrap_err().kind(), io::ErrorKind::NotADirectory);
+    // Nor does one on the way to the source.
+    let below = LinkedBackup::new(fixture.at("elsewhere/git"), ["HEAD"], fixture.at("backup"), 9);
+    symlink(fixture.at("secrets"), fixture.at("elsewhere")).unwrap();
+    assert!(below.update().is_err() && below.restore("").is_err());
+    fs::remove_file(fixture.at("elsewhere")).unwrap();
     fs::rename(fixture.at("git"), fixture.at("elsewhere")).unwrap();
     symlink(fixture.at("secrets"), fixture.at("git")).unwrap();
     assert!(fixture.backup.update().is_err() && fixture.backup.restore("").is_err());

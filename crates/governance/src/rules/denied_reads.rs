@@ -217,6 +217,7 @@ mod tests {
             (&["@read(a*)", "@read(*/deep)"], &["asked"]),
             (&["@read(k*/**)", "@read(ignored/*)"], &["ignored/x", "kept", "keys"]),
             (&["@read(keys)", "@read(.env)"], &[".env"]),
+            (&["@read(keys/)"], &["keys"]),
             (&["read_file(missing)"], &["missing"]),
             (&["grep(.env)", "*(path:kept)"], &[".env", "kept"]),
             (

@@ -363,6 +363,14 @@ fn target_of<'t>(calls: &Calls, text: &'t str) -> Result<(TargetKind, &'t str), 
     let prefixed =
         prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.strip_prefix(prefix)?.trim())));
     match (prefixed, calls.target_kind()) {
+        (Some((kind, _)), Some(own)) if kind != own => {
+            let name = |kind| match kind {
+                TargetKind::Command => "command",
+                TargetKind::Path => "path",
+                TargetKind::Host => "host",
+            };
+            Err(format!("names a {} where calls have a {}", name(kind), name(own)))
+        }
         (Some((kind, text)), _) => Ok((kind, text)),
         (None, Some(kind)) => Ok((kind, text)),
         (None, None) => Err(format!(
@@ -393,9 +401,37 @@ impl Target {
     }
 }
 
+/// Returns why a text that another tool reads as a path is refused: here it would match no file.
+fn path_problem(text: &str) -> Option<String> {
+    let expected = "expected a path below the workspace, or one from `/`";
+    if text.starts_with("~/") || text == "~" {
+        return Some(format!("has a path with `~`, which is not expanded; {expected}"));
+    }
+    if text.starts_with('$') {
+        return Some(format!("has a path with a variable, which is not expanded; {expected}"));
+    }
+    if text.starts_with('!') {
+        return Some(format!("has a path with `!`: a rule has no exceptions; {expected}"));
+    }
+    if text.contains("//") {
+        return Some(format!("has a path with `//`; {expected}"));
+    }
+    if matches!(text, "." | "./") {
+        return Some("has the path of the workspace itself; expected `**` for all files in it".to_owned());
+    }
+    None
+}
+
 /// Returns what matches these files: `dir/**` also the directory itself, which a search reads.
 fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
+    if let Some(problem) = path_problem(text) {
+        return Err(problem);
+    }
     let relative = text.strip_prefix("./").unwrap_or(text);
+    // A directory, as in an ignore file.
+    let below = relative.strip_suffix('/').filter(|directory| !directory.is_empty());
+    let below = below.map(|directory| format!("{directory}/**"));
+    let relative = below.as_deref().unwrap_or(relative);
     if Path::new(relative).components().any(|part| part == std::path::Component::ParentDir) {
         return Err("names a path with `..`, expected one below the workspace, or from `/`".to_owned());
     }

@@ -176,6 +176,22 @@ fn wrong_rules_say_what_was_expected() {
         ),
         ("@write(../x)", "names a path with `..`, expected one below the workspace, or from `/`"),
         ("@write(a[)", "is wrong: unclosed character class; missing ']'"),
+        (
+            "@read(~/x)",
+            "has a path with `~`, which is not expanded; expected a path below the workspace, or one from `/`",
+        ),
+        (
+            "@read($HOME/x)",
+            "has a path with a variable, which is not expanded; expected a path below the workspace, or one from `/`",
+        ),
+        (
+            "@read(!a)",
+            "has a path with `!`: a rule has no exceptions; expected a path below the workspace, or one from `/`",
+        ),
+        ("@read(//a)", "has a path with `//`; expected a path below the workspace, or one from `/`"),
+        ("@read(./)", "has the path of the workspace itself; expected `**` for all files in it"),
+        ("@read(host:.env)", "names a host where calls have a path"),
+        ("shell(path:x)", "names a path where calls have a command"),
     ] {
         let error = Rule::parse(text, Path::new(WORKSPACE)).unwrap_err().to_string();
         assert_eq!(error, format!("the rule `{text}` {expected}"));

@@ -13,12 +13,17 @@ const MAX_INDEX: u64 = 512 << 20;
 /// Largest list of packed branches that is read, in bytes.
 const MAX_PACKED_REFS: u64 = 64 << 20;
 
+/// Largest `HEAD` that is read, in bytes.
+const MAX_HEAD: u64 = 4 << 10;
+
 /// Damage of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     /// Single objects are missing. They may have been unreachable.
     Objects,
-    /// Branches or packs are missing, or all objects are.
+    /// Packs are missing.
+    Packs,
+    /// The branch that is checked out is missing, or all branches or all objects are.
     History,
 }
 
@@ -39,16 +44,24 @@ pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
     if ["HEAD", "packed-refs", "refs", "objects"].iter().any(is_vital) {
         return Ok(Some(Damage::History));
     }
-    if missing.iter().any(|path| path.starts_with("refs/heads")) && !has_branches(backup)? {
+    if missing.iter().any(|path| path.starts_with("refs/heads")) && !has_branch(backup, &missing)? {
         return Ok(Some(Damage::History));
     }
     lost_objects(backup, &missing)
 }
 
-/// Returns whether a repository has any branch.
-fn has_branches(backup: &LinkedBackup) -> io::Result<bool> {
+/// Returns whether a repository has any branch, and the one that is checked out. Git deletes no such branch.
+fn has_branch(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<bool> {
     let packed = backup.read(BackupSide::Source, Path::new("packed-refs"), MAX_PACKED_REFS)?;
-    let has_packed = packed.is_some_and(|packed| packed.windows(12).any(|text| text == b" refs/heads/"));
+    let packed = packed.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+    let head = backup.read(BackupSide::Source, Path::new("HEAD"), MAX_HEAD)?.unwrap_or_default();
+    let head = String::from_utf8_lossy(&head);
+    if let Some(branch) = head.trim().strip_prefix("ref: ")
+        && missing.iter().any(|path| path.as_os_str() == branch)
+    {
+        return Ok(packed.lines().any(|line| line.split_once(' ').is_some_and(|(_, name)| name == branch)));
+    }
+    let has_packed = packed.lines().any(|line| line.contains(" refs/heads/"));
     Ok(has_packed || !backup.names_in(BackupSide::Source, Path::new("refs/heads"))?.is_empty())
 }
 
@@ -71,7 +84,7 @@ fn lost_objects(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<Option
         let index = index.and_then(|content| PackIndex::parse(content, length));
         // What a pack had is not known without its index.
         if !index.is_some_and(|index| index.ids().all(is_packed)) {
-            return Ok(Some(Damage::History));
+            return Ok(Some(Damage::Packs));
         }
     }
     Ok(loose.iter().any(|id| !is_packed(id)).then_some(Damage::Objects))
