@@ -165,7 +165,7 @@ fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
 /// Returns the author of the newest input of this kind in a journal.
 fn author_of(journal: &str, input: &str) -> Option<String> {
     let lines = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let line = lines.filter(|line| line["input"] == input).last()?;
+    let line = lines.rev().find(|line| line["input"] == input)?;
     Some(line["author"].as_str()?.to_owned())
 }
 

@@ -158,8 +158,7 @@ impl Opening<'_> {
         let more = std::mem::take(&mut self.servers);
         let servers = servers::offer(
             &mut profile,
-            &server_files,
-            more,
+            (&server_files, more),
             args,
             env_session,
             grant.as_ref(),

@@ -16,7 +16,7 @@ mod with_servers {
     use pintle_governance::Grant;
     pub(crate) use pintle_mcp::ServerSpec;
 
-    /// Adds the tools of the declared servers to those of a profile. Starts none. A grant without network leaves out each
+    /// Adds the tools of the servers that files of projects and the client declare to those of a profile. Starts none. A grant without network leaves out each
     /// server that would have it.
     ///
     /// # Errors
@@ -24,8 +24,7 @@ mod with_servers {
     /// A usage failure for a file of servers that cannot be read.
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
-        files: &[ServerFile],
-        more: Vec<ServerSpec>,
+        declared: (&[ServerFile], Vec<ServerSpec>),
         args: &RunArgs,
         env_session: &EnvSession,
         grant: Option<&Grant>,
@@ -42,6 +41,7 @@ mod with_servers {
             network: args.confinement.has_network(),
             keeps_state: !args.session.no_session,
         };
+        let (files, more) = declared;
         SessionServers::offer(profile, files, more, &args.servers, place, prompter, process_env)
     }
 }
@@ -85,8 +85,7 @@ mod without_servers {
     #[expect(clippy::unnecessary_wraps, reason = "a build with servers can fail")]
     pub(crate) fn offer(
         _profile: &mut ProviderProfile,
-        _files: &[ServerFile],
-        _more: Vec<ServerSpec>,
+        _declared: (&[ServerFile], Vec<ServerSpec>),
         _args: &RunArgs,
         _env_session: &EnvSession,
         _grant: Option<&Grant>,

@@ -421,6 +421,7 @@ fn is_temporary(name: &OsStr) -> bool {
     name.ends_with(b".lock") || TEMPORARY.iter().any(|start| name.starts_with(start.as_bytes()))
 }
 
+#[expect(clippy::disallowed_methods, reason = "the clock of the file system is compared")]
 fn is_recent(stat: &FileStat) -> bool {
     let Ok(now) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) else { return true };
     let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec);

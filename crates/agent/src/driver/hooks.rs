@@ -253,15 +253,15 @@ impl Driver {
         match (input, refused) {
             (UserInput::Command(command), None) => self.take_command(command).await,
             (UserInput::Posted(delivery), None) => self.take_posted(*delivery).await,
-            (UserInput::Command(SentCommand { command, by }), Some(reason)) => match command {
-                Command::Submit { run, owner, .. } => {
+            (UserInput::Command(SentCommand { command, by }), Some(reason)) => {
+                if let Command::Submit { run, owner, .. } = command {
                     self.runs.insert(run, owner);
                     self.author = by.map(|by| *by);
                     self.step(InputKind::InputRefused { run: Some(run), reason }).await;
+                } else if let Command::Message { accepted, .. } = command {
+                    refuse(accepted, reason);
                 }
-                Command::Message { accepted, .. } => refuse(accepted, reason),
-                _ => {}
-            },
+            }
             (UserInput::Posted(delivery), Some(reason)) => self.refuse_posted(*delivery, reason).await,
         }
     }

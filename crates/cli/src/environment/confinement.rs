@@ -267,7 +267,7 @@ async fn sandboxed(
     let is_writable = |git: &PathBuf| {
         writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
     };
-    let repositories = found.git_directories.into_iter().filter(is_writable).collect();
+    let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
     let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
@@ -308,7 +308,7 @@ async fn sandboxed(
         is_remembered,
         protected,
         released: Some(Arc::new(move || held.released_paths())),
-        repositories: RepositoryGuard::new(repositories, &workspace, process_env),
+        repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))
 }
 

@@ -86,7 +86,7 @@ struct SessionBackups {
 
 impl RepositoryGuard {
     /// Guards the git directories of a workspace. Does nothing without a directory for the state.
-    pub(super) fn new(repositories: Vec<PathBuf>, workspace: &Path, process_env: &ProcessEnv) -> Self {
+    pub(super) fn new(repositories: &[PathBuf], workspace: &Path, process_env: &ProcessEnv) -> Self {
         let directory = secrets::of_workspace(DIRECTORY, workspace, process_env);
         let shared = directory.filter(|_| !repositories.is_empty()).map(|directory| {
             let repositories = repositories.iter().map(|path| process_env.real_path(path)).collect();
@@ -105,7 +105,7 @@ impl RepositoryGuard {
     async fn update(&self) {
         self.blocking(|shared, session| {
             // Other commands may be running.
-            session.restore(false);
+            session.restore(false, &shared.process_env);
             if session.backups.is_none() {
                 session.backups = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
             }
@@ -128,8 +128,8 @@ impl RepositoryGuard {
     }
 
     async fn restore_at(&self, all_have_ended: bool) -> Option<String> {
-        let restored = self.blocking(move |_, session| {
-            session.restore(all_have_ended);
+        let restored = self.blocking(move |shared, session| {
+            session.restore(all_have_ended, &shared.process_env);
             session.unreported.take()
         });
         restored.await.flatten()
@@ -171,7 +171,7 @@ impl RepositoryGuard {
 impl Session {
     /// Restores what is missing of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept.
-    fn restore(&mut self, all_have_ended: bool) {
+    fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) {
         let Some(SessionBackups { backups, .. }) = &self.backups else { return };
         let mut failure = None;
         for backup in backups {
@@ -204,7 +204,7 @@ impl Session {
         {
             let kept = directory.keep();
             // Without the lock file, no session removes it.
-            let _ = std::fs::remove_file(kept.join(LOCK));
+            let _ = process_env.remove_file(&kept.join(LOCK));
             self.unreported = Some(format!("{failure}; the backup is in {}", kept.display()));
         }
     }
@@ -286,10 +286,12 @@ fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
 /// Prints a notice that a removed history cannot be restored.
 fn unavailable(path: &Path, error: &io::Error) {
     let path = path.display();
-    let reason = match error.kind() {
-        io::ErrorKind::QuotaExceeded => format!("it has more than {MAX_FILES} files"),
-        io::ErrorKind::CrossesDevices => "the state directory is on another file system".to_owned(),
-        _ => error.to_string(),
+    let reason = if error.kind() == io::ErrorKind::QuotaExceeded {
+        format!("it has more than {MAX_FILES} files")
+    } else if error.kind() == io::ErrorKind::CrossesDevices {
+        "the state directory is on another file system".to_owned()
+    } else {
+        error.to_string()
     };
     console::notice(&format!(
         "cannot back up the git history of {path}: {reason}; it is not restored if a command removes it"

@@ -77,7 +77,7 @@ impl ServerPlace<'_> {
         let is_held = |offline: &OfflineGrant| match transport {
             ServerTransport::Stdio(server) => offline.sandbox_blocks_network && !server.outside_sandbox,
             // Another transport would be reached through the network, too.
-            _ => false,
+            ServerTransport::Http(_) | _ => false,
         };
         match &self.offline {
             Some(offline) if !is_held(offline) => Some(format!(

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "the tests change files as programs do")]
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
