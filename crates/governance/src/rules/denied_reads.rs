@@ -173,8 +173,10 @@ impl DeniedReads {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the tests write the files that rules name")]
+
     use pintle_env::LocalEnvironment;
 
     use super::*;
