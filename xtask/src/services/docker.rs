@@ -59,7 +59,8 @@ fn unmount_below(directory: &Path) {
     let mount_points: Vec<_> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     // Later mounts may be inside earlier ones.
     for mount_point in mount_points.iter().rev().filter(|path| Path::new(path).starts_with(directory)) {
-        let _ = Command::new("umount").arg(mount_point).stdin(Stdio::null()).status();
+        // Processes of the engine may still be ending.
+        let _ = Command::new("umount").arg("--lazy").arg(mount_point).stdin(Stdio::null()).status();
     }
 }
 
