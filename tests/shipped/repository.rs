@@ -149,6 +149,20 @@ fn worktrees_of_a_removed_repository_are_restored() {
     git(&user, &["-C", "../linked", "status"]);
 }
 
+/// A repository below the project may be removed with its working tree, where the sandbox lets commands do so.
+#[test]
+fn a_clone_that_is_removed_with_its_files_is_not_restored() {
+    if !pintle_test_conditions::LANDLOCK.is_present() {
+        return;
+    }
+    let user = user_with_history("rm -rf clone; git worktree remove linked");
+    git(&user, &["clone", "--quiet", ".", "clone"]);
+    git(&user, &["worktree", "add", "--quiet", "linked"]);
+    let output = user.run_command("Go").args(["--sandbox", "writes"]).output().unwrap();
+    assert!(!user.project().join("clone").exists() && !user.project().join("linked").exists(), "{output:?}");
+    assert_eq!(git(&user, &["worktree", "list"]).lines().count(), 1, "{output:?}");
+}
+
 /// What git itself removes is no damage.
 #[test]
 fn maintenance_of_a_repository_does_not_end_the_run() {

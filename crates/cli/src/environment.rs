@@ -71,7 +71,7 @@ pub(crate) struct EnvSession {
     protected: Vec<PathBuf>,
     /// Returns the protected files that a command could change after all.
     released: Option<Released>,
-    /// Restores what a command removes of a repository.
+    /// Restores git histories that commands remove.
     repositories: RepositoryGuard,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,

@@ -359,7 +359,7 @@ struct Governed<'a> {
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
-/// them, but without network if the grant has none; those of the project run where its commands do.
+/// them, but without network if the grant has none. Hooks of the project run where its commands do.
 ///
 /// # Errors
 ///

@@ -159,3 +159,22 @@ fn options(
         SearchBy::Client(Arc::new(engine))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use pintle_tools::ToolKind;
+
+    use super::*;
+
+    /// Rules name tools by the names of any toolset.
+    #[test]
+    fn the_kind_of_each_built_in_tool_is_known_by_its_name() {
+        for profile in all_profiles().unwrap() {
+            for tool in profile.tool_registry.names() {
+                let kind = profile.tool_registry.get(tool).unwrap().kind();
+                let known = ToolKind::of_tool(tool).map(ToolKind::as_str);
+                assert_eq!(known, ToolKind::from_name(kind).map(ToolKind::as_str), "{tool} of kind {kind}");
+            }
+        }
+    }
+}

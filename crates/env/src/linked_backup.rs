@@ -37,7 +37,7 @@ const MAX_DEPTH: usize = 32;
 ///
 /// The backup has the contents of files that are removed or replaced by a rename. A file that is changed in place changes in
 /// the backup as well, unless its entry is [copied](Self::copying). It is for files that their program never changes in
-/// place, such as those of a git repository. Nothing is removed from a backup.
+/// place, such as the objects of a git repository. Nothing is removed from a backup.
 ///
 /// Links in the source are neither followed nor linked, whichever names a concurrent process exchanges.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ enum Method {
     Copied,
 }
 
-/// Directory of a backup, and that of its source. `None` if the latter is missing or is no directory.
+/// Directory of a backup and the same directory of its source, which is `None` if it is missing or is no directory.
 struct Pair {
     source: Option<OwnedFd>,
     backup: OwnedFd,
@@ -251,7 +251,7 @@ fn update_entry(pair: &Pair, name: &OsStr, method: Method, left: &mut usize, dep
         }
         let mode = Mode::from_bits_truncate(found.st_mode & 0o777) | Mode::S_IRWXU;
         if make_directory(&pair.backup, name, mode)? {
-            // The time of its creation may be that of the source.
+            // The time of its creation may be equal to the time of the source.
             set_time(&pair.backup, name, NEVER)?;
         }
         return update_directory(&pair.enter(name)?, method, left, depth - 1);

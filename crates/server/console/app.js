@@ -216,7 +216,7 @@ class App {
   }
 
   /**
-   * Returns the card that a key is about: the one that has the focus, or that of the focused call in the timeline.
+   * Returns the card that a key is about: the one that has the focus, or the card of the focused call in the timeline.
    * @param {Element} target
    */
   cardFor(target) {

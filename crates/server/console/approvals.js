@@ -72,7 +72,7 @@ export class Approvals {
   }
 
   /**
-   * Puts the cards into the order of the calls, which is that of the timeline. Cards that are in their place are not moved:
+   * Puts the cards into the order of the calls in the timeline. Cards that are in their place are not moved:
    * a move takes the focus away.
    * @param {string[]} keys
    */

@@ -62,6 +62,22 @@ impl ToolKind {
         }
     }
 
+    /// Returns the kind of the built-in tool with this name, in any toolset; `None` for another name.
+    #[must_use]
+    pub fn of_tool(name: &str) -> Option<Self> {
+        Self::from_name(name).or_else(|| match name {
+            "Read" => Some(Self::ReadFile),
+            "Write" => Some(Self::WriteFile),
+            "Edit" | "replace" => Some(Self::EditFile),
+            "Bash" | "exec_command" | "run_shell_command" => Some(Self::Shell),
+            "Grep" | "grep_search" | "search_file_content" => Some(Self::Grep),
+            "Glob" => Some(Self::Glob),
+            "list_directory" => Some(Self::ListDir),
+            "Task" => Some(Self::SpawnAgent),
+            _ => None,
+        })
+    }
+
     /// Returns the kind with this name; `None` for a custom one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

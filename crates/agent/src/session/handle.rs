@@ -322,9 +322,9 @@ impl SessionHandle {
         self.link().shared.borrow().approvals.clone()
     }
 
-    /// Returns the calls that wait for a decision in this session and in its subagents, those of a session in the order in
-    /// which its model made them and before those of its subagents, each with the id of
-    /// its session. [`SessionHandle::of_session`] returns the handle that decides on it.
+    /// Returns the calls that wait for a decision in this session and in its subagents, each with the id of its session.
+    /// Calls of a session precede the calls of its subagents, in the order in which the model made them.
+    /// [`SessionHandle::of_session`] returns the handle that decides on a call.
     #[must_use]
     pub fn tree_approvals(&self) -> Vec<(SessionId, Arc<ApprovalRequest>)> {
         self.link().tree.approvals_of(&self.link().commands)

@@ -37,7 +37,7 @@ pub(super) struct ConfinedLocal {
     pub(super) protected: Vec<PathBuf>,
     /// Returns the paths that lost their protection while a command ran.
     pub(super) released: Option<Released>,
-    /// Restores what a command removes of a repository.
+    /// Restores git histories that commands remove.
     pub(super) repositories: RepositoryGuard,
 }
 

@@ -101,7 +101,7 @@ impl RepositoryGuard {
         GuardedWatch { repositories: self.clone(), watch }
     }
 
-    /// Restores what is missing, and updates the backups.
+    /// Restores missing files, and updates the backups.
     async fn update(&self) {
         self.blocking(|shared, session| {
             // Other commands may be running.
@@ -122,7 +122,7 @@ impl RepositoryGuard {
         .await;
     }
 
-    /// Restores what is missing. Returns the reason to stop the run if branches or packs were missing.
+    /// Restores missing files. Returns the reason to stop the run if branches or packs were missing.
     async fn restore(&self) -> Option<String> {
         self.restore_at(false).await
     }
@@ -146,7 +146,8 @@ impl RepositoryGuard {
         .await;
     }
 
-    /// Compares the repositories once more when all commands have ended, and removes the backups. Returns what was restored.
+    /// Compares the repositories once more when all commands have ended, and removes the backups. Returns a report of the
+    /// restored history.
     pub(super) async fn close(&self) -> Option<String> {
         let reason = self.restore_at(true).await;
         self.blocking(|shared, session| {
@@ -169,12 +170,18 @@ impl RepositoryGuard {
 }
 
 impl Session {
-    /// Restores what is missing of the repositories. That may fail while a command removes files. If it fails when all have
+    /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
     /// ended, the backups are kept.
     fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) {
         let Some(SessionBackups { backups, .. }) = &self.backups else { return };
         let mut failure = None;
+        // Directories of worktrees and submodules are in that of their repository, which precedes them.
+        let mut lost: Vec<&Path> = Vec::new();
         for backup in backups {
+            let is_lost_with_another = lost.iter().any(|lost| backup.source().starts_with(lost));
+            if !is_lost_with_another && is_removed_as_a_whole(backup) {
+                continue;
+            }
             let source = backup.source().display();
             let restored = damage(backup).and_then(|damage| match damage {
                 None => Ok(None),
@@ -186,6 +193,7 @@ impl Session {
             match restored {
                 Ok(None) => {}
                 Ok(Some(files)) => {
+                    lost.push(backup.source());
                     let restored = format!(
                         "a command removed part of the git history of {source}; restored {files} files"
                     );
@@ -270,7 +278,7 @@ impl Shared {
     }
 }
 
-/// Restores what is missing of a repository, from the backup of a session that was killed.
+/// Restores missing files of a repository from the backup of a session that was killed.
 fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
     if let Some(damage) = damage(backup)? {
         // The user may have deleted branches since.
@@ -281,6 +289,13 @@ fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Returns whether a repository was removed with its working tree, or a worktree by git: they are not restored.
+fn is_removed_as_a_whole(backup: &LinkedBackup) -> bool {
+    let is_worktree = backup.source().parent().is_some_and(|parent| parent.ends_with("worktrees"));
+    let has_parent = backup.source().parent().is_some_and(Path::exists);
+    !backup.source().exists() && (is_worktree || !has_parent)
 }
 
 /// Prints a notice that a removed history cannot be restored.

@@ -149,7 +149,7 @@ fn files_of_copied_entries_may_be_changed_in_place() {
     assert_eq!(fs::metadata(fixture.at("git/logs/HEAD")).unwrap().nlink(), 1);
 }
 
-/// The names of the source are those of commands.
+/// Commands choose the names in the source.
 #[test]
 fn links_are_neither_followed_nor_kept() {
     let fixture = Fixture::new(&["HEAD", "objects/ab/1"]);

@@ -34,7 +34,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as [`EnvError::EnvironmentLost`].
+    /// Only errors of the environment as a whole, such as [`EnvError::EnvironmentLost`].
     pub async fn denied_reads(&self, env: &dyn ExecutionEnvironment) -> Result<DeniedReads, EnvError> {
         let mut found = DeniedReads::default();
         let working_directory = env.canonicalize(env.working_directory()).await;

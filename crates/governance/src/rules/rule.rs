@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use pintle_tools::gate::CommandPattern;
-use pintle_tools::{Effect, ToolKind};
+use pintle_tools::{Effect, ToolKind, most_similar};
 
 use super::{Address, CallFacts, JudgedPath, JudgedPaths};
 use crate::pattern::Pattern;
@@ -14,7 +14,7 @@ use crate::pattern::Pattern;
 ///
 /// | rule | calls |
 /// |---|---|
-/// | `shell` | of the tool with this name or [kind](ToolKind); `*` in it stands for any characters |
+/// | `shell` | of the tool with this name or [kind](ToolKind), also by the name that it has in another toolset, such as `Bash`; `*` in it matches any characters |
 /// | `@write` | with this effect: `@read`, `@write`, `@execute` or `@network` |
 /// | `shell(git push *)` | that run this command: its words, with `*` for any characters, or at the end for any words |
 /// | `@write(src/**)` | that touch these files: relative to the workspace or from `/`, with `*`, `**` and `?` |
@@ -111,7 +111,11 @@ impl Rule {
     /// Returns whether it is about calls like this one, whatever they touch.
     pub(super) fn names(&self, call: &CallFacts) -> bool {
         match &self.calls {
-            Calls::Tool(pattern) => pattern.matches(&call.tool) || pattern.matches(&call.kind),
+            Calls::Tool(pattern) => {
+                pattern.matches(&call.tool)
+                    || pattern.matches(&call.kind)
+                    || kind_of_tool(pattern.as_str()).is_some_and(|kind| kind == call.kind)
+            }
             Calls::Effect(effect) => *effect == call.effect,
         }
     }
@@ -154,9 +158,11 @@ impl Rule {
     pub(super) fn is_about_reads(&self) -> bool {
         match &self.calls {
             Calls::Effect(effect) => *effect == Effect::Read,
-            Calls::Tool(pattern) => [ToolKind::ReadFile, ToolKind::ReadManyFiles, ToolKind::Grep]
-                .iter()
-                .any(|kind| pattern.matches(kind.as_str())),
+            Calls::Tool(pattern) => {
+                [ToolKind::ReadFile, ToolKind::ReadManyFiles, ToolKind::Grep].iter().any(|kind| {
+                    pattern.matches(kind.as_str()) || ToolKind::of_tool(pattern.as_str()) == Some(*kind)
+                })
+            }
         }
     }
 
@@ -265,8 +271,10 @@ impl Calls {
             Self::Effect(Effect::Execute) => Some(TargetKind::Command),
             Self::Effect(Effect::Read | Effect::Write) => Some(TargetKind::Path),
             Self::Effect(Effect::Network) => Some(TargetKind::Host),
-            Self::Tool(pattern) if pattern.as_str() == "web_fetch" => Some(TargetKind::Host),
-            Self::Tool(pattern) => match ToolKind::from_name(pattern.as_str())? {
+            Self::Tool(pattern) if kind_of_tool(pattern.as_str()) == Some(WEB_FETCH) => {
+                Some(TargetKind::Host)
+            }
+            Self::Tool(pattern) => match ToolKind::of_tool(pattern.as_str())? {
                 ToolKind::Shell => Some(TargetKind::Command),
                 ToolKind::ReadFile
                 | ToolKind::ReadManyFiles
@@ -334,9 +342,20 @@ impl DescribedCall {
     }
 }
 
+/// Kind of tools that fetch a page.
+const WEB_FETCH: &str = "web_fetch";
+
+/// Returns the kind of a built-in tool, by its name in any toolset.
+fn kind_of_tool(name: &str) -> Option<&'static str> {
+    match name {
+        WEB_FETCH | "WebFetch" => Some(WEB_FETCH),
+        _ => ToolKind::of_tool(name).map(ToolKind::as_str),
+    }
+}
+
 /// Returns the effect of a tool; the worst that fits for one that is not known.
 fn effect_of(tool: &str, target: Option<TargetKind>) -> Effect {
-    match ToolKind::from_name(tool) {
+    match ToolKind::of_tool(tool) {
         Some(ToolKind::Shell) => Effect::Execute,
         Some(ToolKind::WriteFile | ToolKind::EditFile | ToolKind::ApplyPatch) => Effect::Write,
         Some(
@@ -347,7 +366,7 @@ fn effect_of(tool: &str, target: Option<TargetKind>) -> Effect {
             | ToolKind::ListDir
             | ToolKind::SpawnAgent,
         ) => Effect::Read,
-        None if tool == "web_fetch" => Effect::Network,
+        None if kind_of_tool(tool) == Some(WEB_FETCH) => Effect::Network,
         None => match target {
             Some(TargetKind::Path) => Effect::Write,
             Some(TargetKind::Host) => Effect::Network,
@@ -373,9 +392,18 @@ fn target_of<'t>(calls: &Calls, text: &'t str) -> Result<(TargetKind, &'t str), 
         }
         (Some((kind, text)), _) => Ok((kind, text)),
         (None, Some(kind)) => Ok((kind, text)),
-        (None, None) => Err(format!(
-            "does not say what `{text}` is, expected `command:{text}`, `path:{text}` or `host:{text}`"
-        )),
+        (None, None) => {
+            let kinds = ToolKind::ALL.map(ToolKind::as_str).into_iter().chain([WEB_FETCH]);
+            let meant = match calls {
+                Calls::Tool(tool) => most_similar(tool.as_str(), kinds),
+                Calls::Effect(_) => Vec::new(),
+            };
+            let meant = meant.first().map(|meant| format!("; did you mean `{meant}({text})`?"));
+            Err(format!(
+                "does not say what `{text}` is, expected `command:{text}`, `path:{text}` or `host:{text}`{}",
+                meant.unwrap_or_default()
+            ))
+        }
     }
 }
 

@@ -157,6 +157,32 @@ fn deny_comes_before_ask_and_ask_before_allow() {
     assert_eq!(rules.judge(&writes(&["/w/a"])), None);
 }
 
+/// A model of another provider has other names for the same tools.
+#[test]
+fn names_of_other_toolsets_are_names_of_kinds() {
+    for (rules, tool, kind, effect) in [
+        (["Bash", "Bash(git push *)"], "exec_command", "shell", Effect::Execute),
+        (["run_shell_command", "exec_command(git push *)"], "Bash", "shell", Effect::Execute),
+        (["Read", "Read(.env)"], "read_file", "read_file", Effect::Read),
+        (["Edit", "replace(.env)"], "edit_file", "edit_file", Effect::Write),
+        (["WebFetch", "WebFetch(docs.rs)"], "web_fetch", "web_fetch", Effect::Network),
+    ] {
+        let facts = CallFacts {
+            tool: tool.to_owned(),
+            kind: kind.to_owned(),
+            command: (kind == "shell").then(|| CommandLine::parse("git push")),
+            reads: vec![PathBuf::from("/w/.env")],
+            writes: if effect == Effect::Write { vec![PathBuf::from("/w/.env")] } else { Vec::new() },
+            addresses: vec![Address::of_host("docs.rs")],
+            ..CallFacts::new(effect)
+        };
+        for text in rules {
+            assert!(judged(Permission::Deny, &[text], &facts), "{text}: {tool}");
+            assert!(!judged(Permission::Deny, &[text], &call("other", effect)), "{text}");
+        }
+    }
+}
+
 #[test]
 fn wrong_rules_say_what_was_expected() {
     for (text, expected) in [
@@ -190,6 +216,10 @@ fn wrong_rules_say_what_was_expected() {
         ),
         ("@read(//a)", "has a path with `//`; expected a path below the workspace, or one from `/`"),
         ("@read(./)", "has the path of the workspace itself; expected `**` for all files in it"),
+        (
+            "shel(cat *)",
+            "does not say what `cat *` is, expected `command:cat *`, `path:cat *` or `host:cat *`; did you mean `shell(cat *)`?",
+        ),
         ("@read(host:.env)", "names a host where calls have a path"),
         ("shell(path:x)", "names a path where calls have a command"),
     ] {

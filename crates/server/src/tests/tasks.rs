@@ -165,7 +165,7 @@ async fn scopes_and_tenants_hold_for_tasks() {
         let answer = fixture.send(request.clone()).await;
         assert_eq!(answer.status, status, "{request:?}: {answer:?}");
     }
-    // The process of the task takes what was posted.
+    // The process of the task takes the posted signals.
     let authors = loop {
         let moments =
             pintle_workflow::read_moments(&fixture.host.store, &SessionId::new("t1")).await.unwrap();

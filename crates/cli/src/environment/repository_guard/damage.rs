@@ -1,4 +1,4 @@
-//! What is missing of a repository, compared with its backup.
+//! Damage of a repository: files of its backup that it has no longer.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,10 +38,10 @@ pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
     let root = Path::new("");
     let (kept, found) =
         (backup.names_in(BackupSide::Backup, root)?, backup.names_in(BackupSide::Source, root)?);
-    // Git removes the other ones at times.
-    let is_vital =
-        |name: &&str| kept.iter().any(|kept| kept == *name) && !found.iter().any(|found| found == *name);
-    if ["HEAD", "packed-refs", "refs", "objects"].iter().any(is_vital) {
+    let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
+    // Git removes other entries at times, and those of a worktree but for its `HEAD`.
+    let vital = if is_kept("objects") { &["HEAD", "packed-refs", "refs", "objects"][..] } else { &["HEAD"] };
+    if vital.iter().any(|name| is_kept(name) && !found.iter().any(|found| found == name)) {
         return Ok(Some(Damage::History));
     }
     if missing.iter().any(|path| path.starts_with("refs/heads")) && !has_branch(backup, &missing)? {
@@ -82,7 +82,7 @@ fn lost_objects(backup: &LinkedBackup, missing: &[PathBuf]) -> io::Result<Option
         let index = Path::new("objects").join(pack).with_extension("idx");
         let index = backup.read(BackupSide::Backup, &index, MAX_INDEX)?;
         let index = index.and_then(|content| PackIndex::parse(content, length));
-        // What a pack had is not known without its index.
+        // Without its index, the objects of a pack are unknown.
         if !index.is_some_and(|index| index.ids().all(is_packed)) {
             return Ok(Some(Damage::Packs));
         }
