@@ -65,7 +65,7 @@ impl ToolKind {
     /// Returns the kind of the built-in tool with this name, in any toolset; `None` for another name.
     #[must_use]
     pub fn of_tool(name: &str) -> Option<Self> {
-        Self::from_name(name).or_else(|| match name {
+        match name {
             "Read" => Some(Self::ReadFile),
             "Write" => Some(Self::WriteFile),
             "Edit" | "replace" => Some(Self::EditFile),
@@ -73,9 +73,9 @@ impl ToolKind {
             "Grep" | "grep_search" | "search_file_content" => Some(Self::Grep),
             "Glob" => Some(Self::Glob),
             "list_directory" => Some(Self::ListDir),
-            "Task" => Some(Self::SpawnAgent),
-            _ => None,
-        })
+            "Task" | "invoke_agent" => Some(Self::SpawnAgent),
+            _ => Self::from_name(name),
+        }
     }
 
     /// Returns the kind with this name; `None` for a custom one.
