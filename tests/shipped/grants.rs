@@ -176,3 +176,22 @@ fn a_revocation_reaches_a_running_session() {
         assert_eq!(resumed.status.code(), Some(2), "{revocation:?}: {resumed:?}");
     }
 }
+
+/// The tool for commands of this model is `Bash`; the limit names its kind.
+#[test]
+fn a_limit_on_arguments_holds_for_the_tools_of_a_kind() {
+    let calls = ["ls", "cat ../secret", "ls; cat ../secret"]
+        .map(|line| format!("[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = '''{line}''' }}\n"));
+    let user = User::new(&format!("[[turn]]\n{}[[turn]]\ntext = \"Done.\"\n", calls.concat()));
+    std::fs::write(user.at("secret"), "content-of-the-secret").unwrap();
+    let granted = grant(&user, "g.json", "/", true);
+    let text = std::fs::read_to_string(&granted).unwrap();
+    let limits =
+        r#""tools": ["*"], "arguments": [{"tool": "shell", "pointer": "/command", "allowed": ["ls*"]}]"#;
+    std::fs::write(&granted, text.replace(r#""tools": ["*"]"#, limits)).unwrap();
+    let output = run(&user, &[], &granted);
+    let result = user.request(1);
+    assert!(!result.contains("content-of-the-secret"), "{result} {output:?}");
+    assert_eq!(result.matches("it allows only `ls*`").count(), 2, "{result}");
+    assert!(!result.contains("does not allow this tool"), "{result}");
+}

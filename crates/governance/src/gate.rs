@@ -105,7 +105,8 @@ impl GrantGate {
             ));
         }
         let runs_commands = call.effect() == Effect::Execute;
-        let objection = self.grant.argument_objection(call.name(), call.arguments(), runs_commands)?;
+        let objection =
+            self.grant.argument_objection((call.name(), call.kind()), call.arguments(), runs_commands)?;
         Some(format!("grant {id}: {objection}"))
     }
 

@@ -175,9 +175,16 @@ async fn ceilings_are_held() {
             "grant g is for another session",
         ),
         (
-            |grant| grant.arguments[0].pointer = "/cmd".to_owned(),
+            |grant| grant.arguments[0].pointer = "/other".to_owned(),
             "shell",
             command(),
+            "of `other` it allows only `ls*`",
+        ),
+        // Both may hold the command of a call.
+        (
+            |grant| grant.arguments[0].pointer = "/cmd".to_owned(),
+            "shell",
+            json!({"command": "pwd"}),
             "of `cmd` it allows only `ls*`",
         ),
     ] {

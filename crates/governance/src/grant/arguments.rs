@@ -22,9 +22,9 @@ const COMMANDS: [&str; 2] = ["/command", "/cmd"];
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ArgumentScope {
-    /// Names of the tools.
+    /// Names or kinds of the tools: `shell` limits the tools for commands of all models.
     pub tool: Pattern,
-    /// JSON pointer of the argument, such as `/url`.
+    /// JSON pointer of the argument, such as `/url`. `/command` and `/cmd` are the same argument.
     pub pointer: String,
     /// Values that the argument may have: a text as it is, another value as JSON. A missing argument is nothing of it.
     pub allowed: BTreeSet<Pattern>,
@@ -60,13 +60,18 @@ impl ArgumentScope {
     }
 
     fn allows(&self, arguments: &Value, runs_commands: bool) -> bool {
-        let Some(value) = arguments.pointer(&self.pointer) else { return false };
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pointers = if self.is_command() { &COMMANDS[..] } else { &[self.pointer.as_str()] };
+        // A call may have both.
+        let values: Vec<&Value> = pointers.iter().filter_map(|pointer| arguments.pointer(pointer)).collect();
         let is_command = runs_commands && self.is_command();
         let fits = |pattern: &Pattern| {
             !is_command || is_any_line(pattern) || is_one_command(&CommandLine::of_arguments(arguments))
         };
-        self.allowed.iter().any(|pattern| pattern.matches(&text) && fits(pattern))
+        let is_allowed = |value: &&Value| {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            self.allowed.iter().any(|pattern| pattern.matches(&text) && fits(pattern))
+        };
+        !values.is_empty() && values.iter().all(is_allowed)
     }
 
     fn is_command(&self) -> bool {
@@ -87,14 +92,13 @@ impl Grant {
     /// Returns why it does not allow these arguments; `None` if it does.
     pub(crate) fn argument_objection(
         &self,
-        tool: &str,
+        (tool, kind): (&str, &str),
         arguments: &Value,
         runs_commands: bool,
     ) -> Option<String> {
-        let wrong = self
-            .arguments
-            .iter()
-            .find(|scope| scope.tool.matches(tool) && !scope.allows(arguments, runs_commands))?;
+        let is_limited = |scope: &&ArgumentScope| scope.tool.matches(tool) || scope.tool.matches(kind);
+        let wrong =
+            self.arguments.iter().filter(is_limited).find(|scope| !scope.allows(arguments, runs_commands))?;
         let name = wrong.pointer.trim_start_matches('/');
         let allowed: Vec<String> = wrong.allowed.iter().map(|pattern| format!("`{pattern}`")).collect();
         let single = if runs_commands

@@ -200,6 +200,7 @@ fn narrower_grants_are_given() {
 #[derive(Clone, Debug)]
 struct Facts {
     tool: String,
+    kind: String,
     value: String,
     path: String,
     effect: Effect,
@@ -212,7 +213,7 @@ struct Facts {
 /// Says independently of `attenuate` whether a grant allows something.
 fn allows(grant: &Grant, facts: &Facts) -> bool {
     grant.allows_tool(&facts.tool)
-        && grant.argument_objection(&facts.tool, &json!({"v": facts.value}), false).is_none()
+        && grant.argument_objection((&facts.tool, &facts.kind), &json!({"v": facts.value}), false).is_none()
         && grant.effect.contains(facts.effect)
         && (facts.effect != Effect::Network || grant.network)
         && (!facts.leaves_sandbox || grant.outside_sandbox)
@@ -270,13 +271,14 @@ prop_compose! {
 
 prop_compose! {
     fn facts()(
-        (tool, value, environment) in (texts("[ab]{0,3}"), texts("[ab]{0,3}"), texts("[ab]{0,3}")),
+        (tool, kind) in (texts("[ab]{0,3}"), texts("[ab]{0,3}")),
+        (value, environment) in (texts("[ab]{0,3}"), texts("[ab]{0,3}")),
         path in texts("(/[abc]){1,4}"),
         effect in prop_oneof![Just(Effect::Read), Just(Effect::Write), Just(Effect::Execute), Just(Effect::Network)],
         leaves_sandbox in proptest::bool::ANY,
         (at, spent) in (0..7i64, 0..6u64),
     ) -> Facts {
-        Facts { tool, value, path, effect, leaves_sandbox, environment, at, spent }
+        Facts { tool, kind, value, path, effect, leaves_sandbox, environment, at, spent }
     }
 }
 
