@@ -200,6 +200,18 @@ impl Pair {
         Ok(Self { source, backup: openat(&self.backup, name, DIRECTORY, Mode::empty())? })
     }
 
+    /// Returns whether a directory has no subdirectories and has not changed since the last update of the backup. Most
+    /// directories of a git repository are such leaves, and need not be opened. On file systems that do not count subdirectories
+    /// none is.
+    fn is_unchanged_leaf(&self, name: &OsStr) -> io::Result<bool> {
+        let Some(source) = &self.source else { return Ok(false) };
+        let Some((source, backup)) = state(source, name)?.zip(state(&self.backup, name)?) else {
+            return Ok(false);
+        };
+        let is_leaf = is_directory(&source) && is_directory(&backup) && backup.st_nlink == 2;
+        Ok(is_leaf && (source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec))
+    }
+
     /// Returns whether the source has not changed since the last update of the backup.
     fn is_unchanged(&self) -> io::Result<bool> {
         let Some(source) = &self.source else { return Ok(false) };
@@ -244,6 +256,9 @@ fn update_entry(pair: &Pair, name: &OsStr, method: Method, left: &mut usize, dep
     let Some(found) = state(source, name)? else { return Ok(()) };
     let known = state(&pair.backup, name)?;
     if is_directory(&found) && depth > 0 {
+        if method == Method::Linked && pair.is_unchanged_leaf(name)? {
+            return Ok(());
+        }
         match known {
             Some(known) if is_directory(&known) => {}
             Some(_) => unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?,
@@ -303,7 +318,9 @@ fn add_missing(pair: &Pair, path: &Path, missing: &mut Vec<PathBuf>) -> io::Resu
     for (name, is_directory) in entries(&pair.backup)? {
         let path = path.join(&name);
         if is_directory {
-            add_missing(&pair.enter(&name)?, &path, missing)?;
+            if !pair.is_unchanged_leaf(&name)? {
+                add_missing(&pair.enter(&name)?, &path, missing)?;
+            }
         } else if !is_unchanged && !has_regular(pair.source.as_ref(), &name)? {
             missing.push(path);
         }
