@@ -184,3 +184,30 @@ fn maintenance_of_a_repository_does_not_end_the_run() {
         assert_eq!(git(&user, &["branch", "--list", "b"]), "", "{command}");
     }
 }
+
+/// A file in place of a directory, which is not overwritten.
+#[test]
+fn a_history_that_cannot_be_restored_is_kept() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = user_with_history("true").with_turns(&in_background(
+        "rm -rf .git/refs .git/objects; echo x >.git/objects; touch removed",
+        &["until [ -e removed ]; do sleep 0.05; done; sleep 0.3", "true", "true"],
+    ));
+    let output = user.run_command("Go").output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("cannot be restored") && errors.contains("the backup is in"), "{errors}");
+    let [kept] = &backups(&user)[..] else { panic!("{errors}") };
+    // As its user would.
+    std::fs::remove_file(user.project().join(".git/objects")).unwrap();
+    for name in ["objects", "refs"] {
+        let copy = Command::new("cp")
+            .args(["-r", "-T", "-n"])
+            .arg(kept.join("0").join(name))
+            .arg(user.project().join(".git").join(name))
+            .status();
+        assert!(copy.unwrap().success());
+    }
+    assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n");
+}

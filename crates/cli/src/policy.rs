@@ -76,9 +76,7 @@ pub(crate) async fn load(
     environment_name: &str,
     process_env: &ProcessEnv,
 ) -> Result<LoadedPolicy, Failure> {
-    let working_directory = environment.working_directory();
-    let workspace = environment.canonicalize(working_directory).await;
-    let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
+    let workspace = real_working_directory(environment).await;
     let mut rules = user_rules(process_env, &workspace)?;
     let user_hooks = user_hooks(process_env)?;
     let projects = Project::read_all(environment).await?;
@@ -107,15 +105,20 @@ pub(crate) async fn denials(
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<Rules, Failure> {
-    let working_directory = environment.working_directory();
-    let workspace = environment.canonicalize(working_directory).await;
-    let workspace = workspace.unwrap_or_else(|_| working_directory.to_path_buf());
+    let workspace = real_working_directory(environment).await;
     let mut rules = user_rules(process_env, &workspace)?;
     for project in Project::read_all(environment).await? {
         rules.extend(project_rules(&project)?);
     }
     add_flags(&mut rules, Permission::Deny, flags, &workspace)?;
     Ok(rules)
+}
+
+/// Returns the working directory with all links resolved.
+async fn real_working_directory(environment: &dyn ExecutionEnvironment) -> PathBuf {
+    let working_directory = environment.working_directory();
+    let real = environment.canonicalize(working_directory).await;
+    real.unwrap_or_else(|_| working_directory.to_path_buf())
 }
 
 fn add_flags(

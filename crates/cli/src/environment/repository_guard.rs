@@ -104,8 +104,10 @@ impl RepositoryGuard {
     /// Restores missing files, and updates the backups.
     async fn update(&self) {
         self.blocking(|shared, session| {
-            // Other commands may be running.
-            session.restore(false, &shared.process_env);
+            // Other commands may be running. A backup that is updated no longer finds the files that are missing then.
+            if !session.restore(false, &shared.process_env) {
+                return;
+            }
             if session.backups.is_none() {
                 session.backups = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
             }
@@ -171,10 +173,10 @@ impl RepositoryGuard {
 
 impl Session {
     /// Restores missing files of the repositories. That may fail while a command removes files. If it fails when all have
-    /// ended, the backups are kept.
-    fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) {
-        let Some(SessionBackups { backups, .. }) = &self.backups else { return };
-        let mut failure = None;
+    /// ended, the backups are kept. Returns whether nothing is missing.
+    fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
+        let Some(SessionBackups { backups, .. }) = &self.backups else { return true };
+        let (mut failure, mut is_complete) = (None, true);
         // Directories of worktrees and submodules are in that of their repository, which precedes them.
         let mut lost: Vec<&Path> = Vec::new();
         for backup in backups {
@@ -199,7 +201,7 @@ impl Session {
                     );
                     self.unreported = joined(self.unreported.take(), Some(restored));
                 }
-                Err(_) if !all_have_ended => {}
+                Err(_) if !all_have_ended => is_complete = false,
                 Err(error) => {
                     failure = Some(format!(
                         "a command removed part of the git history of {source}, and it cannot be restored: {error}"
@@ -213,8 +215,11 @@ impl Session {
             let kept = directory.keep();
             // Without the lock file, no session removes it.
             let _ = process_env.remove_file(&kept.join(LOCK));
-            self.unreported = Some(format!("{failure}; the backup is in {}", kept.display()));
+            let failure = format!("{failure}; the backup is in {}", kept.display());
+            self.unreported = joined(self.unreported.take(), Some(failure));
+            is_complete = false;
         }
+        is_complete
     }
 }
 
