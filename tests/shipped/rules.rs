@@ -49,6 +49,18 @@ fn a_file_that_a_rule_denies_to_read_is_hidden_from_commands() {
     }
 }
 
+#[test]
+fn a_hook_names_a_tool_by_its_name_in_any_toolset() {
+    for name in ["Bash", "shell", "exec_command", "run_shell_command"] {
+        let user = User::new(&script(&["touch made"]));
+        std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+        let hook = format!("[[PreToolUse]]\nmatcher = '{name}'\ncommand = 'exit 2'\nrequired = true\n");
+        std::fs::write(user.at(".config/pintle/hooks.toml"), hook).unwrap();
+        let output = user.run_command("Go").output().unwrap();
+        assert!(!user.project().join("made").exists(), "{name}: {output:?}");
+    }
+}
+
 /// Returns a script that makes these command lines in one response, and answers.
 fn script(lines: &[&str]) -> String {
     let call =

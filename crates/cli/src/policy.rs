@@ -4,6 +4,7 @@ pub(crate) mod grant;
 mod project;
 mod trust;
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use pintle_agent::protocol::InputKind;
@@ -89,7 +90,14 @@ pub(crate) async fn load(
     rules.extend(of_projects);
     add_flags(&mut rules, Permission::Allow, &args.allow, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &args.deny, &workspace)?;
-    check_names(&rules)?;
+    check_names(|is_known| {
+        rules.unknown_tool(is_known).map(|(name, rule)| (name, format!("the rule `{rule}`")))
+    })?;
+    for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
+        check_names(|is_known| {
+            hooks.unknown_tool(is_known).map(|(name, hook)| (name, format!("the hook in {}", hook.source())))
+        })?;
+    }
     let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
 }
@@ -297,23 +305,22 @@ fn project_rules(project: &Project) -> Result<Rules, Failure> {
     }
 }
 
-/// Refuses rules about tools that look like a mistake for one that there is.
-fn check_names(rules: &Rules) -> Result<(), Failure> {
+/// Refuses rules and hooks about tools that look like a mistake for a known one. `find` returns the first name that is not
+/// known, with the rule or hook.
+fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, String)>) -> Result<(), Failure> {
     let kinds = pintle_tools::ToolKind::ALL.map(pintle_tools::ToolKind::as_str);
-    if rules.unknown_tool(|name| kinds.contains(&name)).is_none() {
+    if find(&|name| kinds.contains(&name)).is_none() {
         return Ok(());
     }
     let mut known = toolset::all_names()?;
     known.extend(kinds.map(str::to_owned));
     let similar = |name: &str| pintle_tools::most_similar(name, known.iter().map(String::as_str));
-    match rules.unknown_tool(|name| known.contains(name) || similar(name).is_empty()) {
+    match find(&|name| known.contains(name) || similar(name).is_empty()) {
         None => Ok(()),
-        Some((name, rule)) => {
+        Some((name, place)) => {
             let meant = similar(name).join(" or ");
-            Err(Failure::usage(format!(
-                "the rule `{rule}` names no tool that is known; did you mean {meant}?"
-            ))
-            .with_hint("a name with `*`, such as `mytool*`, is not checked"))
+            let message = format!("{place} names the unknown tool `{name}`; did you mean {meant}?");
+            Err(Failure::usage(message).with_hint("a name with `*`, such as `mytool*`, is not checked"))
         }
     }
 }

@@ -12,6 +12,7 @@ mod programs;
 mod run;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod trusted;
 
 use std::fmt;

@@ -31,6 +31,11 @@ impl Fixture {
         self
     }
 
+    fn with_user_hooks(self, hooks: &str) -> Self {
+        std::fs::write(self.user.path().join("hooks.toml"), hooks).unwrap();
+        self
+    }
+
     fn with_project_rules(self, rules: &str) -> Self {
         std::fs::create_dir_all(self.harness.path(".pintle")).unwrap();
         std::fs::write(self.harness.path(".pintle/rules.toml"), rules).unwrap();
@@ -79,12 +84,13 @@ fn rules_come_from_the_user_the_project_and_the_command_line() {
 
 #[test]
 fn a_wrong_rule_stops_the_run_before_the_model_is_asked() {
-    let cases: [(Fixture, &[&str], &str); 5] = [
+    let cases: [(Fixture, &[&str], &str); 6] = [
         (Fixture::new(), &["--deny", "shell(git push"], "--deny is wrong"),
         (Fixture::new().with_user_rules("denny = []"), &[], "did you mean `deny`?"),
         (Fixture::new().with_user_rules("\n\nallow = [\"shell()\"]"), &[], "line 3"),
         (Fixture::new().with_project_rules("deny = [\"shel(rm *)\"]"), &[], "does not say what"),
         (Fixture::new().with_project_rules("deny = [\"read_fil\"]"), &[], "did you mean read_file"),
+        (Fixture::new().with_user_hooks(&HOOKS.replace("shell", "shel")), &[], "did you mean shell"),
     ];
     for (fixture, flags, message) in cases {
         let (output, made) = fixture.run(flags);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::event::HookEvent;
 use super::programs;
+use super::tools;
 use crate::pattern::Pattern;
 
 /// Time-out of a command that does not set one.
@@ -70,6 +71,8 @@ impl HookCommand {
 
     /// Limits it to tools of which a name or kind matches one of the patterns; for
     /// [`SessionStart`](HookEvent::SessionStart), to these sources. Without a meaning for other events.
+    ///
+    /// The name of a built-in tool in another toolset, such as `Bash`, matches all tools of its kind.
     #[must_use]
     pub fn with_matcher(mut self, patterns: impl IntoIterator<Item = Pattern>) -> Self {
         self.matcher = Some(patterns.into_iter().collect());
@@ -131,10 +134,11 @@ impl HookCommand {
     }
 
     fn is_for(&self, event: HookEvent, subjects: &[&str]) -> bool {
-        let matches = |pattern: &Pattern| subjects.iter().any(|subject| pattern.matches(subject));
         self.event == event
             && match &self.matcher {
-                Some(patterns) if event.has_matcher() => patterns.iter().any(matches),
+                Some(patterns) if event.has_matcher() => {
+                    patterns.iter().any(|pattern| tools::is_named(pattern, subjects))
+                }
                 Some(_) | None => true,
             }
     }
@@ -192,13 +196,14 @@ impl HookCommands {
         self.commands.iter().flat_map(|command| command.programs(workspace)).collect()
     }
 
-    /// Returns the first tool that a matcher names and that is none of these names and kinds, with the command, which never
-    /// runs for it. A name with `*` is a pattern, and need not match any.
+    /// Returns the first tool in a matcher that is unknown, with the command, which never runs for it. Names with `*` are
+    /// patterns and need not match a tool. `is_known` gets a name; names of built-in tools in all toolsets are known.
     #[must_use]
     pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &HookCommand)> {
         self.commands.iter().filter(|command| command.event.is_about_calls()).find_map(|command| {
             let mut names = command.matcher.iter().flatten().filter(|pattern| !pattern.has_wildcard());
-            let unknown = names.find(|pattern| !is_known(pattern.as_str()))?;
+            let unknown =
+                names.find(|pattern| !tools::is_built_in(pattern.as_str()) && !is_known(pattern.as_str()))?;
             Some((unknown.as_str(), command))
         })
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use pintle_tools::ToolKind;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -78,26 +77,6 @@ const KEYS: [&str; 11] = [
     "asyncRewake",
     "once",
     "shell",
-];
-
-/// Names of tools of other agents, each with the kind or name of one of ours. A hook for edits is for patches as well.
-const TOOLS: [(&str, &str); 16] = [
-    ("Bash", ToolKind::Shell.as_str()),
-    ("Edit", ToolKind::EditFile.as_str()),
-    ("Edit", ToolKind::ApplyPatch.as_str()),
-    ("MultiEdit", ToolKind::EditFile.as_str()),
-    ("MultiEdit", ToolKind::ApplyPatch.as_str()),
-    ("Write", ToolKind::WriteFile.as_str()),
-    ("Write", ToolKind::ApplyPatch.as_str()),
-    ("Read", ToolKind::ReadFile.as_str()),
-    ("Read", ToolKind::ReadManyFiles.as_str()),
-    ("Grep", ToolKind::Grep.as_str()),
-    ("Glob", ToolKind::Glob.as_str()),
-    ("LS", ToolKind::ListDir.as_str()),
-    ("Task", ToolKind::SpawnAgent.as_str()),
-    ("Agent", ToolKind::SpawnAgent.as_str()),
-    ("WebFetch", "web_fetch"),
-    ("WebSearch", "web_search"),
 ];
 
 impl HookCommands {
@@ -227,14 +206,7 @@ fn field_patterns(matcher: &str) -> Result<Option<Vec<Pattern>>, String> {
     }
     let whole = matcher.strip_prefix('^').unwrap_or(matcher);
     let whole = whole.strip_suffix('$').unwrap_or(whole).replace(".*", "*");
-    let mut patterns = patterns(&whole)?;
-    for (name, ours) in TOOLS {
-        let is_new = patterns.iter().all(|pattern| pattern.as_str() != ours);
-        if is_new && patterns.iter().any(|pattern| pattern.matches(name)) {
-            patterns.push(Pattern::new(ours));
-        }
-    }
-    Ok(Some(patterns))
+    patterns(&whole).map(Some)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Events<'a> {

@@ -346,7 +346,7 @@ impl DescribedCall {
 const WEB_FETCH: &str = "web_fetch";
 
 /// Returns the kind of a built-in tool, by its name in any toolset.
-fn kind_of_tool(name: &str) -> Option<&'static str> {
+pub(crate) fn kind_of_tool(name: &str) -> Option<&'static str> {
     match name {
         WEB_FETCH | "WebFetch" => Some(WEB_FETCH),
         _ => ToolKind::of_tool(name).map(ToolKind::as_str),

@@ -158,15 +158,8 @@ fn files_of_other_agents_are_read() {
     assert_eq!(
         found,
         [
-            (
-                call,
-                some("Bash|Edit|shell|edit_file|apply_patch"),
-                "a",
-                seconds(5.0),
-                false,
-                "settings.json:8"
-            ),
-            (call, some("Bash|Edit|shell|edit_file|apply_patch"), "b", seconds(0.5), true, "settings.json:9"),
+            (call, some("Bash|Edit"), "a", seconds(5.0), false, "settings.json:8"),
+            (call, some("Bash|Edit"), "b", seconds(0.5), true, "settings.json:9"),
             (call, some("mcp__*__write"), "c", seconds(60.0), false, "settings.json:12"),
             (call, None, "d", seconds(60.0), false, "settings.json:13"),
             (HookEvent::SessionStart, some("startup"), "e", seconds(60.0), false, "settings.json:15"),
@@ -175,25 +168,6 @@ fn files_of_other_agents_are_read() {
     );
     assert_eq!(commands.warnings(), [""; 0]);
     assert!(HookCommands::parse_json("settings.json", "{}").unwrap().is_empty());
-}
-
-#[test]
-fn names_of_other_agents_stand_for_our_tools() {
-    for (matcher, expected) in [
-        ("Write|Edit", "Write|Edit|edit_file|apply_patch|write_file"),
-        ("Read", "Read|read_file|read_many_files"),
-        ("^Web.*$", "Web*|web_fetch|web_search"),
-        ("Task|Agent", "Task|Agent|spawn_agent"),
-        ("shell|Bash", "shell|Bash"),
-        ("mcp__x__y", "mcp__x__y"),
-    ] {
-        let text = format!(
-            r#"{{"hooks": {{"PreToolUse": [{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#
-        );
-        let commands = HookCommands::parse_json("s", &text).unwrap();
-        let found: Vec<_> = commands.iter().map(|command| parts(command).1).collect();
-        assert_eq!(found, [Some(expected.to_owned())]);
-    }
 }
 
 #[test]
@@ -299,6 +273,37 @@ async fn matchers_select_names_and_kinds_of_tools() {
     {
         hooks.session_started(&fixture.session(), source).await;
         assert_eq!(fixture.runs().len(), expected, "{source:?}");
+    }
+}
+
+#[test]
+fn a_matcher_names_a_built_in_tool_by_its_name_in_any_toolset() {
+    for (matcher, tool, kind, expected) in [
+        ("Bash", "shell", "shell", true),
+        ("shell", "Bash", "shell", true),
+        ("exec_command", "Bash", "shell", true),
+        ("run_shell_command", "shell", "shell", true),
+        ("replace", "Edit", "edit_file", true),
+        ("Edit", "apply_patch", "apply_patch", true),
+        ("Write|Edit", "apply_patch", "apply_patch", true),
+        ("Read", "read_many_files", "read_many_files", true),
+        ("Task|Agent", "spawn_agent", "spawn_agent", true),
+        ("Agent", "Task", "spawn_agent", true),
+        ("Web*", "web_search", "web_search", true),
+        ("Edit", "write_file", "write_file", false),
+        ("WebFetch", "web_fetch", "web_fetch", true),
+        ("Bash", "edit_file", "edit_file", false),
+        ("mcp__x__y", "shell", "shell", false),
+    ] {
+        let toml = format!("[[PreToolUse]]\nmatcher = '{matcher}'\ncommand = 'true'\n");
+        let group =
+            format!(r#"{{"matcher": "{matcher}", "hooks": [{{"type": "command", "command": "true"}}]}}"#);
+        let json = format!(r#"{{"hooks": {{"PreToolUse": [{group}]}}}}"#);
+        let files =
+            [HookCommands::parse("hooks.toml", &toml), HookCommands::parse_json("settings.json", &json)];
+        let is_selected =
+            files.map(|file| !file.unwrap().at(HookEvent::PreToolUse, &[tool, kind]).is_empty());
+        assert_eq!(is_selected, [expected; 2], "{matcher} for {tool}");
     }
 }
 

@@ -1,0 +1,39 @@
+//! Names of tools in matchers.
+
+use pintle_tools::ToolKind;
+
+use crate::pattern::Pattern;
+use crate::rules::kind_of_tool;
+
+/// Tools of other agents, each with the kind or name of a built-in tool. A hook for edits is for patches as well.
+const OTHER_AGENTS: [(&str, &str); 16] = [
+    ("Bash", ToolKind::Shell.as_str()),
+    ("Edit", ToolKind::EditFile.as_str()),
+    ("Edit", ToolKind::ApplyPatch.as_str()),
+    ("MultiEdit", ToolKind::EditFile.as_str()),
+    ("MultiEdit", ToolKind::ApplyPatch.as_str()),
+    ("Write", ToolKind::WriteFile.as_str()),
+    ("Write", ToolKind::ApplyPatch.as_str()),
+    ("Read", ToolKind::ReadFile.as_str()),
+    ("Read", ToolKind::ReadManyFiles.as_str()),
+    ("Grep", ToolKind::Grep.as_str()),
+    ("Glob", ToolKind::Glob.as_str()),
+    ("LS", ToolKind::ListDir.as_str()),
+    ("Task", ToolKind::SpawnAgent.as_str()),
+    ("Agent", ToolKind::SpawnAgent.as_str()),
+    ("WebFetch", "web_fetch"),
+    ("WebSearch", "web_search"),
+];
+
+/// Returns whether a pattern names a tool by one of `subjects`, its name and kind, or by the name that a tool of this kind has
+/// in another toolset or agent.
+pub(super) fn is_named(pattern: &Pattern, subjects: &[&str]) -> bool {
+    subjects.iter().any(|subject| pattern.matches(subject))
+        || kind_of_tool(pattern.as_str()).is_some_and(|kind| subjects.contains(&kind))
+        || OTHER_AGENTS.iter().any(|(theirs, ours)| pattern.matches(theirs) && subjects.contains(ours))
+}
+
+/// Returns whether a built-in tool has this name in some toolset or agent.
+pub(super) fn is_built_in(name: &str) -> bool {
+    kind_of_tool(name).is_some() || OTHER_AGENTS.iter().any(|(theirs, ours)| [*theirs, *ours].contains(&name))
+}
