@@ -35,4 +35,6 @@ pub use local::{
 };
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};
-pub use worker::{Assignment, MAX_LOOPS, OpenPlace, Place, Places, Worked, Worker, WorkerError};
+pub use worker::{
+    Assignment, MAX_LOOPS, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError,
+};

@@ -27,6 +27,7 @@ pub use self::history::{Moment, TaskLine, TaskReader, read_moments};
 use self::line::Line;
 use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
+use crate::worker::SteeringMessage;
 
 /// Property of a summary that tells tasks from sessions.
 pub const KIND: &str = Summary::KIND;
@@ -53,8 +54,8 @@ pub trait Performer: fmt::Debug + Send + Sync {
         cancel: &CancellationToken,
     ) -> (Found, Spent);
 
-    /// Hands words on to a step that is under way. Returns whether it takes them.
-    async fn steer(&self, step: &StepId, text: &str) -> bool;
+    /// Sends a message to a running step, on behalf of its author. Returns whether the step accepts it.
+    async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool;
 
     /// Removes what the steps have left on this host and nobody needs once the task has ended. By default nothing is left.
     ///
@@ -351,7 +352,8 @@ impl LocalHost {
                     if let (Signal::Steer { candidate, text }, Some((performer, running))) =
                         (&signal, under_way)
                     {
-                        running.steer(performer, *candidate, text).await;
+                        let message = SteeringMessage { text: text.clone(), author: by.clone() };
+                        running.steer(performer, *candidate, &message).await;
                     }
                     self.record_by(Input::Said(signal), Some(posted.input_id.clone()), by).await?;
                 }
@@ -400,10 +402,15 @@ impl Running {
         });
     }
 
-    async fn steer(&self, performer: &Arc<dyn Performer>, candidate: Option<usize>, text: &str) {
+    async fn steer(
+        &self,
+        performer: &Arc<dyn Performer>,
+        candidate: Option<usize>,
+        message: &SteeringMessage,
+    ) {
         for step in self.tokens.keys() {
             if candidate.is_none_or(|wanted| step.candidate == Some(wanted)) {
-                performer.steer(step, text).await;
+                performer.steer(step, message.clone()).await;
             }
         }
     }

@@ -37,7 +37,7 @@ use crate::secrets;
 use crate::task::{
     Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts, WorkLimits,
 };
-use crate::worker::{Assignment, Place, Places, Worked, Worker, WorkerError};
+use crate::worker::{Assignment, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
 
 /// Carries out the steps of one task.
 pub struct RepositoryPerformer {
@@ -54,7 +54,7 @@ pub struct RepositoryPerformer {
     /// Held by the step that opens the repository: the first ones may begin side by side.
     opening: Mutex<()>,
     /// Words of people for sessions whose places are being made.
-    waiting: StdMutex<BTreeMap<String, Vec<String>>>,
+    waiting: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
 }
 
 /// Reason why a step could not be carried out.
@@ -131,7 +131,7 @@ impl RepositoryPerformer {
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Vec<String>>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,12 +187,12 @@ impl Performer for RepositoryPerformer {
         (found.unwrap_or_else(|error| Found::Failed { reason: error.to_string() }), spent)
     }
 
-    async fn steer(&self, step: &StepId, text: &str) -> bool {
-        if let Some(words) = self.waiting().get_mut(&self.session_of(step)) {
-            words.push(text.to_owned());
+    async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
+        if let Some(waiting) = self.waiting().get_mut(&self.session_of(step)) {
+            waiting.push(message);
             return true;
         }
-        self.worker.steer(&self.session_of(step), text).await
+        self.worker.steer(&self.session_of(step), message).await
     }
 
     async fn clean(&self) -> Result<(), String> {
@@ -329,9 +329,9 @@ impl Performance<'_> {
         let session = self.performer.session_of(self.step);
         self.performer.waiting().insert(session.clone(), Vec::new());
         let prepared = self.prepared(feedback, limits).await;
-        let words = self.performer.waiting().remove(&session).unwrap_or_default();
+        let steering = self.performer.waiting().remove(&session).unwrap_or_default();
         let (start, mut assignment) = prepared?;
-        assignment.words = words;
+        assignment.steering = steering;
         let place = assignment.place.clone();
         let worked = self.let_work(assignment).await?;
         // Taken now: jobs that go on change nothing that counts.
@@ -539,7 +539,7 @@ impl Performance<'_> {
             session: self.performer.session_of(self.step),
             task: self.performer.task.clone(),
             message,
-            words: Vec::new(),
+            steering: Vec::new(),
             place: place.clone(),
             model: plan.model.clone(),
             effort: plan.effort.clone(),

@@ -20,6 +20,7 @@ use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
 use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
+use crate::worker::SteeringMessage;
 
 /// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], its steps are ten in any order: the review
 /// sends the first candidate back, which fails then, and the second one is chosen.
@@ -163,8 +164,8 @@ impl Performer for Scripted {
         }
     }
 
-    async fn steer(&self, step: &StepId, text: &str) -> bool {
-        locked(&self.steered).push(format!("{step}: {text}"));
+    async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
+        locked(&self.steered).push(format!("{step}: {}", message.text));
         true
     }
 

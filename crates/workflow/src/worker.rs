@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pintle_agent::Principal;
 use pintle_env::ExecutionEnvironment;
 use serde_json::Value;
 use thiserror::Error;
@@ -34,8 +35,8 @@ pub struct Assignment {
     pub task: String,
     /// Message. One that is on record already is not sent again.
     pub message: String,
-    /// Words of people that came before the session was there.
-    pub words: Vec<String>,
+    /// Messages that arrived before the session was open.
+    pub steering: Vec<SteeringMessage>,
     /// Place to work in.
     pub place: Place,
     /// Model; the host's own if it is absent.
@@ -46,6 +47,15 @@ pub struct Assignment {
     pub answer: Option<Value>,
     /// Limits of this work.
     pub limits: WorkLimits,
+}
+
+/// Message for a session that is working, or about to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteeringMessage {
+    /// Text.
+    pub text: String,
+    /// User who sent it; the user of this process if absent.
+    pub author: Option<Principal>,
 }
 
 /// Work that a session has done.
@@ -81,8 +91,9 @@ pub trait Worker: fmt::Debug + Send + Sync {
     /// [`WorkerError`] if the session cannot be opened.
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError>;
 
-    /// Hands words on to a session that works, or that [`work`](Self::work) is about to open. Returns whether it takes them.
-    async fn steer(&self, session: &str, text: &str) -> bool;
+    /// Sends a message to a session that is working, or that [`work`](Self::work) is about to open, on behalf of its author.
+    /// Returns whether the session accepts it.
+    async fn steer(&self, session: &str, message: SteeringMessage) -> bool;
 }
 
 /// An environment in which commands run.

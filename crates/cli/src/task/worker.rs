@@ -14,7 +14,7 @@ use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
 use pintle_workflow::task::{Spent, WorkEnd};
-use pintle_workflow::{Assignment, MAX_LOOPS, Worked, Worker, WorkerError};
+use pintle_workflow::{Assignment, MAX_LOOPS, SteeringMessage, Worked, Worker, WorkerError};
 use tokio_util::sync::CancellationToken;
 
 use super::places::{TaskPlaces, worker_error};
@@ -44,8 +44,8 @@ pub(super) struct TaskWorker {
 
 #[derive(Debug)]
 enum Working {
-    /// It is being opened, with these words of people.
-    Opening(Vec<String>),
+    /// The session is being opened. These messages follow its first one.
+    Opening(Vec<SteeringMessage>),
     Open(SessionHandle),
 }
 
@@ -110,10 +110,10 @@ impl TaskWorker {
         let events = session.tree_events();
         let handle = session.handle();
         let said = self.working().insert(assignment.session.clone(), Working::Open(handle.clone()));
-        if let Some(Working::Opening(words)) = said {
-            for words in words {
+        if let Some(Working::Opening(steering)) = said {
+            for message in steering {
                 // Fails only for a session that has ended.
-                let _ = handle.steer(&words).await;
+                steer(&handle, message).await;
             }
         }
         let unanswered = CancellationToken::new();
@@ -152,23 +152,29 @@ impl TaskWorker {
 impl Worker for TaskWorker {
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
         let session = assignment.session.clone();
-        self.working().insert(session.clone(), Working::Opening(assignment.words.clone()));
+        self.working().insert(session.clone(), Working::Opening(assignment.steering.clone()));
         let worked = self.try_work(assignment, cancel).await;
         self.working().remove(&session);
         worked.map_err(|failure| worker_error(&failure))
     }
 
-    async fn steer(&self, session: &str, text: &str) -> bool {
+    async fn steer(&self, session: &str, message: SteeringMessage) -> bool {
         let handle = match self.working().get_mut(session) {
             Some(Working::Open(handle)) => handle.clone(),
-            Some(Working::Opening(words)) => {
-                words.push(text.to_owned());
+            Some(Working::Opening(steering)) => {
+                steering.push(message);
                 return true;
             }
             None => return false,
         };
-        handle.steer(text).await.is_ok()
+        steer(&handle, message).await
     }
+}
+
+/// Sends a message on behalf of its author. Returns whether the session accepts it.
+async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: SteeringMessage) -> bool {
+    let handle = author.map_or_else(|| handle.clone(), |author| handle.acting_as(author));
+    handle.steer(text).await.is_ok()
 }
 
 /// Returns the session if it is there. One whose process died before anything was on record is begun anew.

@@ -3,8 +3,8 @@
 mod terminal;
 mod worker;
 
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pintle_testkit::Dialect;
@@ -178,23 +178,58 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert_eq!(ids, expected, "the sessions of the task are kept, and the task is none");
 }
 
-/// Begins a task whose process is killed while a candidate works.
-fn killed() -> Project {
-    let project = Project::new(&TURNS.replace("WAIT", "sleep 1000"));
+/// Starts a task, and returns once a candidate works, with the clone of the candidate. `wait` is its last command.
+fn working(wait: &str) -> (Project, Child, PathBuf) {
+    let project = Project::new(&TURNS.replace("WAIT", wait));
     let mut child = project.run_command(&["Sums are right.", "--check", "sh -n src/add.sh"]).spawn().unwrap();
     let worktrees = project.state.path().join("worktrees");
     let end = Instant::now() + Duration::from_secs(120);
-    let is_started = || {
+    let started = || {
         let tasks = std::fs::read_dir(&worktrees).into_iter().flatten().flatten();
-        tasks.into_iter().any(|task| task.path().join("candidates/0/tree/target/started").exists())
+        let mut trees = tasks.into_iter().map(|task| task.path().join("candidates/0/tree"));
+        trees.find(|tree| tree.join("target/started").exists())
     };
-    while !is_started() {
+    let tree = loop {
+        if let Some(tree) = started() {
+            break tree;
+        }
         assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
         std::thread::sleep(Duration::from_millis(50));
-    }
+    };
+    (project, child, tree)
+}
+
+/// Starts a task whose process is killed while a candidate works.
+fn killed() -> Project {
+    let (project, mut child, _) = working("sleep 1000");
     child.kill().unwrap();
     child.wait().unwrap();
     project
+}
+
+#[test]
+fn a_message_to_a_candidate_has_its_author_in_the_session() {
+    let (project, mut child, tree) = working("until test -e target/steered; do sleep 0.05; done");
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let mut steer = project.command(&["steer", &id, "be quick"]);
+    let steered = run(steer.env("USER", "alice"));
+    assert_eq!((steered.code, steered.stderr.as_str()), (Some(0), ""), "{steered:?}");
+    let message = || {
+        let mut export = pintle(&["sessions", "export", &format!("{id}-0")]);
+        let record = run(export.env("PINTLE_STATE_DIR", project.state.path())).stdout;
+        record.lines().find(|line| line.contains("be quick")).map(str::to_owned)
+    };
+    let end = Instant::now() + Duration::from_secs(120);
+    let message = loop {
+        if let Some(message) = message() {
+            break message;
+        }
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(message.contains("alice@"), "{message}");
+    std::fs::write(tree.join("target/steered"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

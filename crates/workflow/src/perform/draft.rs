@@ -46,7 +46,7 @@ impl RepositoryPerformer {
                 session: drafted.session.clone(),
                 task: self.task.clone(),
                 message: prompts::draft(text, number, problems.as_deref()),
-                words: Vec::new(),
+                steering: Vec::new(),
                 place: place.clone(),
                 model: None,
                 effort: None,

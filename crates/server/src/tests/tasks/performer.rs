@@ -11,7 +11,8 @@ use pintle_workflow::task::{
     Found, Outcome, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts,
 };
 use pintle_workflow::{
-    ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, read_task,
+    ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, SteeringMessage,
+    read_task,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -86,7 +87,7 @@ impl Performer for Scripted {
         (self.found(&step.id).await, spent)
     }
 
-    async fn steer(&self, step: &StepId, text: &str) -> bool {
+    async fn steer(&self, step: &StepId, SteeringMessage { text, .. }: SteeringMessage) -> bool {
         self.steered.lock().unwrap().push(format!("{step}: {text}"));
         true
     }

@@ -18,7 +18,7 @@ use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
 use crate::report::Report;
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, Task};
-use crate::{LocalHost, post_signal};
+use crate::{LocalHost, SteeringMessage, post_signal};
 
 /// Beginnings and ends of the eight steps.
 const POINTS: usize = 16;
@@ -60,8 +60,8 @@ impl Performer for Dying {
         found
     }
 
-    async fn steer(&self, step: &StepId, text: &str) -> bool {
-        self.inner.steer(step, text).await
+    async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
+        self.inner.steer(step, message).await
     }
 }
 

@@ -21,7 +21,7 @@ use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
 use crate::results::ResultsFormat;
 use crate::task::{Outcome, Spent, Task, WorkEnd};
-use crate::worker::{Assignment, OpenPlace, Place, Places, Worked, Worker, WorkerError};
+use crate::worker::{Assignment, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
 use crate::{LocalHost, read_task};
 
 /// Time limit of a whole task.
@@ -174,7 +174,7 @@ impl Worker for InPlaces {
     async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError> {
         let Self(scripted, places) = self;
         let name = assignment.session.strip_prefix("t-").unwrap_or(&assignment.session).to_owned();
-        for text in &assignment.words {
+        for SteeringMessage { text, .. } in &assignment.steering {
             scripted.steered.lock().unwrap().push(format!("{} at its beginning: {text}", assignment.session));
         }
         let times = {
@@ -203,7 +203,7 @@ impl Worker for InPlaces {
         Ok(Worked::new(WorkEnd::Finished, spent).with_answer(answer).with_error(error))
     }
 
-    async fn steer(&self, session: &str, text: &str) -> bool {
+    async fn steer(&self, session: &str, SteeringMessage { text, .. }: SteeringMessage) -> bool {
         self.0.steered.lock().unwrap().push(format!("{session}: {text}"));
         true
     }
