@@ -123,3 +123,37 @@ fn no_protected_file_is_written_by_a_name_that_led_elsewhere() {
     assert_eq!(std::fs::read(&config).unwrap(), before);
     assert!(user.project().join("inside/config").exists(), "some calls succeed");
 }
+
+/// Commands of another session, which works above, could replace the directory.
+#[test]
+fn a_working_directory_that_was_replaced_is_not_written() {
+    for (level, condition) in
+        [("full", pintle_test_conditions::BUBBLEWRAP), ("writes", pintle_test_conditions::LANDLOCK)]
+    {
+        if !condition.is_present() {
+            continue;
+        }
+        let call = |command: &str| {
+            format!("[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = '{command}' }}\n")
+        };
+        let wait = call("touch started; until [ -e ../replaced ]; do sleep 0.05; done");
+        let user = User::new(&(wait + &call("touch planted") + "[[turn]]\ntext = \"Done.\"\n"));
+        let (below, other) = (user.project().join("below"), user.at("other"));
+        std::fs::create_dir(&below).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let mut command = user.run_command("Go");
+        command.args(["--sandbox", level]).current_dir(&below).stdout(std::process::Stdio::piped());
+        let mut running = command.spawn().unwrap();
+        while !below.join("started").exists() {
+            assert!(running.try_wait().unwrap().is_none(), "{level}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::fs::rename(&below, user.project().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&other, &below).unwrap();
+        std::fs::write(user.project().join("replaced"), "").unwrap();
+        running.wait().unwrap();
+        assert!(!other.join("planted").exists(), "{level}");
+        let result = user.request(2);
+        assert!(result.contains("was replaced after the session started"), "{level}: {result}");
+    }
+}

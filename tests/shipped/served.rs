@@ -144,8 +144,20 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     assert_eq!(change(&approver, "edit"), 200);
     if pintle_test_conditions::BUBBLEWRAP.is_present() {
         assert_eq!(change(&approver, "auto"), 200);
-        let fork = format!("{path}/fork");
-        assert_eq!(served.request(&runner, "POST", &fork, &json!({"turns": 0})).0, 403);
+        // A fork has the mode that its origin started with.
+        let fork = |id: &str, secret: &str| {
+            served.request(secret, "POST", &format!("/v1/sessions/{id}/fork"), &json!({"turns": 0}))
+        };
+        let (status, body) = fork(&id, &runner);
+        assert_eq!(status, 201, "{body}");
+        let forked: Value = serde_json::from_str(&body).unwrap();
+        let forked = format!("/v1/sessions/{}", forked["id"].as_str().unwrap());
+        let (_, body) = served.request(&runner, "GET", &forked, &json!({}));
+        assert!(body.contains("\"mode\":\"edit\""), "{body}");
+        let output = user.run_command("Go").args(["--mode", "auto", "--output", "json"]).output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let wide = result["session_id"].as_str().unwrap_or_else(|| panic!("{result}"));
+        assert_eq!((fork(wide, &runner).0, fork(wide, &approver).0), (403, 201));
     }
     let (_, audit) = served.request(&approver, "GET", &format!("{path}/audit"), &json!({}));
     assert!(audit.contains("\"ann\"") && audit.contains("\"eve\""), "{audit}");

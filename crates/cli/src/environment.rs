@@ -415,8 +415,15 @@ impl EnvSession {
             self.record.keep_after_last_look();
         }
         let change = match look {
-            Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => restored,
-            Ok(LastLook::Changed(change)) => repository_guard::joined(restored, Some(change)),
+            Ok(LastLook::Changed(change)) => {
+                restored.iter().flat_map(|restored| restored.lines()).for_each(console::notice);
+                Some(change)
+            }
+            Ok(LastLook::Skipped | LastLook::Unchanged) => restored,
+            Err(error) => {
+                console::notice(&format!("cannot compare protected files: {error}"));
+                restored
+            }
         };
         if closed.is_ok()
             && let Some(temporary) = self.temporary()

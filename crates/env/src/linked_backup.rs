@@ -201,22 +201,21 @@ impl Pair {
     }
 
     /// Returns whether a directory has no subdirectories and has not changed since the last update of the backup. Most
-    /// directories of a git repository are such leaves, and need not be opened. On file systems that do not count subdirectories
-    /// none is.
+    /// directories of a git repository are such leaves, and need not be opened. On file systems with a constant link count, no
+    /// directory counts as a leaf.
     fn is_unchanged_leaf(&self, name: &OsStr) -> io::Result<bool> {
         let Some(source) = &self.source else { return Ok(false) };
         let Some((source, backup)) = state(source, name)?.zip(state(&self.backup, name)?) else {
             return Ok(false);
         };
         let is_leaf = is_directory(&source) && is_directory(&backup) && backup.st_nlink == 2;
-        Ok(is_leaf && (source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec))
+        Ok(is_leaf && changed_at(&source) == modified_at(&backup))
     }
 
     /// Returns whether the source has not changed since the last update of the backup.
     fn is_unchanged(&self) -> io::Result<bool> {
         let Some(source) = &self.source else { return Ok(false) };
-        let (source, backup) = (fstat(source)?, fstat(&self.backup)?);
-        Ok((source.st_mtime, source.st_mtime_nsec) == (backup.st_mtime, backup.st_mtime_nsec))
+        Ok(changed_at(&fstat(source)?) == modified_at(&fstat(&self.backup)?))
     }
 }
 
@@ -282,15 +281,17 @@ fn update_entry(pair: &Pair, name: &OsStr, method: Method, left: &mut usize, dep
         unlinkat(&pair.backup, name, UnlinkatFlags::NoRemoveDir)?;
     }
     match method {
-        Method::Copied if found.st_size <= MAX_COPY => copy(source, &pair.backup, name, &found),
-        Method::Copied | Method::Linked => link(source, &pair.backup, name),
-    }
+        Method::Copied if found.st_size <= MAX_COPY => copy(source, &pair.backup, name, &found)?,
+        Method::Copied | Method::Linked => link(source, &pair.backup, name)?,
+    };
+    Ok(())
 }
 
-/// Updates the backup of a directory. One with the time of its backup has the same entries.
+/// Updates the backup of a directory. The time of the backup is the time at which the status of its source last changed, which
+/// no process can set. Directories of which both are equal have the same entries.
 fn update_directory(pair: &Pair, method: Method, left: &mut usize, depth: usize) -> io::Result<()> {
     let Some(source) = &pair.source else { return Ok(()) };
-    let time = fstat(source)?;
+    let changed = changed_at(&fstat(source)?);
     if pair.is_unchanged()? {
         for (name, is_directory) in entries(&pair.backup)? {
             if is_directory || method == Method::Copied {
@@ -305,7 +306,7 @@ fn update_directory(pair: &Pair, method: Method, left: &mut usize, depth: usize)
         update_entry(pair, name, method, left, depth)?;
     }
     // Another change within the same tick of the clock would not change the time.
-    let time = if is_recent(&time) { NEVER } else { TimeSpec::new(time.st_mtime, time.st_mtime_nsec) };
+    let time = if is_recent(changed) { NEVER } else { changed };
     set_time(&pair.backup, OsStr::new("."), time)
 }
 
@@ -344,11 +345,11 @@ fn restore_entry(source: &OwnedFd, backup: &OwnedFd, name: &OsStr, method: Metho
         if found.is_some() {
             return Ok(0);
         }
-        match method {
+        let is_restored = match method {
             Method::Copied if kept.st_size <= MAX_COPY => copy(backup, source, name, &kept)?,
             Method::Copied | Method::Linked => link(backup, source, name)?,
-        }
-        return Ok(1);
+        };
+        return Ok(is_restored.into());
     }
     make_directory(source, name, Mode::from_bits_truncate(kept.st_mode & 0o777))?;
     let below = opened(openat(source, name, DIRECTORY, Mode::empty()))?.ok_or_else(|| {
@@ -373,27 +374,36 @@ fn open_regular(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// Copies a file with its mode and time, unless it is gone or is no regular file by then.
-fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr, stat: &FileStat) -> io::Result<()> {
-    let Some(original) = open_regular(from, name)? else { return Ok(()) };
+/// Copies a file with its mode and time. Returns whether it did: the file may be gone or replaced by then, and another process
+/// may have created it.
+fn copy(from: &OwnedFd, to: &OwnedFd, name: &OsStr, stat: &FileStat) -> io::Result<bool> {
+    let Some(original) = open_regular(from, name)? else { return Ok(false) };
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut copied = File::from(openat(to, name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?);
+    let mut copied = match openat(to, name, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(copied) => File::from(copied),
+        Err(Errno::EEXIST) => return Ok(false),
+        Err(errno) => return Err(errno.into()),
+    };
     io::copy(&mut original.take(MAX_COPY.unsigned_abs()), &mut copied)?;
     fchmod(&copied, Mode::from_bits_truncate(stat.st_mode & 0o7777))?;
-    set_time(to, name, TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec))
+    set_time(to, name, modified_at(stat))?;
+    Ok(true)
 }
 
-/// Links a file, unless it is gone or is no regular file by then.
-fn link(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<()> {
+/// Links a file. Returns whether it did, as [`copy`] does.
+fn link(from: &OwnedFd, to: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     match linkat(from, name, to, name, AtFlags::empty()) {
         Ok(()) => {}
-        Err(Errno::ENOENT) => return Ok(()),
+        Err(Errno::ENOENT | Errno::EEXIST) => return Ok(false),
         Err(errno) => return Err(errno.into()),
     }
     match state(to, name)? {
-        Some(stat) if is_regular(&stat) => Ok(()),
-        Some(_) => Ok(unlinkat(to, name, UnlinkatFlags::NoRemoveDir)?),
-        None => Ok(()),
+        Some(stat) if is_regular(&stat) => Ok(true),
+        Some(_) => {
+            unlinkat(to, name, UnlinkatFlags::NoRemoveDir)?;
+            Ok(false)
+        }
+        None => Ok(false),
     }
 }
 
@@ -418,6 +428,15 @@ fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
+/// Returns the time at which the entries, mode or owner last changed.
+fn changed_at(stat: &FileStat) -> TimeSpec {
+    TimeSpec::new(stat.st_ctime, stat.st_ctime_nsec)
+}
+
+fn modified_at(stat: &FileStat) -> TimeSpec {
+    TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)
+}
+
 fn is_directory(stat: &FileStat) -> bool {
     kind(stat) == SFlag::S_IFDIR
 }
@@ -428,7 +447,7 @@ fn is_regular(stat: &FileStat) -> bool {
 
 fn is_same(one: &FileStat, other: &FileStat, method: Method) -> bool {
     let identity = |stat: &FileStat| (stat.st_dev, stat.st_ino);
-    let state = |stat: &FileStat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+    let state = |stat: &FileStat| (stat.st_size, modified_at(stat));
     identity(one) == identity(other) || method == Method::Copied && state(one) == state(other)
 }
 
@@ -439,9 +458,9 @@ fn is_temporary(name: &OsStr) -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the clock of the file system is compared")]
-fn is_recent(stat: &FileStat) -> bool {
+fn is_recent(time: TimeSpec) -> bool {
     let Ok(now) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) else { return true };
-    let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec);
+    let changed = time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec());
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_sub(changed) < CLOCK_TICK_NS
 }
 

@@ -14,7 +14,7 @@ mod support;
 mod thread;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt, io,
     path::PathBuf,
     sync::{Arc, PoisonError},
@@ -166,6 +166,7 @@ impl Sandboxed {
             writable: Vec::new(),
             switched: Vec::new(),
             caches: None,
+            identities: BTreeMap::new(),
             protected: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
@@ -198,18 +199,25 @@ impl Sandboxed {
     }
 
     /// Allows commands to write below `root`, which must exist when one starts; a relative path is
-    /// resolved in the working directory.
+    /// resolved in the working directory. If the root exists already, a command starts only as long as the path leads to the
+    /// same directory. Blocks for a look at the directory.
     #[must_use]
     pub fn with_writable(self, root: impl Into<PathBuf>) -> Self {
         let root = self.inner.resolve(&root.into());
-        self.with(|rules| rules.writable.push(root))
+        self.with(|rules| {
+            rules.identify(&root);
+            rules.writable.push(root);
+        })
     }
 
     /// As [`with_writable`](Self::with_writable), for commands that start while the switch is on.
     #[must_use]
     pub fn with_writable_while(self, root: impl Into<PathBuf>, switch: &WriteSwitch) -> Self {
         let root = self.inner.resolve(&root.into());
-        self.with(|rules| rules.switched.push((root, switch.clone())))
+        self.with(|rules| {
+            rules.identify(&root);
+            rules.switched.push((root, switch.clone()));
+        })
     }
 
     /// Lets commands that start while the switch is on write to these caches and find them by their variables. Those that

@@ -12,7 +12,6 @@ mod programs;
 mod run;
 #[cfg(test)]
 mod tests;
-mod tools;
 mod trusted;
 
 use std::fmt;

@@ -13,6 +13,7 @@ mod pattern;
 mod policy;
 mod revocation;
 mod rules;
+mod tool_names;
 mod watch;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Default for calls that no rule names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Calls only read. Commands run only where nothing can be changed.
@@ -59,6 +59,12 @@ impl CallTraits {
 impl Mode {
     /// All modes, the narrowest first.
     pub const ALL: [Self; 4] = [Self::Plan, Self::Ask, Self::Edit, Self::Auto];
+
+    /// Returns whether more calls run without a decision than in `other`.
+    #[must_use]
+    pub fn is_wider_than(self, other: Self) -> bool {
+        self > other
+    }
 
     /// Returns what happens to a call that no rule names.
     #[must_use]

@@ -22,7 +22,6 @@ pub(crate) use self::facts::are_below;
 pub use self::file::RulesError;
 pub(crate) use self::file::form_error;
 pub(crate) use self::links::RuleLinks;
-pub(crate) use self::rule::kind_of_tool;
 pub use self::rule::{Rule, RuleError};
 use self::searched::ReadRoot;
 

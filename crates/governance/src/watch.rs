@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use pintle_env::{EnvError, ExecutionEnvironment, ReadLimits};
@@ -68,6 +69,8 @@ pub struct ProtectedPathWatch {
     held: Arc<[PathBuf]>,
     /// Those of them that a command could change after all.
     released: Option<Released>,
+    /// Whether a command ran outside the sandbox. Processes that it started may change held paths later.
+    outside_ran: Arc<AtomicBool>,
     /// What an earlier session knew.
     earlier: Arc<WatchedFiles>,
     observer: Option<Observer>,
@@ -175,6 +178,7 @@ impl ProtectedPathWatch {
             searches: true,
             held: Arc::default(),
             released: None,
+            outside_ran: Arc::default(),
             earlier: Arc::default(),
             observer: None,
             known: Arc::default(),
@@ -215,12 +219,12 @@ impl ProtectedPathWatch {
         if known.is_some() {
             return Ok(None);
         }
-        let now = self.look(&self.earlier.locations()).await?;
+        let mut now = self.look(&self.earlier.locations()).await?;
         let before = self.earlier.snapshot();
         let mut change = None;
         if !self.earlier.is_after_last_look() {
             change = describe(&before, &now, &[], &BTreeSet::new());
-            self.refuse_steps(&before, &now).await;
+            self.refuse_steps(&before, &mut now).await;
         }
         self.keep(&mut known, now);
         Ok(change)
@@ -247,26 +251,35 @@ impl ProtectedPathWatch {
     async fn compare(&self, call: Option<&PreparedCall>) -> Result<LastLook, EnvError> {
         let mut known = self.known.lock().await;
         let Some(before) = known.as_ref() else { return Ok(LastLook::Skipped) };
-        let now = self.look(&before.locations).await?;
+        let mut now = self.look(&before.locations).await?;
         let released = self.released.as_ref().map(|released| released()).unwrap_or_default();
-        let is_outside = call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside));
+        if call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside)) {
+            self.outside_ran.store(true, Ordering::Relaxed);
+        }
+        let is_outside = self.outside_ran.load(Ordering::Relaxed);
         let is_held = |path: &&PathBuf| !is_outside && !released.contains(*path);
         let held: Vec<PathBuf> = self.held.iter().filter(is_held).cloned().collect();
         let change = describe(before, &now, &held, &released);
-        self.refuse_steps(before, &now).await;
+        self.refuse_steps(before, &mut now).await;
         self.keep(&mut known, now);
         Ok(change.map_or(LastLook::Unchanged, LastLook::Changed))
     }
 
-    /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase.
-    async fn refuse_steps(&self, before: &Snapshot, now: &Snapshot) {
-        let changed = now.files.iter().filter(|(path, state)| before.files.get(*path) != Some(*state));
-        for (path, _) in changed.filter(|(path, _)| path.ends_with(REBASE) && !is_harmless(path, before, now))
-        {
+    /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase. They are
+    /// removed from `now`, so that the same steps are a change again.
+    async fn refuse_steps(&self, before: &Snapshot, now: &mut Snapshot) {
+        let is_changed = |(path, state): &(&PathBuf, &FileState)| before.files.get(*path) != Some(*state);
+        let changed = now.files.iter().filter(is_changed).map(|(path, _)| path);
+        let is_refused = |path: &&PathBuf| path.ends_with(REBASE) && !is_harmless(path, before, now);
+        let steps: Vec<PathBuf> = changed.filter(is_refused).cloned().collect();
+        for path in steps {
             let mut refused = path.clone().into_os_string();
             refused.push(REFUSED);
-            if let Err(error) = self.env.rename(path, Path::new(&refused)).await {
-                tracing::warn!(%error, path = %path.display(), "the steps of a rebase cannot be moved away");
+            match self.env.rename(&path, Path::new(&refused)).await {
+                Ok(()) => drop(now.files.remove(&path)),
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "the steps of a rebase cannot be moved away");
+                }
             }
         }
     }

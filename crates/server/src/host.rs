@@ -78,14 +78,14 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
     }
 
     /// Returns whether a fork of a session lets more calls run without a decision than sessions here do by default. It takes
-    /// the scope `approve` then. By default it does not.
+    /// the scope `approve` then. By default each fork does.
     ///
     /// # Errors
     ///
     /// [`HostError::NotFound`].
     async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
         let _ = origin;
-        Ok(false)
+        Ok(true)
     }
 
     /// Returns the cost of one response in US dollars; `None` if a price is unknown, as all are by default.

@@ -187,9 +187,11 @@ impl Server {
         let room = Arc::new(Semaphore::new(self.hub.limits.connections));
         let closing = CancellationToken::new();
         let mut connections = JoinSet::new();
-        let unauthenticated = UnauthenticatedConnections::new(
-            self.hub.limits.unauthenticated_connections.min(self.hub.limits.connections.saturating_sub(1)),
-        );
+        let limits = &self.hub.limits;
+        // Without one, no connection could authenticate.
+        let unauthenticated =
+            limits.unauthenticated_connections.min(limits.connections.saturating_sub(1)).max(1);
+        let unauthenticated = UnauthenticatedConnections::new(unauthenticated);
         let mut number = 0;
         // Requests are answered until the end, such as by a probe that asks whether the server is ready.
         let mut ended = std::pin::pin!(async {

@@ -109,14 +109,15 @@ impl RepositoryGuard {
                 return;
             }
             if session.backups.is_none() {
-                session.backups = shared.start().map_err(|error| unavailable(&shared.directory, &error)).ok();
+                session.backups =
+                    shared.start().map_err(|error| report_unavailable(&shared.directory, &error)).ok();
             }
             let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
             backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => true,
                 Err(error) => {
-                    unavailable(backup.source(), &error);
+                    report_unavailable(backup.source(), &error);
                     false
                 }
             });
@@ -140,8 +141,8 @@ impl RepositoryGuard {
     /// Discards the backups if something is missing: a user has allowed the command that removed it.
     async fn accept(&self) {
         self.blocking(|_, session| {
-            let is_intact = |backup: &LinkedBackup| matches!(damage(backup), Ok(None));
-            if session.backups.as_ref().is_some_and(|session| !session.backups.iter().all(is_intact)) {
+            let is_damaged = |backup: &LinkedBackup| matches!(damage(backup), Ok(Some(_)));
+            if session.backups.as_ref().is_some_and(|session| session.backups.iter().any(is_damaged)) {
                 session.backups = None;
             }
         })
@@ -199,7 +200,7 @@ impl Session {
                     let restored = format!(
                         "a command removed part of the git history of {source}; restored {files} files"
                     );
-                    self.unreported = joined(self.unreported.take(), Some(restored));
+                    self.unreported = join_reasons(self.unreported.take(), Some(restored));
                 }
                 Err(_) if !all_have_ended => is_complete = false,
                 Err(error) => {
@@ -216,7 +217,7 @@ impl Session {
             // Without the lock file, no session removes it.
             let _ = process_env.remove_file(&kept.join(LOCK));
             let failure = format!("{failure}; the backup is in {}", kept.display());
-            self.unreported = joined(self.unreported.take(), Some(failure));
+            self.unreported = join_reasons(self.unreported.take(), Some(failure));
             is_complete = false;
         }
         is_complete
@@ -263,13 +264,10 @@ impl Shared {
             let sources = process_env::read_text_if_there("list of repositories", &session.join(SOURCES));
             let sources = sources.ok().flatten().and_then(|text| serde_json::from_str(&text).ok());
             let sources: Vec<PathBuf> = sources.unwrap_or_default();
-            let restored: io::Result<Vec<()>> = backups_in(&session, &sources)
-                .iter()
-                .filter(|backup| backup.source().exists())
-                .map(restore_abandoned)
-                .collect();
-            match restored {
-                Ok(_) => {
+            let backups = backups_in(&session, &sources);
+            let mut existing = backups.iter().filter(|backup| backup.source().exists());
+            match existing.try_for_each(restore_abandoned) {
+                Ok(()) => {
                     let _ = std::fs::remove_dir_all(&session);
                 }
                 Err(error) => {
@@ -304,7 +302,7 @@ fn is_removed_as_a_whole(backup: &LinkedBackup) -> bool {
 }
 
 /// Prints a notice that a removed history cannot be restored.
-fn unavailable(path: &Path, error: &io::Error) {
+fn report_unavailable(path: &Path, error: &io::Error) {
     let path = path.display();
     let reason = if error.kind() == io::ErrorKind::QuotaExceeded {
         format!("it has more than {MAX_FILES} files")
@@ -359,17 +357,17 @@ impl Gate for GuardedWatch {
             }
             Some(SandboxSide::Inside) | None => self.repositories.restore().await,
         };
-        joined(restored, self.watch.stop_after(call).await)
+        join_reasons(restored, self.watch.stop_after(call).await)
     }
 
     async fn stop_at_end(&self) -> Option<String> {
         let restored = self.repositories.restore().await;
-        joined(restored, self.watch.stop_at_end().await)
+        join_reasons(restored, self.watch.stop_at_end().await)
     }
 }
 
 /// Joins two reasons to stop.
-pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+pub(super) fn join_reasons(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
         (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
         (first, second) => first.or(second),

@@ -50,8 +50,12 @@ impl WatchRecord {
         };
         let earlier = match process_env::read_text_if_there("record of watched files", &path)? {
             None => WatchedFiles::default(),
-            // A record of another version is discarded.
-            Some(text) => serde_json::from_str(&text).unwrap_or_default(),
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
+                let message = format!("cannot parse the record of watched files {}", path.display());
+                let hint =
+                    "review the settings and hooks of the workspace's repositories, then remove the record";
+                Failure::failed(message).caused_by(&error).with_hint(hint)
+            })?,
         };
         let file =
             lock.map(|lock| Arc::new(RecordFile { path, process_env: process_env.clone(), _lock: lock }));

@@ -116,9 +116,10 @@ impl AuditLog for AuditFile {
     fn write(&self, line: &AuditLine) {
         let Ok(text) = serde_json::to_string(line) else { return };
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = self.process_env.rotate(&self.path, MAX_AUDIT);
-        let written = kept.and_then(|()| self.process_env.append_private(&self.path, &format!("{text}\n")));
-        if let Err(failure) = written {
+        // A file that cannot be moved aside is longer than it should be, but has all lines.
+        let rotated = self.process_env.rotate(&self.path, MAX_AUDIT);
+        let written = self.process_env.append_private(&self.path, &format!("{text}\n"));
+        for failure in [rotated, written].into_iter().filter_map(Result::err) {
             console::notice(&failure.message());
         }
     }

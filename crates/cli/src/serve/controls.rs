@@ -58,17 +58,6 @@ impl ServeControls {
     }
 }
 
-/// Returns whether mode `to` lets more calls run without a decision than `from`. An unknown mode does not.
-pub(super) fn widens(from: Mode, to: &str) -> bool {
-    let order = |mode: Mode| match mode {
-        Mode::Plan => 0,
-        Mode::Ask => 1,
-        Mode::Edit => 2,
-        Mode::Auto => 3,
-    };
-    to.parse().is_ok_and(|to| order(to) > order(from))
-}
-
 #[async_trait]
 impl SessionControls for ServeControls {
     fn settings(&self) -> SessionSettings {
@@ -86,7 +75,8 @@ impl SessionControls for ServeControls {
     }
 
     fn widens(&self, change: &SettingsChange) -> bool {
-        change.mode.as_deref().is_some_and(|mode| widens(self.policy.mode(), mode))
+        let mode: Option<Mode> = change.mode.as_deref().and_then(|mode| mode.parse().ok());
+        mode.is_some_and(|mode| mode.is_wider_than(self.policy.mode()))
     }
 
     async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError> {

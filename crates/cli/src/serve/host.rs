@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_agent::protocol::InputKind;
 use pintle_governance::Mode;
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
-use pintle_store::{Summary, read_record};
+use pintle_store::Summary;
 use tempfile::NamedTempFile;
 
-use super::controls::{ServeControls, widens};
+use super::controls::ServeControls;
 use super::roots::WorkspaceRoots;
 use crate::approve::Prompter;
 use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
@@ -55,6 +54,9 @@ pub(super) struct ServeHost {
     models: Vec<ModelSummary>,
     catalog: Catalog,
 }
+
+/// Problem of a request without a directory.
+const NO_DIRECTORY: &str = "directory: required, because the default directory is outside the allowed roots";
 
 /// Settings of a session besides its flags.
 #[derive(Debug, Default)]
@@ -232,9 +234,7 @@ impl SessionHost for ServeHost {
                 let directory = directory.map_err(|failure| host_error(&failure))?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
                 // The path is not the client's.
-                Some(resolved.map_err(|_| {
-                    HostError::Invalid("directory: expected one, since the default is not allowed".to_owned())
-                })?)
+                Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
         let mut words = Vec::new();
@@ -340,18 +340,17 @@ impl SessionHost for ServeHost {
     }
 
     fn widens(&self, settings: &SettingsChange) -> bool {
-        settings.mode.as_deref().is_some_and(|mode| widens(self.mode, mode))
+        let mode: Option<Mode> = settings.mode.as_deref().and_then(|mode| mode.parse().ok());
+        mode.is_some_and(|mode| mode.is_wider_than(self.mode))
     }
 
     async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
         let (sessions, summary) = self.find(origin).await?;
-        let record = read_record(sessions.store(), &summary.id).await;
-        let record = record.map_err(|error| HostError::failed("the session cannot be read", error))?;
-        let changes = record.entries.iter().rev().filter_map(|entry| match &entry.input.kind {
-            InputKind::PolicyChanged { change } => change.mode.as_deref(),
-            InputKind::Opened { .. } | _ => None,
-        });
-        Ok(changes.take(1).any(|mode| widens(self.mode, mode)))
+        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
+        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        let args = config::complete_run(&words, &self.process_env).await;
+        let mode = args.map_err(|failure| host_error(&failure))?.policy.mode.unwrap_or(MODE);
+        Ok(mode.is_wider_than(self.mode))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {

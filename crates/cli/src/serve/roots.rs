@@ -89,7 +89,14 @@ impl WorkspaceRoots {
         let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
         let state = process_env.state_directory().map(|state| process_env.real_path(&state));
         let is_of_server = state.is_ok_and(|state| real.starts_with(state));
-        if roots.any(|root| real.starts_with(&root.directory)) && !is_of_server {
+        let is_in_root = roots.any(|root| real.starts_with(&root.directory));
+        if is_in_root && is_of_server {
+            let problem = format!(
+                "directory: `{shown}` is in the state directory of the server, where no session works"
+            );
+            return Err(HostError::Forbidden(problem));
+        }
+        if is_in_root {
             // Only now, since what exists elsewhere is not to be found out.
             return if process_env.is_directory(&real) { Ok(real) } else { Err(invalid()) };
         }

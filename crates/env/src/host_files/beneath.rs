@@ -130,9 +130,16 @@ impl Beneath {
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
-        let directory = self.open("listing", path)?;
-        host_files::list(&proc_path(&directory), limit)
-            .map_err(|error| error.map_path(|_| path.to_path_buf()))
+        Self::list_open(&self.open("listing", path)?, path, limit)
+    }
+
+    /// Lists an open directory. Errors contain `path`.
+    pub(crate) fn list_open(
+        directory: &OwnedFd,
+        path: &Path,
+        limit: usize,
+    ) -> Result<Vec<DirEntry>, EnvError> {
+        host_files::list(&proc_path(directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {

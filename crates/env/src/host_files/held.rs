@@ -152,7 +152,11 @@ impl HeldPaths {
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
-        self.at(path, LastLink::Followed, |target| self.beneath.list(target, limit))
+        self.at(path, LastLink::Followed, |target| {
+            let directory = self.beneath.open("listing", target)?;
+            self.compare("listing", target, &directory)?;
+            Beneath::list_open(&directory, target, limit)
+        })
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
@@ -195,7 +199,10 @@ impl HeldPaths {
         cancelled: &Cancelled,
     ) -> Result<WalkOutput, EnvError> {
         let root = &request.root;
-        let directory = self.at(root, LastLink::Followed, |target| self.beneath.open("walking", target))?;
+        let directory = self.at(root, LastLink::Followed, |target| {
+            let directory = self.beneath.open("walking", target)?;
+            self.compare("walking", target, &directory).map(|()| directory)
+        })?;
         let read = |path: &Path| self.read(path, None).unwrap_or_default();
         tree::walk(tree::reopen(&directory, root)?, root, request, above, &read, cancelled)
     }

@@ -121,13 +121,28 @@ fn an_update_adds_what_the_source_has() {
     }
 }
 
+/// A command may set the time of a directory back, but not the time at which its status changed.
+#[test]
+fn a_directory_whose_time_was_set_back_is_compared() {
+    let fixture = Fixture::new(&FILES);
+    let directory = fixture.at("git/objects/ab");
+    let old = fs::metadata(&directory).unwrap().modified().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(150));
+    fixture.backup.update().unwrap();
+    assert_eq!(missing(&fixture.backup), [""; 0]);
+    fs::remove_file(directory.join("1")).unwrap();
+    File::open(&directory).unwrap().set_modified(old).unwrap();
+    assert_eq!(missing(&fixture.backup), ["objects/ab/1"]);
+    fixture.backup.restore("").unwrap();
+    assert!(directory.join("1").exists());
+}
+
 #[test]
 fn files_that_were_missing_at_an_update_are_not_found_again() {
     let fixture = Fixture::new(&FILES);
     fixture.backup.update().unwrap();
     fs::remove_file(fixture.at("git/objects/ab/1")).unwrap();
-    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(9);
-    File::open(fixture.at("git/objects/ab")).unwrap().set_modified(past).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(150));
     fixture.backup.update().unwrap();
     assert_eq!(missing(&fixture.backup), [""; 0]);
     assert_eq!(fixture.backup.restore("objects").unwrap(), 1, "it is still there");

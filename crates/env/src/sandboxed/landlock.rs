@@ -5,12 +5,13 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use nix::sys::stat::fstat;
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{
     Protection, filter,
     program::Program,
-    rules::Rules,
+    rules::{REPLACED, Rules},
     thread::{self, Inheritance, Prepared, on_own_thread},
 };
 use crate::local::{Invocation, Launched};
@@ -140,9 +141,13 @@ fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
     let mut ruleset = create().map_err(io::Error::other)?.set_compatibility(CompatLevel::BestEffort);
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
     for root in rules.roots() {
-        let root = PathFd::new(root).map_err(io::Error::other)?;
+        let directory = PathFd::new(root).map_err(io::Error::other)?;
+        let found = fstat(&directory)?;
+        if rules.is_replaced(root, (found.st_dev, found.st_ino)) {
+            return Err(io::Error::other(format!("cannot write below {}: {REPLACED}", root.display())));
+        }
         // A device of root's own making would lead to a disk, past every other rule.
-        let rule = PathBeneath::new(root, (writes | AccessFs::IoctlDev) & !devices);
+        let rule = PathBeneath::new(directory, (writes | AccessFs::IoctlDev) & !devices);
         ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
     }
     let to_files = (writes & AccessFs::from_file(WRITES)) | AccessFs::IoctlDev;

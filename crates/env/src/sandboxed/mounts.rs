@@ -18,7 +18,7 @@ use std::{
 
 use super::{
     placeholders::{Placeholder, Placeholders},
-    rules::Rules,
+    rules::{REPLACED, Rules},
 };
 use crate::error::EnvError;
 
@@ -80,6 +80,11 @@ impl Mounts {
         let mut roots = Vec::new();
         for root in rules.roots() {
             let canonical = canonicalize(root)?;
+            if let Some(found) = metadata(&canonical)?
+                && rules.is_replaced(root, (found.dev(), found.ino()))
+            {
+                return Err(refused("writing below", root, REPLACED));
+            }
             mounts.add(canonical.clone(), View::Writable);
             roots.push(canonical);
         }

@@ -140,10 +140,10 @@ fn mount_points_elsewhere() -> BTreeSet<PathBuf> {
         let Some(namespace) = namespace(&process.path()).filter(|_| is_process) else { continue };
         // A process that has ended meanwhile leaves the namespace to the others in it.
         if !seen.contains(&namespace)
-            && let Ok(table) = fs::read_to_string(process.path().join("mountinfo"))
+            && let Ok(table) = fs::read(process.path().join("mountinfo"))
             && !table.is_empty()
         {
-            points.extend(table.lines().filter_map(mount_point));
+            points.extend(table.split(|byte| *byte == b'\n').filter_map(mount_point));
             seen.insert(namespace);
         }
     }
@@ -151,10 +151,9 @@ fn mount_points_elsewhere() -> BTreeSet<PathBuf> {
 }
 
 /// Returns the mount point of a line of `/proc/PID/mountinfo` (proc(5)).
-fn mount_point(line: &str) -> Option<PathBuf> {
-    let field = line.split(' ').nth(4)?;
+fn mount_point(line: &[u8]) -> Option<PathBuf> {
+    let mut rest = line.split(|byte| *byte == b' ').nth(4)?;
     let mut bytes = Vec::new();
-    let mut rest = field.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let escaped = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
         let escaped =
@@ -171,8 +170,10 @@ mod tests {
 
     #[test]
     fn mount_points_are_read_from_the_table() {
-        let line = r"36 35 98:0 /mnt1 /mnt/a\040path\134x rw,noatime master:1 - ext3 /dev/root rw";
+        let line = br"36 35 98:0 /mnt1 /mnt/a\040path\134x rw,noatime master:1 - ext3 /dev/root rw";
         assert_eq!(mount_point(line), Some(PathBuf::from(r"/mnt/a path\x")));
-        assert_eq!(mount_point("36 35"), None);
+        let other = OsString::from_vec(b"/mnt/\xff".to_vec());
+        assert_eq!(mount_point(b"36 35 98:0 / /mnt/\xff rw"), Some(PathBuf::from(other)));
+        assert_eq!(mount_point(b"36 35"), None);
     }
 }

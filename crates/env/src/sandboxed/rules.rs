@@ -1,13 +1,16 @@
 //! Permissions of sandboxed commands.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Protection, SandboxLevel, caches::SwitchedCaches, mounts};
 use crate::write_switch::WriteSwitch;
+
+/// Reason to refuse a root.
+pub(super) const REPLACED: &str = "the directory was replaced after the session started";
 
 /// Permissions of sandboxed commands.
 #[derive(Clone, Debug)]
@@ -17,6 +20,9 @@ pub(super) struct Rules {
     /// Roots that are writable only while a switch is on.
     pub(super) switched: Vec<(PathBuf, WriteSwitch)>,
     pub(super) caches: Option<SwitchedCaches>,
+    /// Directories of the roots when they were added, by device and inode. A root that names another one later is refused:
+    /// commands of another session may have replaced it with a link.
+    pub(super) identities: BTreeMap<PathBuf, (u64, u64)>,
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// What commands see as `/tmp`.
@@ -41,6 +47,18 @@ impl Rules {
         let caches = rules.caches.take();
         rules.writable.extend(caches.iter().filter_map(|caches| caches.root()).map(Path::to_path_buf));
         Arc::new(rules)
+    }
+
+    /// Records the directory that a root names now, if there is one; blocks.
+    pub(super) fn identify(&mut self, root: &Path) {
+        if let Ok(found) = fs::metadata(root) {
+            self.identities.insert(root.to_path_buf(), (found.dev(), found.ino()));
+        }
+    }
+
+    /// Returns whether a root names another directory than when it was added. `found` is its device and inode now.
+    pub(super) fn is_replaced(&self, root: &Path, found: (u64, u64)) -> bool {
+        self.identities.get(root).is_some_and(|added| *added != found)
     }
 
     /// Returns the directories that commands may write below at any time.

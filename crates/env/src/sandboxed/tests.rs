@@ -118,6 +118,34 @@ async fn commands_write_only_inside_the_roots() {
     UdpSocket::bind("127.0.0.1:0").unwrap();
 }
 
+/// A session that may write above could give the name of the root to another directory.
+#[tokio::test]
+async fn a_root_that_was_replaced_is_refused() {
+    for level in [SandboxLevel::Writes, SandboxLevel::Full] {
+        if !has_level(level) {
+            continue;
+        }
+        let harness = Harness::new();
+        let inner = harness.local();
+        let environment = Sandboxed::new(inner).with_level(level).with_writable(harness.at("root"));
+        assert!(run(&environment, "echo x >before").await.success(), "{level}");
+        fs::rename(harness.at("root"), harness.at("moved")).unwrap();
+        for leads_to in ["outside", "moved"] {
+            std::os::unix::fs::symlink(harness.at(leads_to), harness.at("root")).unwrap();
+            let request = ExecRequest::new("true").with_working_dir("/");
+            let result = environment.exec_command(request).await;
+            let is_same = leads_to == "moved";
+            assert_eq!(result.is_ok(), is_same, "{level}, {leads_to}: {result:?}");
+            if let Err(error) = result {
+                let text = format!("{error}: {:?}", std::error::Error::source(&error));
+                assert!(text.contains("was replaced after the session started"), "{text}");
+            }
+            fs::remove_file(harness.at("root")).unwrap();
+        }
+        environment.cleanup().await.unwrap();
+    }
+}
+
 /// Documented behavior. If a kernel starts to refuse it, update the documentation.
 #[tokio::test]
 async fn modes_can_change_but_contents_cannot() {

@@ -33,13 +33,14 @@ pub(super) struct Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Garbage;
 
-/// Returns whether a text ends with an object that contains an answer key.
-fn ends_with_answer(text: &str) -> bool {
+/// Returns whether a text contains an object with an answer key.
+fn contains_answer(text: &str) -> bool {
     const KEYS: [&str; 5] = ["continue", "stopReason", "systemMessage", "decision", "hookSpecificOutput"];
-    let mut ends = text.match_indices('{').filter_map(|(start, _)| text.get(start..));
-    ends.any(|end| {
-        let object: Result<Map<String, Value>, _> = serde_json::from_str(end);
-        object.is_ok_and(|object| KEYS.iter().any(|key| object.contains_key(*key)))
+    let mut starts = text.match_indices('{').filter_map(|(start, _)| text.get(start..));
+    starts.any(|start| {
+        let mut objects = serde_json::Deserializer::from_str(start).into_iter::<Map<String, Value>>();
+        let object = objects.next().and_then(Result::ok);
+        object.is_some_and(|object| KEYS.iter().any(|key| object.contains_key(*key)))
     })
 }
 
@@ -109,13 +110,13 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// [`Garbage`] for output that starts as JSON and is not, for an answer that follows something else, and for one that is not the
-    /// answer to this event.
+    /// [`Garbage`] for output that starts as JSON and is not, for an answer between other text, and for the answer to another
+    /// event.
     pub(super) fn parse(event: HookEvent, stdout: &str) -> Result<Self, Garbage> {
         let text = stdout.trim();
         if !text.starts_with('{') {
-            // A denial must not get lost because a program has printed something before it.
-            if ends_with_answer(text) {
+            // A denial must not get lost because a program prints something around it.
+            if contains_answer(text) {
                 return Err(Garbage);
             }
             let context = event.takes_plain_text().then(|| for_model(text)).flatten();

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::event::HookEvent;
 use super::programs;
-use super::tools;
 use crate::pattern::Pattern;
+use crate::tool_names;
 
 /// Time-out of a command that does not set one.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -137,7 +137,7 @@ impl HookCommand {
         self.event == event
             && match &self.matcher {
                 Some(patterns) if event.has_matcher() => {
-                    patterns.iter().any(|pattern| tools::is_named(pattern, subjects))
+                    patterns.iter().any(|pattern| tool_names::is_named(pattern, subjects))
                 }
                 Some(_) | None => true,
             }
@@ -202,8 +202,8 @@ impl HookCommands {
     pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &HookCommand)> {
         self.commands.iter().filter(|command| command.event.is_about_calls()).find_map(|command| {
             let mut names = command.matcher.iter().flatten().filter(|pattern| !pattern.has_wildcard());
-            let unknown =
-                names.find(|pattern| !tools::is_built_in(pattern.as_str()) && !is_known(pattern.as_str()))?;
+            let unknown = names
+                .find(|pattern| !tool_names::is_built_in(pattern.as_str()) && !is_known(pattern.as_str()))?;
             Some((unknown.as_str(), command))
         })
     }

@@ -78,7 +78,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     async fn run(&self, found: &mut DeniedReads) -> Result<(), EnvError> {
-        let request = WalkRequest::new(self.base).with_time_limit(self.deadline - Instant::now());
+        let request = WalkRequest::new(self.base)
+            .with_time_limit(self.deadline.saturating_duration_since(Instant::now()));
         let walked = match self.env.walk(&request).await {
             Ok(walked) => walked,
             Err(lost) if lost.is_environment_failure() => return Err(lost),

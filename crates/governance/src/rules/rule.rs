@@ -9,6 +9,7 @@ use pintle_tools::{Effect, ToolKind, most_similar};
 
 use super::{Address, CallFacts, JudgedPath, JudgedPaths};
 use crate::pattern::Pattern;
+use crate::tool_names::{self, WEB_FETCH, kind_of_tool};
 
 /// Names some calls: by tool or effect, and by what they touch.
 ///
@@ -120,9 +121,17 @@ impl Rule {
         }
     }
 
+    /// Returns whether it is about calls like this one, if it denies or asks: `Edit` is about patches as well.
+    fn restricts(&self, call: &CallFacts) -> bool {
+        match &self.calls {
+            Calls::Tool(pattern) => tool_names::is_named(pattern, &[&call.tool, &call.kind]),
+            Calls::Effect(effect) => *effect == call.effect,
+        }
+    }
+
     /// Returns whether it is about any part of a call like this one: one that changes a file may read it as well.
     pub(super) fn concerns(&self, call: &CallFacts) -> bool {
-        self.names(call)
+        self.restricts(call)
             || match &self.calls {
                 Calls::Effect(Effect::Read) => !call.reads.is_empty(),
                 Calls::Effect(Effect::Write) => !call.writes.is_empty(),
@@ -151,7 +160,7 @@ impl Rule {
 
     /// Returns whether it is about files that a call like this one reads, and not only about those that it changes.
     fn judges_reads(&self, call: &CallFacts) -> bool {
-        self.names(call) || matches!(&self.calls, Calls::Effect(Effect::Read))
+        self.restricts(call) || matches!(&self.calls, Calls::Effect(Effect::Read))
     }
 
     /// Returns whether it is about reading the content of files.
@@ -339,17 +348,6 @@ impl DescribedCall {
             return Err(refused("does not say what it touches, expected one call such as `shell(git push)`"));
         }
         Ok(Self { tool: name.to_owned(), effect, target })
-    }
-}
-
-/// Kind of tools that fetch a page.
-const WEB_FETCH: &str = "web_fetch";
-
-/// Returns the kind of a built-in tool, by its name in any toolset.
-pub(crate) fn kind_of_tool(name: &str) -> Option<&'static str> {
-    match name {
-        WEB_FETCH | "WebFetch" => Some(WEB_FETCH),
-        _ => ToolKind::of_tool(name).map(ToolKind::as_str),
     }
 }
 

@@ -164,7 +164,9 @@ fn names_of_other_toolsets_are_names_of_kinds() {
         (["Bash", "Bash(git push *)"], "exec_command", "shell", Effect::Execute),
         (["run_shell_command", "exec_command(git push *)"], "Bash", "shell", Effect::Execute),
         (["Read", "Read(.env)"], "read_file", "read_file", Effect::Read),
+        (["Read", "Read(.env)"], "read_many_files", "read_many_files", Effect::Read),
         (["Edit", "replace(.env)"], "edit_file", "edit_file", Effect::Write),
+        (["Edit", "Write(.env)"], "apply_patch", "apply_patch", Effect::Write),
         (["WebFetch", "WebFetch(docs.rs)"], "web_fetch", "web_fetch", Effect::Network),
     ] {
         let facts = CallFacts {
@@ -179,6 +181,9 @@ fn names_of_other_toolsets_are_names_of_kinds() {
         for text in rules {
             assert!(judged(Permission::Deny, &[text], &facts), "{text}: {tool}");
             assert!(!judged(Permission::Deny, &[text], &call("other", effect)), "{text}");
+            // A tool that can do more is not allowed with it.
+            let is_other = ["read_many_files", "apply_patch"].contains(&kind);
+            assert!(!is_other || !judged(Permission::Allow, &[text], &facts), "{text}: {tool}");
         }
     }
 }

@@ -86,6 +86,22 @@ async fn command_that_changes_a_protected_file_ends_the_run_with_a_diff() {
 }
 
 #[tokio::test]
+async fn the_same_steps_are_refused_again() {
+    let directory = repository();
+    let steps = directory.path().join(".git/rebase-merge/git-rebase-todo");
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+    let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
+    assert_eq!(watch.first_look().await.unwrap(), None);
+    for _ in 0..2 {
+        std::fs::create_dir_all(steps.parent().unwrap()).unwrap();
+        std::fs::write(&steps, "exec touch x\n").unwrap();
+        let look = watch.last_look().await.unwrap();
+        assert!(matches!(look, LastLook::Changed(change) if change.contains("+exec touch x")));
+        assert!(!steps.exists());
+    }
+}
+
+#[tokio::test]
 async fn other_commands_go_on() {
     let directory = repository();
     let todo = directory.path().join(".git/rebase-merge/git-rebase-todo");

@@ -18,6 +18,7 @@ fn rules(directory: &Path) -> Rules {
         level: SandboxLevel::Full,
         switched: Vec::new(),
         caches: None,
+        identities: BTreeMap::new(),
         writable: vec![directory.to_path_buf()],
         protected: Vec::new(),
         hidden: Vec::new(),

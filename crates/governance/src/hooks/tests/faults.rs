@@ -37,6 +37,8 @@ async fn hooks_that_do_not_answer_are_ignored_unless_they_are_required() {
     let garbage = |text: &str| format!("cat <<'END'\n{text}\nEND\n");
     let wrong_event = r#"{"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "allow"}}"#;
     let no_object = r#"{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": "rm -rf /"}}"#;
+    let before_noise = "{\"decision\": \"block\"}\nbye";
+    let between_noise = "npm notice: a new version\n{\"decision\": \"block\"}\nbye";
     let after_noise = "npm notice: a new version\n{\"decision\": \"block\"}";
     let cases = [
         ("exit 1".to_owned(), HookFailure::Exit, Some(1), "it failed"),
@@ -55,6 +57,8 @@ async fn hooks_that_do_not_answer_are_ignored_unless_they_are_required() {
         (garbage(wrong_event), HookFailure::Garbage, Some(0), "its answer is not understood"),
         (garbage(no_object), HookFailure::Garbage, Some(0), "its answer is not understood"),
         (garbage(after_noise), HookFailure::Garbage, Some(0), "its answer is not understood"),
+        (garbage(before_noise), HookFailure::Garbage, Some(0), "its answer is not understood"),
+        (garbage(between_noise), HookFailure::Garbage, Some(0), "its answer is not understood"),
     ];
     let fixture = Fixture::new();
     for (script, failure, exit_code, why) in cases {

@@ -16,8 +16,11 @@ struct Program {
     name: &'static str,
     /// Options before the subcommand whose value is the next word. Others have none, or have it behind `=`.
     values: &'static [&'static str],
-    /// Options that write a file, run a program or connect, which the rest of the program does not.
+    /// Options that write a file, run a program or connect, which the rest of the program does not. After the name of a
+    /// subcommand and a space, an option counts only with that subcommand.
     more: &'static [&'static str],
+    /// Whether options of one dash are whole words, so that no word has several.
+    has_long_options_only: bool,
     /// Subcommands that run files of the working directory which the arguments do not name; all if it is `*`.
     launches: &'static [&'static str],
     /// Whether it has subcommands.
@@ -27,7 +30,15 @@ struct Program {
 }
 
 const fn program(name: &'static str) -> Program {
-    Program { name, values: &[], more: &[], launches: &[], has_subcommands: false, is_wrapper: false }
+    Program {
+        name,
+        values: &[],
+        more: &[],
+        has_long_options_only: false,
+        launches: &[],
+        has_subcommands: false,
+        is_wrapper: false,
+    }
 }
 
 impl Program {
@@ -37,6 +48,10 @@ impl Program {
 
     const fn more(self, more: &'static [&'static str]) -> Self {
         Self { more, ..self }
+    }
+
+    const fn long_options_only(self) -> Self {
+        Self { has_long_options_only: true, ..self }
     }
 
     const fn launches(self, launches: &'static [&'static str]) -> Self {
@@ -80,6 +95,11 @@ const PROGRAMS: &[Program] = &[
             "--receive-pack",
             "--textconv",
             "--upload-pack",
+            "archive -o",
+            "clone -u",
+            "difftool -x",
+            "format-patch -o",
+            "rebase -x",
         ]),
     program("gh").subcommands(&["-R", "--repo", "--hostname"]),
     program("hg").subcommands(&["-R", "--repository", "--cwd", "--config"]).more(&["--config", "--ssh"]),
@@ -118,6 +138,7 @@ const PROGRAMS: &[Program] = &[
     program("go")
         .subcommands(&["-C"])
         .more(&["-exec", "-toolexec", "-o", "-vettool"])
+        .long_options_only()
         .launches(&["run", "tool", "generate"]),
     program("make").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
     program("gmake").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
@@ -268,6 +289,18 @@ const PROGRAMS: &[Program] = &[
         "--dump-header",
         "-c",
         "--cookie-jar",
+        "-w",
+        "--write-out",
+        "--output-dir",
+        "-F",
+        "--form",
+        "-d",
+        "--data",
+        "--data-ascii",
+        "--data-binary",
+        "--data-raw",
+        "--data-urlencode",
+        "--json",
     ]),
     program("wget").more(&[
         "-a",
@@ -371,7 +404,17 @@ pub(super) fn without_global_options<'a>(
 /// Returns the first of some arguments of a program that writes a file, runs a program or connects, although the program
 /// without it does not.
 pub(super) fn does_more<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
-    let options = known(program)?.more;
+    let program = known(program)?;
+    let options: Vec<&str> = program
+        .more
+        .iter()
+        .filter_map(|option| match option.split_once(' ') {
+            None => Some(*option),
+            Some((subcommand, option)) => {
+                arguments.iter().any(|argument| argument == subcommand).then_some(option)
+            }
+        })
+        .collect();
     let is_option = |argument: &&String| {
         options.iter().any(|option| match option.strip_prefix("--") {
             // Long options may be cut short as long as they are clear.
@@ -380,17 +423,20 @@ pub(super) fn does_more<'a>(program: &str, arguments: &'a [String]) -> Option<&'
                 name == *option || (name.len() > 2 && option.starts_with(name))
             }
             // Go takes such options with two dashes as well.
-            None if option.len() > 2 => {
+            None if option.len() > 2 || program.has_long_options_only => {
                 let name = argument.split('=').next().unwrap_or(argument);
                 name == *option || name.strip_prefix('-') == Some(*option)
             }
-            // A short option may follow others in one word, and its value may follow it.
-            None => {
-                argument.starts_with('-') && !argument.starts_with("--") && argument.contains(&option[1..])
-            }
+            None => has_letter(argument, option),
         })
     };
     arguments.iter().find(is_option).map(String::as_str)
+}
+
+/// Returns whether a word has an option of one letter, which may follow others in the word and precede its value.
+fn has_letter(word: &str, option: &str) -> bool {
+    let letter = option.trim_start_matches('-');
+    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
 }
 
 /// Returns the program of a command, with the argument that counts, which runs files of its working directory that the
@@ -405,8 +451,12 @@ pub(super) fn launcher(words: &[String]) -> Option<String> {
             [] => None,
             ["*"] => Some(program.name.to_owned()),
             launches => {
-                let argument = rest.iter().find(|argument| launches.contains(&argument.as_str()))?;
-                Some(format!("{} {argument}", program.name))
+                let is_named = |word: &&&str| {
+                    let is_letter = word.len() == 2 && word.starts_with('-');
+                    rest.iter().any(|argument| argument == **word || is_letter && has_letter(argument, word))
+                };
+                let launch = launches.iter().find(is_named)?;
+                Some(format!("{} {launch}", program.name))
             }
         }
     })
@@ -438,6 +488,14 @@ mod tests {
             ("sed -n 1p x", None),
             ("sed -ni 1p x", Some("-ni")),
             ("cat -o x", None),
+            ("git rebase -x make main", Some("-x")),
+            ("git archive -ox HEAD", Some("-ox")),
+            ("git status -uno", None),
+            ("git ls-files -o", None),
+            ("go test -count=1 -cover", None),
+            ("go test -o=x", Some("-o=x")),
+            ("go test --o x", Some("--o")),
+            ("curl -sw %output{x} y", Some("-sw")),
         ] {
             let words = words(line);
             assert_eq!(does_more(&words[0], &words[1..]), expected, "{line}");
@@ -453,6 +511,8 @@ mod tests {
             ("npm install", None),
             ("python3.12 -m server", Some("python -m")),
             ("python3 server.py", None),
+            ("python3 -mserver", Some("python -m")),
+            ("python3 -Im server", Some("python -m")),
             ("node .", Some("node .")),
             ("node server.js --task make", None),
             ("uv run server.py", Some("uv run")),

@@ -1,9 +1,8 @@
-//! Names of tools in matchers.
+//! Names of tools in rules and hooks.
 
 use pintle_tools::ToolKind;
 
 use crate::pattern::Pattern;
-use crate::rules::kind_of_tool;
 
 /// Tools of other agents, each with the kind or name of a built-in tool. A hook for edits is for patches as well.
 const OTHER_AGENTS: [(&str, &str); 16] = [
@@ -25,15 +24,26 @@ const OTHER_AGENTS: [(&str, &str); 16] = [
     ("WebSearch", "web_search"),
 ];
 
+/// Kind of tools that fetch a page.
+pub(crate) const WEB_FETCH: &str = "web_fetch";
+
+/// Returns the kind of a built-in tool, by its name in any toolset.
+pub(crate) fn kind_of_tool(name: &str) -> Option<&'static str> {
+    match name {
+        WEB_FETCH | "WebFetch" => Some(WEB_FETCH),
+        _ => ToolKind::of_tool(name).map(ToolKind::as_str),
+    }
+}
+
 /// Returns whether a pattern names a tool by one of `subjects`, its name and kind, or by the name that a tool of this kind has
 /// in another toolset or agent.
-pub(super) fn is_named(pattern: &Pattern, subjects: &[&str]) -> bool {
+pub(crate) fn is_named(pattern: &Pattern, subjects: &[&str]) -> bool {
     subjects.iter().any(|subject| pattern.matches(subject))
         || kind_of_tool(pattern.as_str()).is_some_and(|kind| subjects.contains(&kind))
         || OTHER_AGENTS.iter().any(|(theirs, ours)| pattern.matches(theirs) && subjects.contains(ours))
 }
 
 /// Returns whether a built-in tool has this name in some toolset or agent.
-pub(super) fn is_built_in(name: &str) -> bool {
+pub(crate) fn is_built_in(name: &str) -> bool {
     kind_of_tool(name).is_some() || OTHER_AGENTS.iter().any(|(theirs, ours)| [*theirs, *ours].contains(&name))
 }
