@@ -4,13 +4,13 @@
 
 mod commands;
 mod configuration;
-mod exchanged;
 mod grants;
 mod home;
-mod planted;
+mod planted_programs;
+mod protected_files;
 mod repository;
 mod rules;
-mod served;
+mod server;
 mod servers;
+mod swapped_links;
 mod user;
-mod watched;

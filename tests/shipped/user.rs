@@ -81,13 +81,13 @@ impl User {
         self.command(&["run", "--provider", "anthropic", "--base-url", &url, task])
     }
 
-    /// Runs it and returns its standard output. Panics if it fails.
+    /// Runs `pintle run` and returns its standard output. Panics if it fails.
     pub(super) fn run(&self, task: &str) -> String {
         let url = self.model.base_url(Dialect::AnthropicMessages);
         self.pintle(&["run", "--provider", "anthropic", "--base-url", &url, task])
     }
 
-    /// Does the same, and returns the standard output also of a run with denied calls.
+    /// As [`run`](Self::run), but denied calls (exit code 5) are no failure.
     pub(super) fn run_with_denials(&self, task: &str) -> String {
         let output = self.run_command(task).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");

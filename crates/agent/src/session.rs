@@ -197,7 +197,7 @@ impl Session {
     /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
     pub async fn suspend(mut self) {
         // As for `close`.
-        let _ = self.handle.link().commands.send(self.handle.sent(Command::Suspend)).await;
+        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Suspend)).await;
         while self.driver.join_next().await.is_some() {}
     }
 
@@ -205,7 +205,7 @@ impl Session {
     /// last event.
     pub async fn close(mut self) {
         // If the session accepts no commands, it is ending already. If its queue is full, wait for a free slot.
-        let _ = self.handle.link().commands.send(self.handle.sent(Command::Close)).await;
+        let _ = self.handle.link().commands.send(self.handle.attribute(Command::Close)).await;
         while self.driver.join_next().await.is_some() {}
     }
 }

@@ -19,15 +19,15 @@ use pintle_env::{
 };
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use pintle_governance::Mode;
-use pintle_governance::{LastLook, ProtectedPathWatch};
+use pintle_governance::{FinalCheck, ProtectedPathWatch};
 use tempfile::TempDir;
 
-use self::confinement::{ConfinedLocal, GuardedFiles, Released};
+use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub(crate) use self::confinement::{
     HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
 };
 use self::repository_guard::{GuardedWatch, RepositoryGuard};
-pub(crate) use self::secrets::Hidden;
+pub(crate) use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
 use self::watch_record::WatchRecord;
@@ -66,11 +66,11 @@ pub(crate) struct EnvSession {
     temporary: Option<TempDir>,
     sandbox: SandboxState,
     /// Files that tools must not touch.
-    hidden: Hidden,
+    hidden: HiddenPaths,
     /// Files that the sandbox keeps commands from changing.
     protected: Vec<PathBuf>,
     /// Returns the protected files that a command could change after all.
-    released: Option<Released>,
+    replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     repositories: RepositoryGuard,
     /// Whether the sandbox and file tools allow changes.
@@ -85,7 +85,7 @@ pub(crate) struct EnvSession {
 /// # Errors
 ///
 /// A usage failure if the home directory is not known, or if the working directory is hidden itself.
-pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidden, Failure> {
+pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     secrets::hidden(workspace, process_env)
 }
 
@@ -120,7 +120,7 @@ impl<'a> EnvTarget<'a> {
         process_env: &'a ProcessEnv,
     ) -> Result<Self, Failure> {
         let target = Self::from_args(&args.environment, args.confinement, process_env)?;
-        Ok(target.denying(&args.policy.deny).for_use(SandboxUse {
+        Ok(target.with_denials(&args.policy.deny).for_use(SandboxUse {
             writes: WriteSwitch::new(mode != Mode::Plan),
             can_be_left: true,
             keeps_state: !args.session.no_session,
@@ -135,7 +135,7 @@ impl<'a> EnvTarget<'a> {
     }
 
     /// Hides files from sandboxed commands that these rules of `--deny` deny to read. Rules files count in any case.
-    pub(crate) fn denying(mut self, denials: &'a [String]) -> Self {
+    pub(crate) fn with_denials(mut self, denials: &'a [String]) -> Self {
         self.denials = denials;
         self
     }
@@ -178,9 +178,9 @@ impl<'a> EnvTarget<'a> {
             kill_all: None,
             temporary: None,
             sandbox,
-            hidden: Hidden::default(),
+            hidden: HiddenPaths::default(),
             protected: Vec::new(),
-            released: None,
+            replaced: None,
             repositories: RepositoryGuard::default(),
             writes: self.use_of.writes.clone(),
             record: WatchRecord::default(),
@@ -194,7 +194,7 @@ impl<'a> EnvTarget<'a> {
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
-            SandboxName::Off => Hidden::default(),
+            SandboxName::Off => HiddenPaths::default(),
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
                 secrets::hidden(&directory, self.process_env)?
             }
@@ -211,7 +211,7 @@ impl<'a> EnvTarget<'a> {
             initialized = self.initialize(local.environment).await;
         }
         let ConfinedLocal {
-            of_servers, kill_all, temporary, sandbox, protected, released, repositories, ..
+            of_servers, kill_all, temporary, sandbox, protected, replaced, repositories, ..
         } = local;
         let environment = initialized?;
         let writes = self.use_of.writes.clone();
@@ -224,7 +224,7 @@ impl<'a> EnvTarget<'a> {
             sandbox,
             hidden,
             protected,
-            released,
+            replaced,
             repositories,
             writes,
             record,
@@ -334,7 +334,7 @@ impl EnvSession {
     }
 
     /// Returns the files and directories that file tools must not touch: keys of the user.
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenPaths {
         &self.hidden
     }
 
@@ -342,14 +342,14 @@ impl EnvSession {
     /// this machine, a walk of the workspace takes too long for that.
     fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
         let watch = ProtectedPathWatch::new(self.environment(), [PROJECT_DIRECTORY]);
-        let watch = watch.held(self.protected.clone());
+        let watch = watch.with_sandboxed_paths(self.protected.clone());
         let watch = if *spec == EnvSpec::Local { watch } else { watch.without_search() };
-        let watch = match self.released.clone() {
-            Some(released) => watch.with_released(move || released()),
+        let watch = match self.replaced.clone() {
+            Some(replaced) => watch.with_replaced_paths(move || replaced()),
             None => watch,
         };
         let record = self.record.clone();
-        let watch = watch.starting_from(self.record.earlier().clone());
+        let watch = watch.with_record(self.record.earlier().clone());
         let watch = watch.with_observer(move |files| record.keep(files));
         self.watch.get_or_init(|| watch).clone()
     }
@@ -365,10 +365,10 @@ impl EnvSession {
     ///
     /// A failure that contains the changes. The next session accepts the current files.
     pub(crate) async fn compare_with_earlier(&self, spec: &EnvSpec) -> Result<(), Failure> {
-        if self.record.earlier().is_after_last_look() {
+        if self.record.earlier().is_final() {
             return Ok(());
         }
-        match self.watch(spec).first_look().await.or_failed("protected files cannot be compared")? {
+        match self.watch(spec).check_recorded().await.or_failed("protected files cannot be compared")? {
             None => Ok(()),
             Some(change) => {
                 let message = format!("an earlier session ended before its final check: {change}");
@@ -401,25 +401,25 @@ impl EnvSession {
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
         let look = match self.watch.get() {
-            Some(watch) => watch.last_look().await,
-            None => Ok(LastLook::Skipped),
+            Some(watch) => watch.check_final().await,
+            None => Ok(FinalCheck::Skipped),
         };
         let restored = self.repositories.close().await;
-        let has_looked = matches!(look, Ok(LastLook::Unchanged | LastLook::Changed(_)));
+        let has_looked = matches!(look, Ok(FinalCheck::Unchanged | FinalCheck::Changed(_)));
         // In a container and on a remote host, the look has connected again.
         let closed = match has_looked {
             true => closed.and(self.environment.cleanup().await.or_failed("a command may still be running")),
             false => closed,
         };
         if closed.is_ok() && has_looked {
-            self.record.keep_after_last_look();
+            self.record.record_final();
         }
         let change = match look {
-            Ok(LastLook::Changed(change)) => {
+            Ok(FinalCheck::Changed(change)) => {
                 restored.iter().flat_map(|restored| restored.lines()).for_each(console::notice);
                 Some(change)
             }
-            Ok(LastLook::Skipped | LastLook::Unchanged) => restored,
+            Ok(FinalCheck::Skipped | FinalCheck::Unchanged) => restored,
             Err(error) => {
                 console::notice(&format!("cannot compare protected files: {error}"));
                 restored

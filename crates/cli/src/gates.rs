@@ -10,7 +10,7 @@ use pintle_tools::Effect;
 use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
 use crate::args::ConfinementArgs;
-use crate::environment::{Hidden, SandboxState};
+use crate::environment::{HiddenPaths, SandboxState};
 use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
 use crate::policy::grant::RevocationFile;
@@ -29,7 +29,7 @@ impl Gates {
     /// run. It holds only commands; file tools keep to the same directories by the gates.
     pub(crate) fn new(
         environment: &Arc<dyn ExecutionEnvironment>,
-        hidden: &Hidden,
+        hidden: &HiddenPaths,
         policy: &Policy,
         holds_commands: bool,
         temporary: Option<&Path>,

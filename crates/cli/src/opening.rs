@@ -382,7 +382,7 @@ async fn hooks(
         true => Arc::new(process_env.local_environment(here)?),
         false => without_network(here, process_env).await?,
     };
-    let hooks = ExternalHooks::new(of_user, host).starting_in(process_env.directory_outside());
+    let hooks = ExternalHooks::new(of_user, host).with_working_directory(process_env.directory_outside());
     let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
         hooks.and_trusted(commands, Arc::clone(&environment), programs)
     });

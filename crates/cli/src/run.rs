@@ -195,7 +195,7 @@ async fn on_surface(
         }
     }
     let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
-        .denying(&args.policy.deny)
+        .with_denials(&args.policy.deny)
         .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             can_be_left: args.wait_approval || Prompter::has_terminal(),

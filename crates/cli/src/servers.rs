@@ -16,8 +16,8 @@ mod with_servers {
     use pintle_governance::Grant;
     pub(crate) use pintle_mcp::ServerSpec;
 
-    /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts none. A grant without network leaves out each
-    /// server that would have it.
+    /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts none. A
+    /// grant without network leaves out each server that would have it.
     ///
     /// # Errors
     ///

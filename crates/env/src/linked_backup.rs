@@ -36,7 +36,7 @@ const MAX_DEPTH: usize = 32;
 /// Hard links to the files of some entries of a directory, from which removed files are restored.
 ///
 /// The backup has the contents of files that are removed or replaced by a rename. A file that is changed in place changes in
-/// the backup as well, unless its entry is [copied](Self::copying). It is for files that their program never changes in
+/// the backup as well, unless its entry is [copied](Self::with_copied_entry). It is for files that their program never changes in
 /// place, such as the objects of a git repository. Nothing is removed from a backup.
 ///
 /// Links in the source are neither followed nor linked, whichever names a concurrent process exchanges.
@@ -90,7 +90,7 @@ impl LinkedBackup {
 
     /// Adds an entry whose files are copied, since their program appends to them. Those above 16 MiB are linked.
     #[must_use]
-    pub fn copying(mut self, name: &'static str) -> Self {
+    pub fn with_copied_entry(mut self, name: &'static str) -> Self {
         self.names.push((name, Method::Copied));
         self
     }

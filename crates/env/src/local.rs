@@ -164,7 +164,7 @@ impl LocalEnvironment {
     }
 
     /// Returns this environment with paths resolved now, as [`hold`](ExecutionEnvironment::hold) does.
-    pub(crate) async fn holding(&self, paths: &[PathBuf]) -> Result<Option<Self>, EnvError> {
+    pub(crate) async fn hold_paths(&self, paths: &[PathBuf]) -> Result<Option<Self>, EnvError> {
         let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
         let files = admission::retry_on_shortage(None, || {
             let paths = paths.clone();
@@ -441,7 +441,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
-        let held = self.holding(paths).await?;
+        let held = self.hold_paths(paths).await?;
         Ok(held.map(|held| Arc::new(held) as _))
     }
 

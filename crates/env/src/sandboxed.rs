@@ -27,7 +27,7 @@ pub use self::caches::ProjectCaches;
 pub use self::support::{SandboxSupport, SandboxUnavailable};
 use self::{
     caches::SwitchedCaches,
-    held_mounts::{HeldMounts, HeldProcess, Released},
+    held_mounts::{HeldMounts, HeldProcess, ReplacedPaths},
     mounts::Mounts,
     placeholders::Placeholders,
     rules::Rules,
@@ -152,7 +152,7 @@ pub struct Sandboxed {
     can_be_left: bool,
     rules: Arc<Rules>,
     placeholders: Arc<Placeholders>,
-    released: Released,
+    replaced: ReplacedPaths,
     support: OnceCell<SandboxSupport>,
 }
 
@@ -180,7 +180,7 @@ impl Sandboxed {
             can_be_left: false,
             rules: Arc::new(rules),
             placeholders: Arc::default(),
-            released: Released::default(),
+            replaced: ReplacedPaths::default(),
             support: OnceCell::new(),
         }
     }
@@ -340,8 +340,8 @@ impl Sandboxed {
     /// ran, which lifts their mounts. Such a command is ended within a tenth of a second, but may have read or changed the new
     /// file before.
     #[must_use]
-    pub fn released_paths(&self) -> BTreeSet<PathBuf> {
-        self.released.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn replaced_paths(&self) -> BTreeSet<PathBuf> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// See [`LocalEnvironment::kill_all`].
@@ -390,7 +390,7 @@ impl Sandboxed {
         EnvError::Unsupported { operation: operation.into(), environment: self.os_version().to_owned() }
     }
 
-    /// Starts a command as it is.
+    /// Starts a command without adding cache variables.
     async fn start(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
         let launcher = self.launcher().await?;
         if let Some(temporary) = &self.rules.temporary {
@@ -401,7 +401,7 @@ impl Sandboxed {
             let mounts = match self.rules.level {
                 SandboxLevel::Full => {
                     let rules = Arc::clone(&self.rules);
-                    Some(blocking(move || HeldMounts::of(&rules)).await?)
+                    Some(blocking(move || HeldMounts::from_rules(&rules)).await?)
                 }
                 SandboxLevel::Writes => None,
             };
@@ -411,13 +411,13 @@ impl Sandboxed {
                 blocking(move || placeholders.remove_files_of_sockets()).await?;
             }
             match started {
-                Err(error) if launches < MAX_LAUNCHES && is_of_launcher(&error) => launches += 1,
+                Err(error) if launches < MAX_LAUNCHES && is_launcher_error(&error) => launches += 1,
                 Err(error) => return Err(error),
                 Ok(process) => {
                     return Ok(match mounts {
                         Some(mounts) => {
                             let mounts = blocking(move || mounts.with_placeholders()).await?;
-                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.released)))
+                            Box::new(HeldProcess::new(process, mounts, Arc::clone(&self.replaced)))
                         }
                         None => Box::new(process),
                     });
@@ -475,7 +475,7 @@ impl ExecutionEnvironment for Sandboxed {
     }
 
     async fn hold(&self, paths: &[PathBuf]) -> Result<Option<Arc<dyn ExecutionEnvironment>>, EnvError> {
-        let held = self.inner.holding(paths).await?;
+        let held = self.inner.hold_paths(paths).await?;
         Ok(held.map(|inner| Arc::new(Self { inner: Arc::new(inner), ..self.clone() }) as _))
     }
 
@@ -547,8 +547,8 @@ impl fmt::Display for Protection {
     }
 }
 
-/// Returns true if the launcher failed, and not the program that it was to start.
-fn is_of_launcher(error: &EnvError) -> bool {
+/// Returns true if the launcher failed before it started the program.
+fn is_launcher_error(error: &EnvError) -> bool {
     matches!(error, EnvError::Spawn { source, .. } if source.kind() == io::ErrorKind::Other)
 }
 

@@ -114,8 +114,8 @@ const SEPARATORS: &[u8] = b":;=,|'\" \t\n";
 /// Returns variables that name nothing below `roots`, for programs that run outside of a sandbox in which these directories
 /// can be written to.
 ///
-/// Of lists of directories, variables whose name ends with `PATH`, `_DIRS`, `PERL5LIB` or `RUBYLIB`, the other entries stay; relative ones do not,
-/// since they may lead there. Any other variable is left out if its value has an absolute path below a root, links followed.
+/// Variables whose name ends with `PATH`, `_DIRS`, `PERL5LIB` or `RUBYLIB` are lists of directories: entries below a root and
+/// relative entries are removed. Any other variable is left out if its value has an absolute path below a root, links followed.
 /// `HOME` stays. Blocks for a few system calls.
 #[must_use]
 pub fn without_paths_below(

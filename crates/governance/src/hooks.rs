@@ -35,7 +35,7 @@ pub use self::error::HooksError;
 pub use self::event::HookEvent;
 use self::input::{Details, Surroundings, source_name};
 use self::merge::Answered;
-use self::run::{End, Finished, Places};
+use self::run::{End, Finished, HookDirectories};
 pub use self::run::{HookAnswer, HookFailure, HookRun};
 pub use self::trusted::TrustedPrograms;
 use crate::policy::Policy;
@@ -120,7 +120,7 @@ impl ExternalHooks {
     /// directory of the project in their input and in `PINTLE_PROJECT_DIR` either way. Name another one for commands that
     /// nothing confines: a program may load files of the directory in which it starts.
     #[must_use]
-    pub fn starting_in(mut self, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         let directory = directory.into();
         for group in &mut self.groups {
             group.directory = Some(directory.clone());
@@ -243,7 +243,7 @@ impl Group {
             None => self.env.working_directory(),
         };
         let start = self.directory.as_deref().unwrap_or(project);
-        run::run(self.env.as_ref(), Places { project, start }, command, input).await
+        run::run(self.env.as_ref(), HookDirectories { project, start }, command, input).await
     }
 }
 

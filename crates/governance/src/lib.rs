@@ -37,4 +37,4 @@ pub use pattern::Pattern;
 pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
-pub use watch::{LastLook, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};
+pub use watch::{FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};

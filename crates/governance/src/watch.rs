@@ -53,12 +53,12 @@ const MAX_DIFF: usize = 8 << 10;
 /// are not ignored. A whole repository may come and go, if it comes without hooks and attributes, and with settings that name
 /// no program.
 ///
-/// The files are read in the environment, once before the first command, after each, and when a run ends. [`last_look`] finds
+/// The files are read in the environment, once before the first command, after each, and when a run ends. [`check_final`] finds
 /// what commands in the background changed since. Once a change was reported, the new content is what later commands are
 /// compared with. Compared are the content and the mode; of a file above 256 KiB the size, and the identity that changes with
 /// each write.
 ///
-/// [`last_look`]: Self::last_look
+/// [`check_final`]: Self::check_final
 #[derive(Clone)]
 pub struct ProtectedPathWatch {
     env: Arc<dyn ExecutionEnvironment>,
@@ -68,7 +68,7 @@ pub struct ProtectedPathWatch {
     /// Paths that commands in the sandbox cannot change.
     held: Arc<[PathBuf]>,
     /// Those of them that a command could change after all.
-    released: Option<Released>,
+    replaced: Option<ReplacedPathsSource>,
     /// Whether a command ran outside the sandbox. Processes that it started may change held paths later.
     outside_ran: Arc<AtomicBool>,
     /// What an earlier session knew.
@@ -78,9 +78,9 @@ pub struct ProtectedPathWatch {
     known: Arc<Mutex<Option<Snapshot>>>,
 }
 
-/// Result of [`ProtectedPathWatch::last_look`].
+/// Result of [`ProtectedPathWatch::check_final`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LastLook {
+pub enum FinalCheck {
     /// There was no look before, since no command ran.
     Skipped,
     /// Nothing has changed that may run a program.
@@ -90,7 +90,7 @@ pub enum LastLook {
 }
 
 /// Returns the held paths that a sandbox held no longer.
-type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
+type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
 /// Receives the state of the files after each look that finds another one.
 type Observer = Arc<dyn Fn(&WatchedFiles) + Send + Sync>;
@@ -153,7 +153,7 @@ where
         }
     }
     let git_directories = locations.git.iter().cloned().collect();
-    let found = Snapshot { locations, ..Snapshot::default() }.recorded().after_last_look();
+    let found = Snapshot { locations, ..Snapshot::default() }.recorded().without_states();
     Ok(ProtectedPaths { paths, git_directories, found })
 }
 
@@ -177,7 +177,7 @@ impl ProtectedPathWatch {
             directories,
             searches: true,
             held: Arc::default(),
-            released: None,
+            replaced: None,
             outside_ran: Arc::default(),
             earlier: Arc::default(),
             observer: None,
@@ -188,23 +188,27 @@ impl ProtectedPathWatch {
     /// Continues from what an earlier session knew: the repositories that it found, also if they are ignored by now, and the
     /// files as they were at its last look. They are compared at the first look, if there are some.
     #[must_use]
-    pub fn starting_from(mut self, earlier: WatchedFiles) -> Self {
+    pub fn with_record(mut self, earlier: WatchedFiles) -> Self {
         self.earlier = Arc::new(earlier);
         self
     }
 
     /// Sets what receives the state of the files after the first look, and after each that finds another state. Keep it, and
-    /// give it to the next session if this one did not get to its [last look](Self::last_look). It must not block for long.
+    /// give it to the next session if this one did not get to its [last look](Self::check_final). It must not block for long.
     #[must_use]
     pub fn with_observer(mut self, observer: impl Fn(&WatchedFiles) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Sets what returns the [held](Self::held) paths that commands could change after all, as `Sandboxed::released_paths`.
+    /// Sets the source of [sandboxed paths](Self::with_sandboxed_paths) that a process outside the sandbox has replaced, so that
+    /// commands could change them, as `Sandboxed::replaced_paths`.
     #[must_use]
-    pub fn with_released(mut self, released: impl Fn() -> BTreeSet<PathBuf> + Send + Sync + 'static) -> Self {
-        self.released = Some(Arc::new(released));
+    pub fn with_replaced_paths(
+        mut self,
+        replaced: impl Fn() -> BTreeSet<PathBuf> + Send + Sync + 'static,
+    ) -> Self {
+        self.replaced = Some(Arc::new(replaced));
         self
     }
 
@@ -214,7 +218,7 @@ impl ProtectedPathWatch {
     /// # Errors
     ///
     /// Only those of the environment as a whole, such as that it is lost.
-    pub async fn first_look(&self) -> Result<Option<String>, EnvError> {
+    pub async fn check_recorded(&self) -> Result<Option<String>, EnvError> {
         let mut known = self.known.lock().await;
         if known.is_some() {
             return Ok(None);
@@ -222,7 +226,7 @@ impl ProtectedPathWatch {
         let mut now = self.look(&self.earlier.locations()).await?;
         let before = self.earlier.snapshot();
         let mut change = None;
-        if !self.earlier.is_after_last_look() {
+        if !self.earlier.is_final() {
             change = describe(&before, &now, &[], &BTreeSet::new());
             self.refuse_steps(&before, &mut now).await;
         }
@@ -235,34 +239,34 @@ impl ProtectedPathWatch {
     /// # Errors
     ///
     /// Only those of the environment as a whole, such as that it is lost.
-    pub async fn last_look(&self) -> Result<LastLook, EnvError> {
+    pub async fn check_final(&self) -> Result<FinalCheck, EnvError> {
         self.compare(None).await
     }
 
     /// Returns the changes since the last look that may run a program.
     async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
         match self.compare(call).await {
-            Ok(LastLook::Changed(change)) => Some(change),
+            Ok(FinalCheck::Changed(change)) => Some(change),
             // The next call reports a lost environment.
-            Ok(LastLook::Skipped | LastLook::Unchanged) | Err(_) => None,
+            Ok(FinalCheck::Skipped | FinalCheck::Unchanged) | Err(_) => None,
         }
     }
 
-    async fn compare(&self, call: Option<&PreparedCall>) -> Result<LastLook, EnvError> {
+    async fn compare(&self, call: Option<&PreparedCall>) -> Result<FinalCheck, EnvError> {
         let mut known = self.known.lock().await;
-        let Some(before) = known.as_ref() else { return Ok(LastLook::Skipped) };
+        let Some(before) = known.as_ref() else { return Ok(FinalCheck::Skipped) };
         let mut now = self.look(&before.locations).await?;
-        let released = self.released.as_ref().map(|released| released()).unwrap_or_default();
+        let replaced = self.replaced.as_ref().map(|replaced| replaced()).unwrap_or_default();
         if call.is_some_and(|call| call.sandbox() == Some(SandboxSide::Outside)) {
             self.outside_ran.store(true, Ordering::Relaxed);
         }
         let is_outside = self.outside_ran.load(Ordering::Relaxed);
-        let is_held = |path: &&PathBuf| !is_outside && !released.contains(*path);
+        let is_held = |path: &&PathBuf| !is_outside && !replaced.contains(*path);
         let held: Vec<PathBuf> = self.held.iter().filter(is_held).cloned().collect();
-        let change = describe(before, &now, &held, &released);
+        let change = describe(before, &now, &held, &replaced);
         self.refuse_steps(before, &mut now).await;
         self.keep(&mut known, now);
-        Ok(change.map_or(LastLook::Unchanged, LastLook::Changed))
+        Ok(change.map_or(FinalCheck::Unchanged, FinalCheck::Changed))
     }
 
     /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase. They are
@@ -295,7 +299,7 @@ impl ProtectedPathWatch {
     /// Says that a sandbox keeps commands from changing these paths and what is below, as [`protected_paths`] returns them. A
     /// change of them is that of somebody else, and ends the run only after a command outside of the sandbox.
     #[must_use]
-    pub fn held(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_sandboxed_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.held = paths.into_iter().collect();
         self
     }
@@ -333,7 +337,7 @@ impl ProtectedPathWatch {
         let mut files = BTreeMap::new();
         for (path, content) in paths.into_iter().zip(contents) {
             // Elsewhere than on this machine, each file would take a command.
-            if let Some(state) = FileState::of(self.env.as_ref(), &path, content, self.searches).await {
+            if let Some(state) = FileState::read(self.env.as_ref(), &path, content, self.searches).await {
                 files.insert(path, state);
             }
         }
@@ -369,12 +373,12 @@ impl ProtectedPathWatch {
 }
 
 /// Returns what differs and may run something later, with the diff of each file; `None` if nothing does. A process outside of
-/// the sandbox has replaced those that are `released`.
+/// the sandbox has replaced those that are `replaced`.
 fn describe(
     before: &Snapshot,
     after: &Snapshot,
     held: &[PathBuf],
-    released: &BTreeSet<PathBuf>,
+    replaced: &BTreeSet<PathBuf>,
 ) -> Option<String> {
     let paths: BTreeSet<&PathBuf> = before.files.keys().chain(after.files.keys()).collect();
     let changed = paths
@@ -388,12 +392,12 @@ fn describe(
         1 => String::new(),
         more => format!(" and {} more", more - 1),
     };
-    let who = match changed.iter().all(|path| released.contains(*path)) {
+    let cause = match changed.iter().all(|path| replaced.contains(*path)) {
         true => "a process outside the sandbox, or a command after it,",
         false => "a command",
     };
     let mut text = format!(
-        "{who} changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
+        "{cause} changed the protected file {}{more}, which can run programs later; review the change and revert it unless you want it",
         first.display()
     );
     for path in &changed {
@@ -433,7 +437,7 @@ impl Gate for ProtectedPathWatch {
         if call.effect() != Effect::Execute {
             return Verdict::ALLOW;
         }
-        match self.first_look().await {
+        match self.check_recorded().await {
             Ok(None) => Verdict::ALLOW,
             Ok(Some(change)) => Verdict::deny(change),
             Err(error) => Verdict::deny(format!("protected files cannot be compared around it: {error}")),

@@ -224,7 +224,7 @@ impl Server {
                                 }
                             };
                             peer.close.run_until_cancelled(served).await;
-                            peer.mark_authenticated();
+                            peer.remove_waiting();
                             drop(permit);
                         });
                     }

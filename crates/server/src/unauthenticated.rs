@@ -46,7 +46,7 @@ impl UnauthenticatedConnections {
 
 impl Peer {
     /// Removes the connection: its sender is authenticated, or gone.
-    pub(crate) fn mark_authenticated(&self) {
+    pub(crate) fn remove_waiting(&self) {
         let mut waiting = self.unauthenticated.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|peer| peer.number != self.number);
     }
@@ -61,7 +61,7 @@ mod tests {
         let unauthenticated = UnauthenticatedConnections::new(2);
         let [one, two, three] = [1, 2, 3].map(|number| unauthenticated.add(number, None));
         assert!(one.close.is_cancelled() && !two.close.is_cancelled());
-        two.mark_authenticated();
+        two.remove_waiting();
         let four = unauthenticated.add(4, None);
         assert!(!three.close.is_cancelled() && !two.close.is_cancelled());
         unauthenticated.add(5, None);

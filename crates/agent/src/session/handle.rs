@@ -407,12 +407,12 @@ impl SessionHandle {
     }
 
     /// Returns the command with the principal that acts through this handle.
-    pub(crate) fn sent(&self, command: Command) -> SentCommand {
+    pub(crate) fn attribute(&self, command: Command) -> SentCommand {
         SentCommand { command, by: self.principal.clone().map(Box::new) }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
-        self.link().commands.try_send(self.sent(command)).map_err(|error| match error {
+        self.link().commands.try_send(self.attribute(command)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => SessionError::Full(MAX_COMMANDS),
             mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
         })

@@ -8,7 +8,7 @@ use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteS
 use tempfile::TempDir;
 
 use super::repository_guard::RepositoryGuard;
-use super::secrets::{self, Hidden};
+use super::secrets::{self, HiddenPaths};
 use super::watch_record::WatchRecord;
 use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
@@ -36,19 +36,19 @@ pub(super) struct ConfinedLocal {
     /// Files of git and of projects that the sandbox keeps commands from changing.
     pub(super) protected: Vec<PathBuf>,
     /// Returns the paths that lost their protection while a command ran.
-    pub(super) released: Option<Released>,
+    pub(super) replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     pub(super) repositories: RepositoryGuard,
 }
 
 /// Returns paths that a sandbox held no longer.
-pub(super) type Released = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
+pub(super) type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
 /// Files of a workspace and of the user that a sandbox guards.
 #[derive(Clone, Copy)]
 pub(super) struct GuardedFiles<'a> {
     pub(super) record: &'a WatchRecord,
-    pub(super) hidden: &'a Hidden,
+    pub(super) hidden: &'a HiddenPaths,
     /// Rules of `--deny`.
     pub(super) denials: &'a [String],
 }
@@ -166,7 +166,7 @@ pub(super) async fn local(
         sandbox,
         is_remembered: false,
         protected: Vec::new(),
-        released: None,
+        replaced: None,
         repositories: RepositoryGuard::default(),
     })
 }
@@ -307,7 +307,7 @@ async fn sandboxed(
         sandbox: SandboxState::Level(level.to_string()),
         is_remembered,
         protected,
-        released: Some(Arc::new(move || held.released_paths())),
+        replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))
 }
@@ -384,7 +384,7 @@ async fn denied_reads(
         denied.paths.into_iter().partition(|path| !process_env.has_multiple_hard_links(path));
     for path in linked {
         console::notice(&format!(
-            "commands can read {}, which a rule denies: the file has other hard links",
+            "cannot hide {}, which a rule denies to read: it has more than one hard link",
             path.display()
         ));
     }

@@ -87,7 +87,7 @@ struct SessionBackups {
 impl RepositoryGuard {
     /// Guards the git directories of a workspace. Does nothing without a directory for the state.
     pub(super) fn new(repositories: &[PathBuf], workspace: &Path, process_env: &ProcessEnv) -> Self {
-        let directory = secrets::of_workspace(DIRECTORY, workspace, process_env);
+        let directory = secrets::workspace_state_path(DIRECTORY, workspace, process_env);
         let shared = directory.filter(|_| !repositories.is_empty()).map(|directory| {
             let repositories = repositories.iter().map(|path| process_env.real_path(path)).collect();
             let process_env = process_env.clone();
@@ -321,7 +321,7 @@ fn backups_in(directory: &Path, repositories: &[PathBuf]) -> Vec<LinkedBackup> {
     let numbered = (0..).zip(repositories);
     let backup = |(number, repository): (usize, &PathBuf)| {
         let backup = LinkedBackup::new(repository, NAMES, directory.join(number.to_string()), MAX_FILES);
-        COPIED.into_iter().fold(backup, LinkedBackup::copying)
+        COPIED.into_iter().fold(backup, LinkedBackup::with_copied_entry)
     };
     numbered.map(backup).collect()
 }

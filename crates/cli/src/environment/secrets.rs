@@ -62,7 +62,7 @@ const WORKTREES: &str = "worktrees";
 
 /// Files that commands and file tools of a session do not see.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenPaths {
     pub(crate) paths: Vec<PathBuf>,
     /// The workspace of the session, as given and with links resolved, if it is in one of those directories.
     pub(crate) visible: Vec<PathBuf>,
@@ -75,15 +75,15 @@ pub(crate) struct Hidden {
 ///
 /// A usage failure if the home directory is unknown, since its files could not be hidden, and for another workspace that
 /// would be hidden itself.
-pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidden, Failure> {
+pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     let paths = hidden_paths(process_env)?;
     let (given, workspace) = (workspace.to_path_buf(), process_env.real_path(workspace));
     let around = paths.iter().find(|path| workspace.starts_with(process_env.real_path(path)));
-    let Some(around) = around else { return Ok(Hidden { paths, visible: Vec::new() }) };
+    let Some(around) = around else { return Ok(HiddenPaths { paths, visible: Vec::new() }) };
     let state = process_env.state_directory().ok().map(|state| process_env.real_path(&state));
     let places = state.iter().flat_map(|state| [state.join(WORKTREES), state.join(SESSIONS).join(WORKTREES)]);
     if places.into_iter().any(|place| workspace.starts_with(&place) && workspace != place) {
-        return Ok(Hidden { paths, visible: vec![given, workspace] });
+        return Ok(HiddenPaths { paths, visible: vec![given, workspace] });
     }
     Err(Failure::usage(format!(
         "cannot start a session in {}: it is inside the hidden path {}",
@@ -143,11 +143,15 @@ pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<P
 /// Returns the directory for caches of builds in a workspace, which lasts longer than a session; `None` if the command has
 /// no place for its state.
 pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
-    of_workspace(CACHES, workspace, process_env)
+    workspace_state_path(CACHES, workspace, process_env)
 }
 
 /// Returns the path for something of a workspace in a directory of the state.
-pub(super) fn of_workspace(directory: &str, workspace: &Path, process_env: &ProcessEnv) -> Option<PathBuf> {
+pub(super) fn workspace_state_path(
+    directory: &str,
+    workspace: &Path,
+    process_env: &ProcessEnv,
+) -> Option<PathBuf> {
     let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     let state = process_env.state_directory().ok().filter(|state| state.is_absolute())?;
     Some(state.join(directory).join(hash.get(..16)?))

@@ -40,7 +40,7 @@ impl WatchRecord {
         keeps_state: bool,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let Some(path) = secrets::of_workspace(DIRECTORY, workspace, process_env) else {
+        let Some(path) = secrets::workspace_state_path(DIRECTORY, workspace, process_env) else {
             return Ok(Self::default());
         };
         let lock = match keeps_state {
@@ -60,7 +60,7 @@ impl WatchRecord {
         let file =
             lock.map(|lock| Arc::new(RecordFile { path, process_env: process_env.clone(), _lock: lock }));
         // The state of the files belongs to the session that has the lock.
-        let earlier = if file.is_some() { earlier } else { earlier.after_last_look() };
+        let earlier = if file.is_some() { earlier } else { earlier.without_states() };
         Ok(Self { earlier, file })
     }
 
@@ -78,12 +78,12 @@ impl WatchRecord {
     }
 
     /// Keeps the state without the files, which nothing changes any more.
-    pub(super) fn keep_after_last_look(&self) {
+    pub(super) fn record_final(&self) {
         let Some(file) = &self.file else { return };
         let known = process_env::read_text_if_there("record of watched files", &file.path).ok().flatten();
         let known = known.and_then(|text| serde_json::from_str::<WatchedFiles>(&text).ok());
-        if let Some(known) = known.filter(|known| !known.is_after_last_look()) {
-            self.keep(&known.after_last_look());
+        if let Some(known) = known.filter(|known| !known.is_final()) {
+            self.keep(&known.without_states());
         }
     }
 

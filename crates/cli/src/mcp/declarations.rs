@@ -21,14 +21,14 @@ pub(crate) struct Declared {
     /// File that declares it.
     pub(crate) source: String,
     /// Who declares it.
-    by: DeclaredBy,
+    by: DeclarationOrigin,
     /// Trusted programs of the project that declares it.
     pub(crate) programs: Option<TrustedPrograms>,
 }
 
-/// Who declares a server.
+/// Origin of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum DeclaredBy {
+enum DeclarationOrigin {
     Project,
     Editor,
     User,
@@ -98,7 +98,7 @@ impl Declarations {
                 "{}: tools of server `{}` would have the names of those of `{}` in {}",
                 server.source, server.spec.name, other.spec.name, other.source
             );
-            if server.by == DeclaredBy::User {
+            if server.by == DeclarationOrigin::User {
                 return Err(Failure::usage(problem).with_hint("give one of the two servers another name"));
             }
             self.problems.push(format!("{problem}, so it is not used"));
@@ -137,7 +137,7 @@ impl Declarations {
             self.replace(Declared {
                 spec: with_hint(spec),
                 source: source.to_owned(),
-                by: DeclaredBy::User,
+                by: DeclarationOrigin::User,
                 programs: None,
             });
         }
@@ -168,7 +168,7 @@ impl Declarations {
             self.replace(Declared {
                 spec: with_hint(spec),
                 source: file.name.clone(),
-                by: DeclaredBy::Project,
+                by: DeclarationOrigin::Project,
                 programs: Some(file.programs.clone()),
             });
         }
@@ -180,7 +180,7 @@ impl Declarations {
             self.replace(Declared {
                 spec,
                 source: "the editor".to_owned(),
-                by: DeclaredBy::Editor,
+                by: DeclarationOrigin::Editor,
                 programs: None,
             });
         }

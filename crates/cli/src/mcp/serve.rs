@@ -29,7 +29,7 @@ const ANY_MODEL: &str = "any";
 /// A usage failure for flags that do not apply, and a failure if the client does not complete the handshake.
 pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
-        .denying(&args.policy.deny)
+        .with_denials(&args.policy.deny)
         .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             keeps_state: true,

@@ -45,18 +45,19 @@ impl StartCheck for TrustedStart {
                 "{changed} has changed since the project was trusted; `pintle trust` trusts it as it is now"
             ));
         }
-        let by_variable = || (!is_covered).then(|| "a variable of its declaration".to_owned());
-        let launcher = CommandLine::of_words(words).launcher().map(|launcher| format!("`{launcher}`"));
-        let Some(launcher) = launcher.or_else(by_variable) else { return Ok(()) };
-        let text = format!(
-            "The server `{}` of this project is started by {launcher}, which runs files that trust does not cover",
-            server.name
-        );
+        let reason = match CommandLine::of_words(words).launcher() {
+            Some(launcher) => {
+                format!("is started by `{launcher}`, which runs files that trust does not cover")
+            }
+            None if !is_covered => "names a file by a variable, which trust does not cover".to_owned(),
+            None => return Ok(()),
+        };
+        let text = format!("The server `{}` of this project {reason}", server.name);
         match self.prompter.ask_anywhere(&text, &[], PROMPT).await.as_deref().map(str::trim) {
             Some("y" | "yes") => Ok(()),
             Some(_) => Err("the user declined".to_owned()),
             None => Err(format!(
-                "{launcher} runs files of the project that cannot be compared, and this session is not interactive; name the script itself in .mcp.json, or declare the server in your own mcp.json"
+                "the server {reason}, and this session is not interactive; name the script itself in .mcp.json, or declare the server in your own mcp.json"
             )),
         }
     }

@@ -82,7 +82,7 @@ pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Opti
     let Some(file) = file else { return Ok(recorded) };
     let text = process_env::read_text("grant", file)?;
     let grant = Grant::parse(&text).or_usage(&format!("{} is wrong", file.display()))?;
-    if let Some(axis) = recorded.as_ref().and_then(|recorded| recorded.widened_by(&grant)) {
+    if let Some(axis) = recorded.as_ref().and_then(|recorded| recorded.first_wider_axis(&grant)) {
         let message = format!("{} allows more than the grant of the session: {axis}", file.display());
         return Err(Failure::usage(message).with_hint("start a new session with this grant"));
     }

@@ -271,7 +271,7 @@ async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec
 }
 
 /// Returns whether a path that does not exist, or its directory, is a link whose target is missing.
-async fn leads_nowhere(environment: &dyn ExecutionEnvironment, path: &Path) -> bool {
+async fn is_dangling_link(environment: &dyn ExecutionEnvironment, path: &Path) -> bool {
     for path in path.ancestors().take(2) {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let own = environment.canonicalize(parent).await.map(|parent| parent.join(name));
@@ -290,7 +290,7 @@ async fn read_file(environment: &dyn ExecutionEnvironment, path: &Path) -> Resul
     let bytes = match environment.read(path, None).await {
         Ok(bytes) => bytes,
         Err(error @ (EnvError::NotFound { .. } | EnvError::NotADirectory { .. })) => {
-            return match leads_nowhere(environment, path).await {
+            return match is_dangling_link(environment, path).await {
                 // A dangling link: its rules are unknown.
                 true => Err(error).or_usage(&format!("cannot read {}, a link", path.display())),
                 false => Ok(None),

@@ -32,7 +32,7 @@ impl TaskPlaces {
     pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
         let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
         let used = SandboxUse { writes: WriteSwitch::new(true), ..SandboxUse::default() };
-        target.denying(&args.policy.deny).for_use(used).connect().await
+        target.with_denials(&args.policy.deny).for_use(used).connect().await
     }
 }
 

@@ -151,7 +151,7 @@ fn files_that_were_missing_at_an_update_are_not_found_again() {
 #[test]
 fn files_of_copied_entries_may_be_changed_in_place() {
     let fixture = Fixture::new(&["HEAD", "logs/HEAD"]);
-    let backup = fixture.backup.clone().copying("logs");
+    let backup = fixture.backup.clone().with_copied_entry("logs");
     for text in ["logs/HEAD", "one line", "two lines", "two linez"] {
         fs::write(fixture.at("git/logs/HEAD"), text).unwrap();
         backup.update().unwrap();

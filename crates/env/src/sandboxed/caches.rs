@@ -28,7 +28,7 @@ use crate::{
 const GO_PROXY: &str = "https://proxy.golang.org,direct";
 
 /// The variables of the user that are read.
-const USER: [&str; 7] =
+const USER_VARIABLES: [&str; 7] =
     ["HOME", "CARGO_HOME", "GOPATH", "GOMODCACHE", "GOPROXY", "GOFLAGS", "npm_config_cache"];
 
 /// Caches of cargo, Go, npm, pip and uv for the commands of one project.
@@ -69,7 +69,7 @@ const USER: [&str; 7] =
 pub struct ProjectCaches {
     directory: PathBuf,
     variables: BTreeMap<OsString, OsString>,
-    user: Arc<User>,
+    user: Arc<CacheVariables>,
 }
 
 impl ProjectCaches {
@@ -94,7 +94,7 @@ impl ProjectCaches {
             let source = std::io::Error::other("the directory of the caches must be absolute");
             return Err(EnvError::InvalidPath { path: directory, source });
         }
-        Self::prepare_for(Arc::new(User::new(host_env)), directory).await
+        Self::prepare_for(Arc::new(CacheVariables::new(host_env)), directory).await
     }
 
     /// Prepares caches elsewhere, for the same user.
@@ -102,7 +102,7 @@ impl ProjectCaches {
         Self::prepare_for(Arc::clone(&self.user), directory).await
     }
 
-    async fn prepare_for(user: Arc<User>, directory: PathBuf) -> Result<Self, EnvError> {
+    async fn prepare_for(user: Arc<CacheVariables>, directory: PathBuf) -> Result<Self, EnvError> {
         let cancelled = Cancelled::default();
         let _guard = cancelled.on_drop();
         blocking(move || {
@@ -125,14 +125,14 @@ impl ProjectCaches {
     }
 }
 
-/// The variables of the user that tell where caches are.
+/// User variables with the locations of caches.
 #[derive(Debug)]
-struct User(BTreeMap<OsString, OsString>);
+struct CacheVariables(BTreeMap<OsString, OsString>);
 
-impl User {
+impl CacheVariables {
     fn new<N: Into<OsString>, V: Into<OsString>>(host_env: impl IntoIterator<Item = (N, V)>) -> Self {
         let variables = host_env.into_iter().map(|(name, value)| (name.into(), value.into()));
-        Self(variables.filter(|(name, _)| USER.iter().any(|read| name == *read)).collect())
+        Self(variables.filter(|(name, _)| USER_VARIABLES.iter().any(|read| name == *read)).collect())
     }
 
     fn get(&self, name: &str) -> Option<&OsStr> {
@@ -196,7 +196,7 @@ impl SwitchedCaches {
 
 fn prepare(
     directory: &Path,
-    user: &User,
+    user: &CacheVariables,
     cancelled: &Cancelled,
 ) -> Result<BTreeMap<OsString, OsString>, EnvError> {
     fs::create_dir_all(directory).map_err(|error| EnvError::from_io("create", directory, error))?;

@@ -43,7 +43,7 @@ const ALWAYS: [libc::c_long; 18] = [
 
 /// System calls for shared memory, semaphores and message queues. Without an IPC namespace these are the host's, and an id does
 /// not identify the owner.
-const OF_IPC: [libc::c_long; 14] = [
+const IPC_CALLS: [libc::c_long; 14] = [
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -61,7 +61,7 @@ const OF_IPC: [libc::c_long; 14] = [
 ];
 
 /// System calls that change the scheduling or the memory of the process in their first argument, where 0 is the caller.
-const OF_PROCESSES: [libc::c_long; 6] = [
+const PROCESS_CALLS: [libc::c_long; 6] = [
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,
     libc::SYS_sched_setparam,
@@ -71,7 +71,7 @@ const OF_PROCESSES: [libc::c_long; 6] = [
 ];
 
 /// Argument that selects all processes of a user: `PRIO_USER` of `setpriority` and `IOPRIO_WHO_USER` of `ioprio_set`.
-const OF_USER: [(libc::c_long, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+const USER_WIDE_CALLS: [(libc::c_long, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 /// Requests that type into a terminal: `TIOCSTI` and `TIOCLINUX`, the same on all architectures that
 /// have filters here. The type of the constants in `libc` depends on the C library.
@@ -143,11 +143,11 @@ fn refuse_typing(refused: &mut Refused) -> Result<(), BackendError> {
 
 /// Refuses changes of other processes of the same user, which are visible without a PID namespace.
 fn refuse_other_processes(refused: &mut Refused) -> Result<(), BackendError> {
-    refused.extend(OF_IPC.iter().map(|call| (*call, Vec::new())));
-    for call in OF_PROCESSES {
+    refused.extend(IPC_CALLS.iter().map(|call| (*call, Vec::new())));
+    for call in PROCESS_CALLS {
         refused.insert(call, vec![rule([argument(0, SeccompCmpOp::Ne, 0)?])?]);
     }
-    for (call, user) in OF_USER {
+    for (call, user) in USER_WIDE_CALLS {
         let other = rule([argument(1, SeccompCmpOp::Ne, 0)?])?;
         refused.insert(call, vec![other, rule([argument(0, SeccompCmpOp::Eq, user)?])?]);
     }

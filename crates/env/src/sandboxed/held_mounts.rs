@@ -25,7 +25,7 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
 
-/// How often the files of a running command are looked at.
+/// Interval between checks of the mounted files.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Device, inode and time of creation of a file, since inodes are used again; `None` if there is no file.
@@ -36,11 +36,11 @@ type Identity = Option<(u64, u64, Option<SystemTime>)>;
 pub(super) struct HeldMounts(Arc<[(PathBuf, Identity)]>);
 
 /// Hidden and protected paths that were replaced while a command ran.
-pub(super) type Released = Arc<Mutex<BTreeSet<PathBuf>>>;
+pub(super) type ReplacedPaths = Arc<Mutex<BTreeSet<PathBuf>>>;
 
 impl HeldMounts {
     /// Looks at the files of the rules as they are now; blocks briefly.
-    pub(super) fn of(rules: &Rules) -> Self {
+    pub(super) fn from_rules(rules: &Rules) -> Self {
         let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
         let paths = paths.chain(rules.protected.iter().cloned());
         Self(paths.map(|path| (path.clone(), identity(&path))).collect())
@@ -70,7 +70,7 @@ fn identity(path: &Path) -> Identity {
 pub(super) struct HeldProcess {
     inner: LocalProcess,
     mounts: HeldMounts,
-    released: Released,
+    replaced: ReplacedPaths,
     /// The path whose mount went away first.
     lost: Arc<OnceLock<PathBuf>>,
     watching: JoinHandle<()>,
@@ -78,18 +78,18 @@ pub(super) struct HeldProcess {
 
 impl HeldProcess {
     /// Watches the mounts of a process, which were these before it started.
-    pub(super) fn new(inner: LocalProcess, mounts: HeldMounts, released: Released) -> Self {
+    pub(super) fn new(inner: LocalProcess, mounts: HeldMounts, replaced: ReplacedPaths) -> Self {
         let lost: Arc<OnceLock<PathBuf>> = Arc::default();
         let watching = tokio::spawn({
             let (kill, mounts) = (inner.killer(), mounts.clone());
-            let (lost, released) = (Arc::clone(&lost), Arc::clone(&released));
+            let (lost, replaced) = (Arc::clone(&lost), Arc::clone(&replaced));
             async move {
                 let kill = Arc::new(kill);
                 loop {
-                    let (mounts, released) = (mounts.clone(), Arc::clone(&released));
+                    let (mounts, replaced) = (mounts.clone(), Arc::clone(&replaced));
                     let (lost, kill) = (Arc::clone(&lost), Arc::clone(&kill));
                     let looked = blocking(move || {
-                        if let Some(path) = note(&mounts, &released) {
+                        if let Some(path) = record_replaced(&mounts, &replaced) {
                             lost.get_or_init(|| path);
                             kill();
                         }
@@ -102,7 +102,7 @@ impl HeldProcess {
                 }
             }
         });
-        Self { inner, mounts, released, lost, watching }
+        Self { inner, mounts, replaced, lost, watching }
     }
 }
 
@@ -112,11 +112,11 @@ impl fmt::Debug for HeldProcess {
     }
 }
 
-/// Notes which mounts are gone, and returns one.
-fn note(mounts: &HeldMounts, released: &Released) -> Option<PathBuf> {
-    let replaced = mounts.replaced();
-    let first = replaced.first().cloned();
-    released.lock().unwrap_or_else(PoisonError::into_inner).extend(replaced);
+/// Records the mounted paths that were replaced, and returns one.
+fn record_replaced(mounts: &HeldMounts, replaced: &ReplacedPaths) -> Option<PathBuf> {
+    let paths = mounts.replaced();
+    let first = paths.first().cloned();
+    replaced.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
     first
 }
 
@@ -139,8 +139,8 @@ impl Process for HeldProcess {
     async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
         let status = self.inner.wait().await?;
         // It may have ended before the next look.
-        let (mounts, released) = (self.mounts.clone(), Arc::clone(&self.released));
-        blocking(move || note(&mounts, &released)).await?;
+        let (mounts, replaced) = (self.mounts.clone(), Arc::clone(&self.replaced));
+        blocking(move || record_replaced(&mounts, &replaced)).await?;
         Ok(status)
     }
 

@@ -37,7 +37,7 @@ pub(super) enum Placeholder {
 pub(super) struct Placeholders {
     /// With device and inode.
     created: Mutex<BTreeMap<PathBuf, (u64, u64)>>,
-    /// Sockets that the commands starting now are not to see.
+    /// Sockets to hide from commands that are starting.
     sockets: Mutex<BTreeSet<PathBuf>>,
 }
 

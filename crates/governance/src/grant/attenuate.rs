@@ -107,13 +107,13 @@ impl Grant {
             (Axis::Epoch, child.epoch == self.epoch),
         ];
         let delegation = (Axis::Delegation, self.delegation.covers(child.delegation));
-        first_exceeded(of_child.into_iter().chain(self.compared_with(child)).chain([delegation]))
+        first_exceeded(of_child.into_iter().chain(self.shared_axes(child)).chain([delegation]))
     }
 
     /// Returns the first axis on which `next` allows something that this grant does not, for a session that is resumed with another
     /// grant. Unlike a subagent, it keeps its generation.
     #[must_use]
-    pub fn widened_by(&self, next: &Self) -> Option<Axis> {
+    pub fn first_wider_axis(&self, next: &Self) -> Option<Axis> {
         let Delegation { depth, width } = next.delegation;
         let of_session = [
             (Axis::Form, next.version == Self::VERSION && next.check().is_ok()),
@@ -121,12 +121,12 @@ impl Grant {
             (Axis::Epoch, next.epoch >= self.epoch),
         ];
         let is_within = depth <= self.delegation.depth && width <= self.delegation.width;
-        let compared = of_session.into_iter().chain(self.compared_with(next));
+        let compared = of_session.into_iter().chain(self.shared_axes(next));
         first_exceeded(compared.chain([(Axis::Delegation, is_within)]))
     }
 
     /// Returns whether another grant stays within this one on the axes that apply equally to subagents and resumed sessions.
-    fn compared_with(&self, other: &Self) -> [(Axis, bool); 10] {
+    fn shared_axes(&self, other: &Self) -> [(Axis, bool); 10] {
         [
             (Axis::Tools, covers(&self.tools, &other.tools)),
             (Axis::Arguments, self.arguments.iter().all(|scope| scope.is_kept_by(other))),

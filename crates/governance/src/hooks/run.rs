@@ -147,7 +147,7 @@ impl Streams {
 
 /// Where a command runs.
 #[derive(Clone, Copy)]
-pub(super) struct Places<'a> {
+pub(super) struct HookDirectories<'a> {
     /// The project, in its variables.
     pub(super) project: &'a Path,
     /// The directory in which it starts.
@@ -158,7 +158,7 @@ pub(super) struct Places<'a> {
 /// much, and when the future is dropped.
 pub(super) async fn run(
     env: &dyn ExecutionEnvironment,
-    places: Places<'_>,
+    places: HookDirectories<'_>,
     command: &HookCommand,
     input: Vec<u8>,
 ) -> Finished {

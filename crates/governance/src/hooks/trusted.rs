@@ -48,8 +48,8 @@ impl TrustedPrograms {
         self.add(paths, env).await;
     }
 
-    /// Returns whether all files of an invocation are compared. Those are not that are named by a variable, which was replaced
-    /// after the invocation was [added](Self::add_invocation).
+    /// Returns whether all files of an invocation are compared. Files named through a variable are not: it is expanded only after
+    /// the invocation was [added](Self::add_invocation).
     #[must_use]
     pub fn covers_invocation(&self, arguments: &[String], directory: Option<&Path>) -> bool {
         self.named_by(arguments, directory).iter().all(|path| self.contents.contains_key(path))

@@ -52,7 +52,7 @@ pub struct WatchedFiles {
 impl WatchedFiles {
     /// Returns it without the state of the files: nothing can change them after the last look of a session.
     #[must_use]
-    pub fn after_last_look(self) -> Self {
+    pub fn without_states(self) -> Self {
         Self { files: None, ..self }
     }
 
@@ -65,7 +65,7 @@ impl WatchedFiles {
 
     /// Returns whether the session that recorded it got to its last look.
     #[must_use]
-    pub fn is_after_last_look(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         self.files.is_none()
     }
 
@@ -93,7 +93,7 @@ impl Snapshot {
 
 impl FileState {
     /// Returns the state of a file with this content; `None` if there is none. Modes are read if `with_mode` is set.
-    pub(super) async fn of(
+    pub(super) async fn read(
         env: &dyn ExecutionEnvironment,
         path: &Path,
         content: FileContent,

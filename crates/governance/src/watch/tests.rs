@@ -91,12 +91,12 @@ async fn the_same_steps_are_refused_again() {
     let steps = directory.path().join(".git/rebase-merge/git-rebase-todo");
     let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
     let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
-    assert_eq!(watch.first_look().await.unwrap(), None);
+    assert_eq!(watch.check_recorded().await.unwrap(), None);
     for _ in 0..2 {
         std::fs::create_dir_all(steps.parent().unwrap()).unwrap();
         std::fs::write(&steps, "exec touch x\n").unwrap();
-        let look = watch.last_look().await.unwrap();
-        assert!(matches!(look, LastLook::Changed(change) if change.contains("+exec touch x")));
+        let look = watch.check_final().await.unwrap();
+        assert!(matches!(look, FinalCheck::Changed(change) if change.contains("+exec touch x")));
         assert!(!steps.exists());
     }
 }
@@ -308,7 +308,7 @@ async fn changes_after_the_last_command_are_found() {
     let watch = || {
         let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
         let (earlier, kept) = (kept.lock().unwrap().clone(), Arc::clone(&kept));
-        let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]).starting_from(earlier);
+        let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]).with_record(earlier);
         watch.with_observer(move |files| kept.lock().unwrap().clone_from(files))
     };
     let change = |line: &str| {
@@ -317,26 +317,26 @@ async fn changes_after_the_last_command_are_found() {
     };
     let first = watch();
     assert_eq!(first.stop_at_end().await, None, "no command ran");
-    assert_eq!(first.first_look().await.unwrap(), None);
+    assert_eq!(first.check_recorded().await.unwrap(), None);
     change("echo '[alias] x = !sh' >>.git/config");
     assert!(first.stop_at_end().await.unwrap().contains("+[alias] x = !sh"));
     assert_eq!(first.stop_at_end().await, None, "it was reported");
     change("echo sh >.git/hooks/pre-commit");
-    let LastLook::Changed(change_of_first) = first.last_look().await.unwrap() else {
+    let FinalCheck::Changed(change_of_first) = first.check_final().await.unwrap() else {
         panic!("nothing was found")
     };
     assert!(change_of_first.contains("/.git/hooks/pre-commit"), "{change_of_first}");
     // It is killed before it could look.
     change("mkdir sub; cp -r .git sub/.git; echo sub >.gitignore; chmod +x .git/hooks/pre-commit");
     let second = watch();
-    let change_of_second = second.first_look().await.unwrap().unwrap();
+    let change_of_second = second.check_recorded().await.unwrap().unwrap();
     assert!(change_of_second.contains("/.git/hooks/pre-commit"), "{change_of_second}");
-    assert_eq!(watch().first_look().await.unwrap(), None, "it was reported");
+    assert_eq!(watch().check_recorded().await.unwrap(), None, "it was reported");
     // A session that did look leaves nothing to compare.
-    let closed = kept.lock().unwrap().clone().after_last_look();
+    let closed = kept.lock().unwrap().clone().without_states();
     *kept.lock().unwrap() = closed;
     change("rm .git/hooks/pre-commit");
-    assert_eq!(watch().first_look().await.unwrap(), None);
+    assert_eq!(watch().check_recorded().await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -348,15 +348,15 @@ async fn an_ignored_repository_that_was_known_stays_protected() {
     let observer = Arc::clone(&kept);
     let watch = ProtectedPathWatch::new(env(), [".pintle"])
         .with_observer(move |files| observer.lock().unwrap().clone_from(files));
-    watch.first_look().await.unwrap();
+    watch.check_recorded().await.unwrap();
     std::fs::write(main.join(".gitignore"), "nested\n").unwrap();
-    let kept = kept.lock().unwrap().clone().after_last_look();
+    let kept = kept.lock().unwrap().clone().without_states();
     let config = main.join("nested/.git/config");
     let protected = protected_paths(env().as_ref(), [".pintle"], &kept).await.unwrap().paths;
     assert!(protected.contains(&config), "{protected:?}");
-    let watch = ProtectedPathWatch::new(env(), [".pintle"]).starting_from(kept);
-    watch.first_look().await.unwrap();
+    let watch = ProtectedPathWatch::new(env(), [".pintle"]).with_record(kept);
+    watch.check_recorded().await.unwrap();
     std::fs::write(&config, "[core]\n\tfsmonitor = x\n").unwrap();
-    let LastLook::Changed(change) = watch.last_look().await.unwrap() else { panic!("nothing was found") };
+    let FinalCheck::Changed(change) = watch.check_final().await.unwrap() else { panic!("nothing was found") };
     assert!(change.contains("nested/.git/config"), "{change}");
 }

@@ -22,7 +22,7 @@ use crate::audit::{AuditLine, AuditLog};
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
 use crate::unauthenticated::Peer;
 
-/// Cookie of a page that has logged in. It has no token, and is worth nothing once the server is gone.
+/// Cookie of a page that has logged in. It contains no token and is invalid after a restart.
 const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Path of logins.
@@ -225,12 +225,12 @@ impl Caller {
     }
 }
 
-/// Finds out who asks, or refuses the request. Keeps a line about it if it changes something.
+/// Authenticates the request or rejects it. Mutations are written to the audit log.
 pub(super) async fn authorize(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let caller = app.access.caller(request.headers());
     let peer = request.extensions().get::<Peer>().cloned();
     if let (Ok(_), Some(peer)) = (&caller, &peer) {
-        peer.mark_authenticated();
+        peer.remove_waiting();
     }
     // Requests of unknown senders are counted, since they could fill the disk with lines.
     let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));

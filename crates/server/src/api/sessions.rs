@@ -312,7 +312,7 @@ async fn change(
         return Err(problem);
     }
     let live = app.hub.open(&found.root).await?;
-    // Another change between the check and this one could make it a wider one.
+    // Serializes check and change: a concurrent change could turn this one into a widening.
     let _changing = live.changing.lock().await;
     let ChangeBody { model, mode, effort } = body;
     let change = SettingsChange { model, mode, effort };

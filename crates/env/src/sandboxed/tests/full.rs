@@ -396,7 +396,7 @@ async fn a_replaced_file_ends_the_commands_that_could_see_it() {
         assert_eq!(result.exit_code, 137);
         let said = result.output.to_text_lossy().unwrap();
         assert!(said.contains(&format!("replaced {}", path.display())), "{said}");
-        assert!(environment.released_paths().contains(path));
+        assert!(environment.replaced_paths().contains(path));
     }
     assert_eq!(fs::read_to_string(&protected).unwrap(), "of the user");
     // The next command is held again.

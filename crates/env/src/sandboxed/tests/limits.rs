@@ -124,7 +124,7 @@ fn environment_like(environment: &Sandboxed) -> Sandboxed {
         can_be_left: false,
         rules: Arc::clone(&environment.rules),
         placeholders: Arc::default(),
-        released: Released::default(),
+        replaced: ReplacedPaths::default(),
         support: environment.support.clone(),
     }
 }

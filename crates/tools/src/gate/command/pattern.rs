@@ -47,17 +47,17 @@ impl CommandPattern {
 
     /// Returns whether this command matches.
     pub(super) fn matches(&self, command: &[String]) -> bool {
-        self.fits(command, matches_wildcard) && !self.leaves_more(command)
+        self.fits(command, matches_wildcard) && !self.covers_side_effects(command)
     }
 
     /// Returns whether the last `*` would cover an option that writes, runs a program or connects.
-    fn leaves_more(&self, command: &[String]) -> bool {
+    fn covers_side_effects(&self, command: &[String]) -> bool {
         // A pattern without words means every command.
         let Some(program) = command.first().filter(|_| self.is_open && !self.words.is_empty()) else {
             return false;
         };
         let rest = command.get(self.words.len()..).unwrap_or_default();
-        programs::does_more(program, rest).is_some()
+        programs::first_side_effect_option(program, rest).is_some()
     }
 
     /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and whatever its options do.

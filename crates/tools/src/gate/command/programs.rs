@@ -18,7 +18,7 @@ struct Program {
     values: &'static [&'static str],
     /// Options that write a file, run a program or connect, which the rest of the program does not. After the name of a
     /// subcommand and a space, an option counts only with that subcommand.
-    more: &'static [&'static str],
+    side_effect_options: &'static [&'static str],
     /// Whether options of one dash are whole words, so that no word has several.
     has_long_options_only: bool,
     /// Subcommands that run files of the working directory which the arguments do not name; all if it is `*`.
@@ -33,7 +33,7 @@ const fn program(name: &'static str) -> Program {
     Program {
         name,
         values: &[],
-        more: &[],
+        side_effect_options: &[],
         has_long_options_only: false,
         launches: &[],
         has_subcommands: false,
@@ -46,8 +46,8 @@ impl Program {
         Self { values, has_subcommands: true, ..self }
     }
 
-    const fn more(self, more: &'static [&'static str]) -> Self {
-        Self { more, ..self }
+    const fn side_effect_options(self, side_effect_options: &'static [&'static str]) -> Self {
+        Self { side_effect_options, ..self }
     }
 
     const fn long_options_only(self) -> Self {
@@ -58,7 +58,7 @@ impl Program {
         Self { launches, ..self }
     }
 
-    const fn wraps(self) -> Self {
+    const fn wrapper(self) -> Self {
         Self { is_wrapper: true, ..self }
     }
 }
@@ -79,7 +79,7 @@ const PROGRAMS: &[Program] = &[
             "--super-prefix",
             "--work-tree",
         ])
-        .more(&[
+        .side_effect_options(&[
             "-O",
             "--extcmd",
             "--remote",
@@ -102,12 +102,16 @@ const PROGRAMS: &[Program] = &[
             "rebase -x",
         ]),
     program("gh").subcommands(&["-R", "--repo", "--hostname"]),
-    program("hg").subcommands(&["-R", "--repository", "--cwd", "--config"]).more(&["--config", "--ssh"]),
-    program("svn").subcommands(&["--config-dir", "--config-option"]).more(&["--config-option", "--diff-cmd"]),
+    program("hg")
+        .subcommands(&["-R", "--repository", "--cwd", "--config"])
+        .side_effect_options(&["--config", "--ssh"]),
+    program("svn")
+        .subcommands(&["--config-dir", "--config-option"])
+        .side_effect_options(&["--config-option", "--diff-cmd"]),
     // Builds and packages.
     program("cargo")
         .subcommands(&["-C", "-Z", "--color", "--config", "--manifest-path", "--target-dir"])
-        .more(&["--config"])
+        .side_effect_options(&["--config"])
         .launches(&["run", "r", "test", "t", "bench", "xtask"]),
     program("npm")
         .subcommands(&[
@@ -120,7 +124,7 @@ const PROGRAMS: &[Program] = &[
             "--registry",
             "--loglevel",
         ])
-        .more(&["--script-shell", "--prefix", "--userconfig"])
+        .side_effect_options(&["--script-shell", "--prefix", "--userconfig"])
         .launches(&["run", "run-script", "rum", "urn", "start", "restart", "test", "t", "exec", "x"]),
     program("pnpm")
         .subcommands(&["-C", "--dir", "-F", "--filter", "--loglevel", "--reporter"])
@@ -132,16 +136,16 @@ const PROGRAMS: &[Program] = &[
     program("pipx").launches(&["*"]),
     program("bunx").launches(&["*"]),
     program("node")
-        .more(&["-p", "--print", "-r", "--require", "--import", "--loader", "-e", "--eval"])
+        .side_effect_options(&["-p", "--print", "-r", "--require", "--import", "--loader", "-e", "--eval"])
         .launches(&["."]),
     program("deno").subcommands(&["-c", "--config", "-L", "--log-level"]).launches(&["task"]),
     program("go")
         .subcommands(&["-C"])
-        .more(&["-exec", "-toolexec", "-o", "-vettool"])
+        .side_effect_options(&["-exec", "-toolexec", "-o", "-vettool"])
         .long_options_only()
         .launches(&["run", "tool", "generate"]),
-    program("make").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("gmake").more(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
+    program("make").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
+    program("gmake").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
     program("ninja").launches(&["*"]),
     program("just").launches(&["*"]),
     program("task").launches(&["*"]),
@@ -158,7 +162,7 @@ const PROGRAMS: &[Program] = &[
     program("composer").subcommands(&["-d", "--working-dir"]).launches(&["*"]),
     program("dotnet").subcommands(&[]).launches(&["run", "test", "watch"]),
     program("swift").subcommands(&[]).launches(&["run", "test"]),
-    program("python").more(&["-c"]).launches(&["-m"]),
+    program("python").side_effect_options(&["-c"]).launches(&["-m"]),
     program("pip").subcommands(&["--python", "--proxy", "--cache-dir", "--log"]),
     program("uv")
         .subcommands(&[
@@ -240,22 +244,23 @@ const PROGRAMS: &[Program] = &[
     program("az").subcommands(&["--subscription", "-o", "--output", "--query"]),
     program("systemctl").subcommands(&["-H", "--host", "-M", "--machine", "-n", "-o", "-p", "-s", "-t"]),
     // Programs that read, with options that do not.
-    program("find")
-        .more(&["-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir"]),
-    program("fdfind").more(&["-x", "-X", "--exec", "--exec-batch"]),
-    program("fd").more(&["-x", "-X", "--exec", "--exec-batch"]),
-    program("rg").more(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
-    program("sort").more(&["-o", "--output", "--compress-program"]),
-    program("sed").more(&["-i", "--in-place"]),
-    program("awk").more(&["-i", "--include", "-l", "--load"]),
-    program("perl").more(&["-M", "-I", "-i", "-e", "-E"]),
-    program("ruby").more(&["-i", "-e"]),
-    program("yq").more(&["-i", "--inplace"]),
-    program("tree").more(&["-o"]),
-    program("diff").more(&["--output"]),
-    program("date").more(&["-s", "--set"]),
-    program("less").more(&["-o", "-O", "--log-file"]),
-    program("tar").more(&[
+    program("find").side_effect_options(&[
+        "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
+    ]),
+    program("fdfind").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
+    program("fd").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
+    program("rg").side_effect_options(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
+    program("sort").side_effect_options(&["-o", "--output", "--compress-program"]),
+    program("sed").side_effect_options(&["-i", "--in-place"]),
+    program("awk").side_effect_options(&["-i", "--include", "-l", "--load"]),
+    program("perl").side_effect_options(&["-M", "-I", "-i", "-e", "-E"]),
+    program("ruby").side_effect_options(&["-i", "-e"]),
+    program("yq").side_effect_options(&["-i", "--inplace"]),
+    program("tree").side_effect_options(&["-o"]),
+    program("diff").side_effect_options(&["--output"]),
+    program("date").side_effect_options(&["-s", "--set"]),
+    program("less").side_effect_options(&["-o", "-O", "--log-file"]),
+    program("tar").side_effect_options(&[
         "-F",
         "-I",
         "--use-compress-program",
@@ -266,11 +271,11 @@ const PROGRAMS: &[Program] = &[
         "--info-script",
         "--new-volume-script",
     ]),
-    program("zip").more(&["-T", "--unzip-command"]),
-    program("rsync").more(&["-e", "--rsh", "--rsync-path"]),
-    program("ssh").more(&["-D", "-E", "-I", "-J", "-L", "-R", "-o", "-F"]),
-    program("scp").more(&["-D", "-J", "-o", "-F", "-S"]),
-    program("curl").more(&[
+    program("zip").side_effect_options(&["-T", "--unzip-command"]),
+    program("rsync").side_effect_options(&["-e", "--rsh", "--rsync-path"]),
+    program("ssh").side_effect_options(&["-D", "-E", "-I", "-J", "-L", "-R", "-o", "-F"]),
+    program("scp").side_effect_options(&["-D", "-J", "-o", "-F", "-S"]),
+    program("curl").side_effect_options(&[
         "--trace",
         "--trace-ascii",
         "--stderr",
@@ -302,7 +307,7 @@ const PROGRAMS: &[Program] = &[
         "--data-urlencode",
         "--json",
     ]),
-    program("wget").more(&[
+    program("wget").side_effect_options(&[
         "-a",
         "-P",
         "--directory-prefix",
@@ -318,30 +323,30 @@ const PROGRAMS: &[Program] = &[
         "--execute",
     ]),
     // Programs that run another one.
-    program("sudo").wraps(),
-    program("doas").wraps(),
-    program("env").wraps(),
-    program("exec").wraps(),
-    program("command").wraps(),
-    program("builtin").wraps(),
-    program("eval").wraps(),
-    program("time").wraps(),
-    program("nice").wraps(),
-    program("ionice").wraps(),
-    program("chrt").wraps(),
-    program("taskset").wraps(),
-    program("nohup").wraps(),
-    program("setsid").wraps(),
-    program("stdbuf").wraps(),
-    program("timeout").wraps(),
-    program("watch").wraps(),
-    program("flock").wraps(),
-    program("xargs").wraps(),
-    program("parallel").wraps(),
-    program("busybox").wraps(),
-    program("strace").wraps(),
-    program("unshare").wraps(),
-    program("chroot").wraps(),
+    program("sudo").wrapper(),
+    program("doas").wrapper(),
+    program("env").wrapper(),
+    program("exec").wrapper(),
+    program("command").wrapper(),
+    program("builtin").wrapper(),
+    program("eval").wrapper(),
+    program("time").wrapper(),
+    program("nice").wrapper(),
+    program("ionice").wrapper(),
+    program("chrt").wrapper(),
+    program("taskset").wrapper(),
+    program("nohup").wrapper(),
+    program("setsid").wrapper(),
+    program("stdbuf").wrapper(),
+    program("timeout").wrapper(),
+    program("watch").wrapper(),
+    program("flock").wrapper(),
+    program("xargs").wrapper(),
+    program("parallel").wrapper(),
+    program("busybox").wrapper(),
+    program("strace").wrapper(),
+    program("unshare").wrapper(),
+    program("chroot").wrapper(),
 ];
 
 /// Wrappers that add arguments of their input to the program that they run.
@@ -403,10 +408,10 @@ pub(super) fn without_global_options<'a>(
 
 /// Returns the first of some arguments of a program that writes a file, runs a program or connects, although the program
 /// without it does not.
-pub(super) fn does_more<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
+pub(super) fn first_side_effect_option<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
     let program = known(program)?;
     let options: Vec<&str> = program
-        .more
+        .side_effect_options
         .iter()
         .filter_map(|option| match option.split_once(' ') {
             None => Some(*option),
@@ -498,7 +503,7 @@ mod tests {
             ("curl -sw %output{x} y", Some("-sw")),
         ] {
             let words = words(line);
-            assert_eq!(does_more(&words[0], &words[1..]), expected, "{line}");
+            assert_eq!(first_side_effect_option(&words[0], &words[1..]), expected, "{line}");
         }
     }
 

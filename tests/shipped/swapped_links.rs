@@ -13,13 +13,13 @@ use super::user::User;
 const EXCHANGES: usize = 2_000;
 
 /// Swaps two names until it ends.
-struct Exchanging {
+struct LinkSwapper {
     is_over: Arc<AtomicBool>,
     count: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Exchanging {
+impl LinkSwapper {
     fn start(one: PathBuf, other: PathBuf) -> Self {
         let (is_over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (over, counted) = (Arc::clone(&is_over), Arc::clone(&count));
@@ -82,7 +82,7 @@ fn user(turns: &str, there: fn(&User) -> PathBuf) -> User {
 
 /// Runs the task while `here` and `there` are exchanged.
 fn run(user: &User) {
-    let exchanging = Exchanging::start(user.project().join("here"), user.project().join("there"));
+    let exchanging = LinkSwapper::start(user.project().join("here"), user.project().join("there"));
     let ran = user.run_with_denials("Go");
     let count = exchanging.end();
     assert!(ran.contains("Done."), "{ran}");

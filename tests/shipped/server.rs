@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::user::User;
 
 /// A server in the project of its user.
-struct Served {
+struct TestServer {
     child: Child,
     authority: String,
 }
 
-impl Served {
+impl TestServer {
     fn start(user: &User, flags: &[&str]) -> Self {
         let url = user.model.base_url(pintle_testkit::Dialect::AnthropicMessages);
         let mut command = user.command(&["serve", "--listen", "127.0.0.1:0", "--provider", "anthropic"]);
@@ -60,7 +60,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -82,10 +82,10 @@ fn a_token_works_only_where_its_server_lets_sessions_work() {
     let secret = token(&user, "ann", &["--scope", "read,run,approve"]);
     let of_tenant = token(&user, "bob", &["--scope", "read,run", "--tenant", "acme"]);
     let at = |name: &str| user.at(name).display().to_string();
-    let create = |served: &Served, secret: &str, directory: &str| {
+    let create = |served: &TestServer, secret: &str, directory: &str| {
         served.request(secret, "POST", "/v1/sessions", &json!({"directory": directory}))
     };
-    let served = Served::start(&user, &[]);
+    let served = TestServer::start(&user, &[]);
     for (directory, status) in [
         (at("project"), 201),
         (at("project/below"), 201),
@@ -107,7 +107,7 @@ fn a_token_works_only_where_its_server_lets_sessions_work() {
     drop(served);
     // Hidden files stay hidden where a root has them, and an older session is read and not resumed.
     let (everywhere, of_acme) = (at(""), format!("acme={}", at("other")));
-    let served = Served::start(&user, &["--root", &everywhere, "--root", &of_acme]);
+    let served = TestServer::start(&user, &["--root", &everywhere, "--root", &of_acme]);
     for hidden in [".ssh", ".config/pintle", ".local/state/pintle"] {
         let (answered, body) = create(&served, &secret, &at(hidden));
         assert!(matches!(answered, 400 | 403), "{hidden}: {answered} {body}");
@@ -116,7 +116,7 @@ fn a_token_works_only_where_its_server_lets_sessions_work() {
     assert_eq!(create(&served, &of_tenant, &at("other")).0, 201);
     assert_eq!(create(&served, &of_tenant, &at("project")).0, 403);
     drop(served);
-    let served = Served::start(&user, &["--root", &at("other")]);
+    let served = TestServer::start(&user, &["--root", &at("other")]);
     let path = format!("/v1/sessions/{id}");
     assert_eq!(served.request(&secret, "GET", &path, &json!({})).0, 200);
     let (answered, body) =
@@ -129,7 +129,7 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     let user = User::new("[[turn]]\ntext = \"Done.\"\n");
     let runner = token(&user, "ann", &["--scope", "read,run"]);
     let approver = token(&user, "eve", &["--scope", "read,run,approve"]);
-    let served = Served::start(&user, &[]);
+    let served = TestServer::start(&user, &[]);
     let create = |secret: &str, body: &Value| served.request(secret, "POST", "/v1/sessions", body);
     assert_eq!(create(&runner, &json!({"mode": "auto"})).0, 403);
     assert_eq!(create(&runner, &json!({"mode": "plan"})).0, 201);
@@ -186,7 +186,7 @@ fn each_change_is_on_record_with_the_principal_that_made_it() {
     let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
     let ann = token(&user, "ann", &["--scope", "read,run"]);
     let eve = token(&user, "eve", &["--scope", "read,run"]);
-    let served = Served::start(&user, &[]);
+    let served = TestServer::start(&user, &[]);
     let hello = json!({"message": {"text": "Hello"}});
     let (status, body) = served.request(&ann, "POST", "/v1/sessions", &hello);
     assert_eq!(status, 201, "{body}");
