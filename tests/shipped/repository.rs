@@ -212,3 +212,35 @@ fn a_history_that_cannot_be_restored_is_kept() {
     }
     assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n");
 }
+
+/// Commands can write in their working directory, so it must not be one of those that they must not change.
+#[test]
+fn no_session_works_in_a_protected_directory() {
+    let user = user_with_history("echo evil >pre-commit; chmod +x pre-commit");
+    std::fs::create_dir_all(user.project().join(".pintle/agents")).unwrap();
+    git(&user, &["init", "--quiet", "--bare", "bare.git"]);
+    git(&user, &["worktree", "add", "--quiet", "bare.git/tree"]);
+    for (directory, is_refused) in [
+        (".git", true),
+        (".git/hooks", true),
+        (".git/worktrees/tree", true),
+        (".pintle", true),
+        (".pintle/agents", true),
+        ("bare.git", true),
+        ("bare.git/hooks", true),
+        ("bare.git/tree", false),
+    ] {
+        for sandbox in ["auto", "off"] {
+            let mut command = user.run_command("Go");
+            let output = command.args(["--dir", directory, "--sandbox", sandbox]).output().unwrap();
+            let printed = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code() == Some(2), is_refused, "{directory}: {printed}");
+            assert!(!is_refused || printed.contains("is in the protected directory"), "{printed}");
+            assert_eq!(
+                user.project().join(directory).join("pre-commit").exists(),
+                !is_refused,
+                "{directory}"
+            );
+        }
+    }
+}

@@ -50,7 +50,7 @@ fn a_server_of_a_project_starts_only_as_it_was_trusted() {
         return;
     }
     const CHANGED: &str = "srv/a.sh has changed since the project was trusted";
-    const UNKNOWN: &str = "`make` runs files of the project that cannot be compared";
+    const UNKNOWN: &str = "is started by `make`, which runs files that trust does not cover";
     // It prints no message of the protocol.
     const STARTED: &str = "the first: as trusted";
     for (directory, server, expected) in [
@@ -77,4 +77,22 @@ fn a_server_of_a_project_starts_only_as_it_was_trusted() {
         let answered = user.request(2);
         assert!(answered.contains(expected) && !answered.contains("canary"), "{directory}: {server}");
     }
+}
+
+#[test]
+fn a_server_is_not_added_under_a_name_that_shares_its_tools() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let add = |name: &str, more: &[&str]| {
+        let mut command = user.command(&["mcp", "add", name]);
+        command.args(more).args(["--", "true"]).output().unwrap()
+    };
+    assert!(add("my-server", &[]).status.success());
+    let file = std::fs::read(user.at(".config/pintle/mcp.json")).unwrap();
+    let output = add("my_server", &[]);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("the names of those of `my-server`"), "{printed}");
+    assert_eq!(std::fs::read(user.at(".config/pintle/mcp.json")).unwrap(), file);
+    assert!(add("my-server", &["--replace"]).status.success());
+    assert!(user.pintle(&["mcp", "list"]).contains("my-server"));
 }

@@ -36,6 +36,7 @@ use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::console;
 use crate::env_spec::{EnvSpec, SshHost};
+use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::policy::PROJECT_DIRECTORY;
@@ -434,7 +435,7 @@ impl EnvSession {
         }
         match (closed, change) {
             (Ok(()), None) => Ok(()),
-            (Ok(()), Some(change)) => Err(Failure::failed(change)),
+            (Ok(()), Some(change)) => Err(Failure::multi_line(Exit::Failed, &change)),
             (Err(failure), None) => Err(failure),
             (Err(failure), Some(change)) => {
                 console::notice(change.lines().next().unwrap_or_default());

@@ -9,6 +9,10 @@ use crate::route::Route;
 
 /// Converts the error of a model call into a failure.
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
+    // A gate or hook has ended the run, such as for a changed file, of which it gives the diff.
+    if error.kind == ErrorKind::InvalidToolCall && error.provider.is_none() {
+        return Failure::multi_line(Exit::from_error(error.kind), &error.message).with_info(error);
+    }
     let messages: Vec<String> =
         std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
     let failure = Failure::new(Exit::from_error(error.kind), messages.join(": ")).with_info(error);

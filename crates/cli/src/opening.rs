@@ -270,6 +270,7 @@ impl Opening<'_> {
         let others = (!others.is_empty()).then(|| others.join("\n\n"));
         config.user_instructions = instructions::of_user(&profile.provider, others.as_deref(), process_env);
         let environment = env_session.environment();
+        let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
         let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
             .config(config)
@@ -277,6 +278,7 @@ impl Opening<'_> {
             .principal(prompter.user());
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
+            note_useless_grant(&grant, &offered);
             builder = builder.gate(gates::of_grant(grant, id, &name, &environment, process_env)?);
         }
         let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
@@ -356,6 +358,14 @@ struct Governed<'a> {
     hooks: Option<ExternalHooks>,
     budget: Option<Arc<dyn BudgetSource>>,
     grant: Option<Grant>,
+}
+
+/// Prints a notice about a grant that allows none of the offered tools: models of other providers have other names for them.
+fn note_useless_grant(grant: &Grant, offered: &[String]) {
+    if !offered.is_empty() && !offered.iter().any(|name| grant.allows_tool(name)) {
+        let offered = offered.join(", ");
+        console::notice(&format!("`tools` of the grant allows no tool of this session, which has {offered}"));
+    }
 }
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run

@@ -78,6 +78,7 @@ pub(crate) async fn load(
     process_env: &ProcessEnv,
 ) -> Result<LoadedPolicy, Failure> {
     let workspace = real_working_directory(environment).await;
+    refuse_protected_workspace(&workspace, environment.shares_host_files(), process_env)?;
     let mut rules = user_rules(process_env, &workspace)?;
     let user_hooks = user_hooks(process_env)?;
     let projects = Project::read_all(environment).await?;
@@ -91,7 +92,9 @@ pub(crate) async fn load(
     add_flags(&mut rules, Permission::Allow, &args.allow, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &args.deny, &workspace)?;
     check_names(|is_known| {
-        rules.unknown_tool(is_known).map(|(name, rule)| (name, format!("the rule `{rule}`")))
+        rules
+            .unknown_tool(is_known)
+            .map(|(name, rule, source)| (name, format!("the rule `{rule}` of {source}")))
     })?;
     for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
         check_names(|is_known| {
@@ -127,6 +130,38 @@ async fn real_working_directory(environment: &dyn ExecutionEnvironment) -> PathB
     let working_directory = environment.working_directory();
     let real = environment.canonicalize(working_directory).await;
     real.unwrap_or_else(|_| working_directory.to_path_buf())
+}
+
+/// Refuses a workspace inside a git directory or a directory for settings of a project. Commands can write in their workspace,
+/// and what is in these directories must not be changed by commands.
+fn refuse_protected_workspace(
+    workspace: &Path,
+    is_local: bool,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let state = process_env.state_directory().map(|state| process_env.real_path(&state)).ok();
+    let is_protected = |directory: &&Path| {
+        let is_named = directory.file_name().is_some_and(|name| name == ".git" || name == PROJECT_DIRECTORY);
+        let is_git_directory = || {
+            let has = |name: &str| process_env.is_directory(&directory.join(name));
+            is_local && has("objects") && has("refs") && directory.join("HEAD").exists()
+        };
+        is_named || is_git_directory()
+    };
+    // The worktree of a session is in a directory for its state, and that of a bare repository may be inside of it.
+    let is_end = |directory: &Path| {
+        state.as_deref() == Some(directory) || (is_local && directory.join(".git").exists())
+    };
+    let mut directories = workspace.ancestors().take_while(|directory| !is_end(directory));
+    match directories.find(is_protected) {
+        None => Ok(()),
+        Some(directory) => Err(Failure::usage(format!(
+            "cannot start a session in {}: it is in the protected directory {}",
+            workspace.display(),
+            directory.display()
+        ))
+        .with_hint("use the directory of the project")),
+    }
 }
 
 fn add_flags(

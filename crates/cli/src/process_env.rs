@@ -178,7 +178,7 @@ impl ProcessEnv {
         let found = path
             .ancestors()
             .find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
-        found.unwrap_or_else(|| path.to_path_buf())
+        without_trailing_slash(&found.unwrap_or_else(|| path.to_path_buf()))
     }
 
     /// Returns whether two paths lead to the same file or directory.
@@ -452,7 +452,13 @@ impl std::fmt::Debug for ProcessEnv {
 /// A usage failure for an empty path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
+        .map(|path| without_trailing_slash(&path))
         .map_err(|error| Failure::usage(format!("cannot use {}", path.display())).caused_by(&error))
+}
+
+/// Returns a path in the form that records, messages and hashes of paths have.
+fn without_trailing_slash(path: &Path) -> PathBuf {
+    path.components().collect()
 }
 
 /// Reads a text file named on the command line. `what` describes it in errors.
@@ -470,10 +476,21 @@ pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
 ///
 /// As [`read_text`].
 pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+    refuse_pipe(what, path)?;
     match File::open(path) {
         Err(error) if is_absent(&error, path) => Ok(None),
         Ok(_) | Err(_) => read_text(what, path).map(Some),
     }
+}
+
+/// Refuses a named pipe, which would block until another process writes to it.
+fn refuse_pipe(what: &str, path: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::FileTypeExt as _;
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        let path = path.display();
+        return Err(Failure::usage(format!("the {what} {path} is a named pipe; expected a regular file")));
+    }
+    Ok(())
 }
 
 /// Returns whether opening failed because the file does not exist, and not because of a dangling link.
@@ -490,6 +507,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
 /// A usage failure for a file that others can read or change, otherwise as [`read_text`].
 pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     use std::os::unix::fs::PermissionsExt as _;
+    refuse_pipe(what, path)?;
     let what = format!("the {what} {}", path.display());
     let file = match File::open(path) {
         Ok(file) => file,

@@ -151,6 +151,11 @@ fn check_reach(
     }
     let is_unsandboxed = args.run.confinement.level() == SandboxName::Off;
     let is_unasked = args.run.policy.mode == Some(Mode::Auto);
+    if is_unsandboxed && !is_unasked {
+        console::notice(
+            "commands of remote clients run without a sandbox: tokens with `approve` reach all files of this user",
+        );
+    }
     if is_unsandboxed && is_unasked && !args.allow_unsandboxed_network {
         return Err(refused("remote clients could run commands without a sandbox and without approval")
             .with_hint("leave out --no-sandbox or --mode auto, or give --allow-unsandboxed-network"));

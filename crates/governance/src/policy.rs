@@ -329,9 +329,14 @@ impl Gate for PolicyGate {
 
 /// Returns the verdict of a rule.
 fn ruled(ruling: &Ruling) -> Verdict {
-    let reason = || match &ruling.undecided {
-        None => format!("the rule `{}` of {} names it", ruling.rule, ruling.source),
-        Some(reason) => {
+    let reason = || match (&ruling.undecided, ruling.is_below_search) {
+        (None, false) => format!("the rule `{}` of {} names it", ruling.rule, ruling.source),
+        // The name of the file may be secret as well.
+        (None, true) => format!(
+            "the rule `{}` of {} names a file that it would read; search other directories, or name files",
+            ruling.rule, ruling.source
+        ),
+        (Some(reason), _) => {
             format!(
                 "whether the rule `{}` of {} names it could not be decided: {reason}",
                 ruling.rule, ruling.source

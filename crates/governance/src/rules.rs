@@ -132,6 +132,8 @@ pub struct Ruling {
     pub source: String,
     /// Why it could not be decided whether the rule names the call; `None` if it does.
     pub undecided: Option<String>,
+    /// Whether the rule names no path of the call itself, but a file below a directory that it searches.
+    pub is_below_search: bool,
 }
 
 impl Rules {
@@ -163,13 +165,13 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Returns the first tool that a rule names and that is none of these names and kinds, with the rule. A name with `*` is
-    /// a pattern, and need not match any.
+    /// Returns the first tool that a rule names and that is unknown, with the rule and its source. `is_known` gets a name or kind.
+    /// Names with `*` are patterns and need not match a tool.
     #[must_use]
-    pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &Rule)> {
+    pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &Rule, &str)> {
         self.0.iter().find_map(|entry| {
             let tool = entry.rule.tool_name()?;
-            (!is_known(tool)).then_some((tool, &entry.rule))
+            (!is_known(tool)).then_some((tool, &entry.rule, entry.source.as_str()))
         })
     }
 
@@ -182,7 +184,9 @@ impl Rules {
         let paths = call.judged_paths();
         for permission in [Permission::Deny, Permission::Ask] {
             if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call, &paths)) {
-                return Some(entry.ruling());
+                let names_any = |paths: &[PathBuf]| paths.iter().any(|path| entry.rule.matches_path(path));
+                let is_below_search = !names_any(&call.reads) && names_any(&call.others.reads);
+                return Some(Ruling { is_below_search, ..entry.ruling() });
             }
             if let Some(reason) = &call.undecided
                 && let Some(entry) = self.of(permission).find(|entry| entry.rule.may_touch(call))
@@ -221,6 +225,6 @@ impl Rules {
 impl Entry {
     fn ruling(&self) -> Ruling {
         let (rule, source) = (self.rule.to_string(), self.source.clone());
-        Ruling { permission: self.permission, rule, source, undecided: None }
+        Ruling { permission: self.permission, rule, source, undecided: None, is_below_search: false }
     }
 }

@@ -35,6 +35,30 @@ pub(crate) fn kind_of_tool(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Beginning of the names of tools of MCP servers.
+const MCP: &str = "mcp__";
+
+/// Parses the name of a tool, or a pattern of names. A server may be named as it is declared: its tools have an underscore for
+/// each other character.
+///
+/// # Errors
+///
+/// The problem, for a text that no name of a tool matches.
+pub(crate) fn parse(name: &str) -> Result<Pattern, String> {
+    if name.contains(".*") {
+        return Err(format!("has `.*` in `{name}`; `*` stands for any characters"));
+    }
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*');
+    if name.starts_with(MCP) {
+        let accepted = |c: char| if is_allowed(c) { c } else { '_' };
+        return Ok(Pattern::new(name.chars().map(accepted).collect::<String>()));
+    }
+    match name.chars().find(|c| !is_allowed(*c)) {
+        None => Ok(Pattern::new(name)),
+        Some(other) => Err(format!("names no tool with `{name}`: {other:?} is in no name of a tool")),
+    }
+}
+
 /// Returns whether a pattern names a tool by one of `subjects`, its name and kind, or by the name that a tool of this kind has
 /// in another toolset or agent.
 pub(crate) fn is_named(pattern: &Pattern, subjects: &[&str]) -> bool {

@@ -336,8 +336,10 @@ impl ProtectedPathWatch {
         let contents = self.env.read_many(&paths, ReadLimits::new(MAX_FILE, MAX_TOTAL)).await?;
         let mut files = BTreeMap::new();
         for (path, content) in paths.into_iter().zip(contents) {
-            // Elsewhere than on this machine, each file would take a command.
-            if let Some(state) = FileState::read(self.env.as_ref(), &path, content, self.searches).await {
+            // Remote environments need one command per file for the mode.
+            if let Some(state) = FileState::read(self.env.as_ref(), &path, content, self.searches).await
+                && !state.is_empty()
+            {
                 files.insert(path, state);
             }
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerTransport, ToolListing};
+use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use serde_json::json;
 
 use super::declarations::{self, Declarations, Declared, shown};
@@ -150,6 +150,15 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
         return Err(Failure::usage(problem.clone()));
     }
     let text = file::with(&declarations::read(&path)?, name, declaration, args.replace)?;
+    let all =
+        pintle_mcp::declared_servers(&text, |name| Some(process_env.variable(name).unwrap_or_default()));
+    let is_alike = |server: &&ServerSpec| {
+        server.name.as_str() != name && server.name.shares_tool_names(&args.server.name)
+    };
+    if let Some(other) = all.servers.iter().find(is_alike) {
+        let problem = format!("tools of server `{name}` would have the names of those of `{}`", other.name);
+        return Err(Failure::usage(problem).with_hint("give it another name"));
+    }
     write(&args.server, &path, &text, process_env)?;
     let mut said = format!("declared server `{name}` in {}\n", path.display());
     if args.server.project {

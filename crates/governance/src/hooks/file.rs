@@ -10,7 +10,9 @@ use toml::Spanned;
 use super::commands::{HookCommand, HookCommands, MAX_TIMEOUT};
 use super::error::{HooksError, Source};
 use super::event::HookEvent;
+use super::input::SOURCES;
 use crate::pattern::Pattern;
+use crate::tool_names;
 
 /// Form of a file: events with their commands, and events that this version does not have.
 struct File {
@@ -80,6 +82,15 @@ fn command(source: Source<'_>, event: HookEvent, entry: Entry) -> Result<HookCom
             return Err(source.error(line, format!("a matcher has no meaning for {event}")));
         }
         let patterns = patterns(matcher.get_ref()).map_err(|message| source.error(line, message))?;
+        let is_source = |pattern: &Pattern| SOURCES.iter().any(|source| pattern.matches(source));
+        if event == HookEvent::SessionStart
+            && let Some(unknown) = patterns.iter().find(|pattern| !is_source(pattern))
+        {
+            let (unknown, known) = (unknown.as_str(), SOURCES.join("`, `"));
+            let message =
+                format!("the matcher names the unknown source `{unknown}`, expected one of `{known}`");
+            return Err(source.error(line, message));
+        }
         command = command.with_matcher(patterns);
     }
     if let Some(timeout) = entry.timeout {
@@ -98,18 +109,14 @@ fn command(source: Source<'_>, event: HookEvent, entry: Entry) -> Result<HookCom
 
 /// Parses names that are separated by `|`.
 pub(super) fn patterns(matcher: &str) -> Result<Vec<Pattern>, String> {
-    let is_name = |c: char| c.is_alphanumeric() || "_-.:/*".contains(c);
-    let names = matcher.split('|').map(str::trim);
-    names
-        .map(|name| {
-            let is_pattern = !name.is_empty() && name.chars().all(is_name);
-            is_pattern.then(|| Pattern::new(name)).ok_or_else(|| {
-                format!(
-                    "the matcher `{matcher}` names no tool with `{name}`, expected one such as `shell|edit_*`"
-                )
-            })
-        })
-        .collect()
+    let parse = |name: &str| match name {
+        "" => Err("names no tool with ``".to_owned()),
+        _ => tool_names::parse(name),
+    };
+    let patterns = matcher.split('|').map(|name| parse(name.trim()));
+    let patterns: Result<_, _> = patterns.collect();
+    patterns
+        .map_err(|problem| format!("the matcher `{matcher}` {problem}, expected one such as `shell|edit_*`"))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

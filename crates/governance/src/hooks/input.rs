@@ -117,6 +117,9 @@ impl Details {
     }
 }
 
+/// How sessions begin, as [`source_name`] returns it.
+pub(super) const SOURCES: [&str; 3] = ["startup", "resume", "fork"];
+
 /// Returns how a session begins, as other agents call it.
 pub(super) fn source_name(source: SessionSource) -> &'static str {
     match source {

@@ -271,7 +271,11 @@ impl Calls {
                     .to_owned(),
             );
         }
-        Ok(Self::Tool(Pattern::new(name)))
+        tool_names::parse(name).map(Self::Tool)
+    }
+
+    fn is_tool(&self, name: &str) -> bool {
+        matches!(self, Self::Tool(pattern) if pattern.as_str() == name)
     }
 
     /// Returns what calls of this kind touch; `None` if that is not known.
@@ -409,6 +413,15 @@ impl Target {
     fn parse(calls: &Calls, text: &str, workspace: &Path) -> Result<Self, String> {
         let (kind, text) = target_of(calls, text)?;
         match kind {
+            // Rules of another agent, which has tools of these names.
+            TargetKind::Command if calls.is_tool("Bash") && text.ends_with(":*") => {
+                let command = text.trim_end_matches(":*");
+                Err(format!("ends with `:*`, expected `{command} *` for the command with any arguments"))
+            }
+            TargetKind::Host if text.starts_with("domain:") => Err(format!(
+                "has `domain:`, expected only the host, as in `{}`",
+                text.trim_start_matches("domain:")
+            )),
             TargetKind::Command => {
                 CommandPattern::parse(text).map(Self::Command).map_err(|error| format!("is wrong: {error}"))
             }

@@ -157,6 +157,14 @@ fn deny_comes_before_ask_and_ask_before_allow() {
     assert_eq!(rules.judge(&writes(&["/w/a"])), None);
 }
 
+#[test]
+fn a_server_may_be_named_as_it_is_declared() {
+    for text in ["mcp__my-server__delete_*", "mcp__my.server__delete_all", "mcp__my_server__*"] {
+        let facts = call("mcp__my_server__delete_all", Effect::Execute);
+        assert!(judged(Permission::Deny, &[text], &facts), "{text}");
+    }
+}
+
 /// A model of another provider has other names for the same tools.
 #[test]
 fn names_of_other_toolsets_are_names_of_kinds() {
@@ -225,6 +233,10 @@ fn wrong_rules_say_what_was_expected() {
             "shel(cat *)",
             "does not say what `cat *` is, expected `command:cat *`, `path:cat *` or `host:cat *`; did you mean `shell(cat *)`?",
         ),
+        ("Bash(git push:*)", "ends with `:*`, expected `git push *` for the command with any arguments"),
+        ("WebFetch(domain:docs.rs)", "has `domain:`, expected only the host, as in `docs.rs`"),
+        ("Ba.*", "has `.*` in `Ba.*`; `*` stands for any characters"),
+        ("my-tool", "names no tool with `my-tool`: '-' is in no name of a tool"),
         ("@read(host:.env)", "names a host where calls have a path"),
         ("shell(path:x)", "names a path where calls have a command"),
     ] {
@@ -256,7 +268,7 @@ fn tools_that_nobody_knows_are_found() {
         Rules::parse("r.toml", "deny = [\"shel(command:ls)\", \"x*\", \"@write\"]", Path::new(WORKSPACE))
             .unwrap();
     let found =
-        rules.unknown_tool(|name| name == "shell").map(|(tool, rule)| (tool.to_owned(), rule.to_string()));
+        rules.unknown_tool(|name| name == "shell").map(|(tool, rule, _)| (tool.to_owned(), rule.to_string()));
     assert_eq!(found, Some(("shel".to_owned(), "shel(command:ls)".to_owned())));
     assert!(rules.unknown_tool(|_| true).is_none());
 }

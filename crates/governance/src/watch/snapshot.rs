@@ -92,6 +92,12 @@ impl Snapshot {
 }
 
 impl FileState {
+    /// Returns whether it is a file without content, which runs nothing. Sandboxes of other sessions create such files as mount
+    /// points for protected paths that do not exist, and remove them.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(&self.content, Content::Bytes(bytes) if bytes.is_empty())
+    }
+
     /// Returns the state of a file with this content; `None` if there is none. Modes are read if `with_mode` is set.
     pub(super) async fn read(
         env: &dyn ExecutionEnvironment,

@@ -85,6 +85,26 @@ async fn command_that_changes_a_protected_file_ends_the_run_with_a_diff() {
     }
 }
 
+/// Such files are mount points of sandboxes of other sessions.
+#[tokio::test]
+async fn empty_files_come_and_go() {
+    let directory = repository();
+    let placeholder = directory.path().join(".git/config.worktree");
+    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap();
+    let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]);
+    std::fs::write(&placeholder, "").unwrap();
+    assert_eq!(watch.check_recorded().await.unwrap(), None);
+    std::fs::remove_file(&placeholder).unwrap();
+    assert_eq!(watch.check_final().await.unwrap(), FinalCheck::Unchanged);
+    std::fs::write(&placeholder, "").unwrap();
+    assert_eq!(watch.check_final().await.unwrap(), FinalCheck::Unchanged);
+    std::fs::write(&placeholder, "[alias] x = !sh\n").unwrap();
+    let check = watch.check_final().await.unwrap();
+    assert!(matches!(check, FinalCheck::Changed(change) if change.contains("+[alias] x = !sh")));
+    std::fs::write(&placeholder, "").unwrap();
+    assert!(matches!(watch.check_final().await.unwrap(), FinalCheck::Changed(_)));
+}
+
 #[tokio::test]
 async fn the_same_steps_are_refused_again() {
     let directory = repository();

@@ -114,7 +114,15 @@ fn wrong_files_name_the_line_and_the_nearest_key() {
         ),
         (
             "[[PreToolUse]]\ncommand = 'x'\nmatcher = 'edit file'\n",
-            "line 3: the matcher `edit file` names no tool with `edit file`, expected one such as `shell|edit_*`",
+            "line 3: the matcher `edit file` names no tool with `edit file`: ' ' is in no name of a tool, expected one such as `shell|edit_*`",
+        ),
+        (
+            "[[PreToolUse]]\ncommand = 'x'\nmatcher = 'shel.*'\n",
+            "line 3: the matcher `shel.*` has `.*` in `shel.*`; `*` stands for any characters, expected one such as `shell|edit_*`",
+        ),
+        (
+            "[[SessionStart]]\ncommand = 'x'\nmatcher = 'starup'\n",
+            "line 3: the matcher names the unknown source `starup`, expected one of `startup`, `resume`, `fork`",
         ),
         ("[[Stop]]\nmatcher = 'x'\ncommand = 'x'\n", "line 2: a matcher has no meaning for Stop"),
         (
@@ -234,7 +242,7 @@ fn wrong_files_of_other_agents_name_the_line_and_the_nearest_key() {
         ),
         (
             with(r#"{"matcher": "(Multi|Notebook)Edit", "hooks": []}"#),
-            "line 4: the matcher `(Multi|Notebook)Edit` names no tool with `(Multi`, expected one such as `shell|edit_*`".to_owned(),
+            "line 4: the matcher `(Multi|Notebook)Edit` names no tool with `(Multi`: '(' is in no name of a tool, expected one such as `shell|edit_*`".to_owned(),
         ),
         (
             "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"x\", \"required\": true}]}]}}".to_owned(),
@@ -294,6 +302,7 @@ fn a_matcher_names_a_built_in_tool_by_its_name_in_any_toolset() {
         ("WebFetch", "web_fetch", "web_fetch", true),
         ("Bash", "edit_file", "edit_file", false),
         ("mcp__x__y", "shell", "shell", false),
+        ("mcp__my-server__who", "mcp__my_server__who", "mcp__my_server__who", true),
     ] {
         let toml = format!("[[PreToolUse]]\nmatcher = '{matcher}'\ncommand = 'true'\n");
         let group =
@@ -309,7 +318,7 @@ fn a_matcher_names_a_built_in_tool_by_its_name_in_any_toolset() {
 
 #[test]
 fn matchers_for_unknown_tools_are_found() {
-    let file = "[[SessionStart]]\nmatcher = 'x'\ncommand = 'a'\n[[PreToolUse]]\nmatcher = 'shell|x*|shel'\ncommand = 'b'\n";
+    let file = "[[SessionStart]]\nmatcher = 'resume'\ncommand = 'a'\n[[PreToolUse]]\nmatcher = 'shell|x*|shel'\ncommand = 'b'\n";
     let commands = HookCommands::parse("hooks.toml", file).unwrap();
     let (tool, command) = commands.unknown_tool(|name| name == "shell").unwrap();
     assert_eq!((tool, command.source()), ("shel", "hooks.toml:6"));
