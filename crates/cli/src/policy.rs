@@ -132,8 +132,8 @@ async fn real_working_directory(environment: &dyn ExecutionEnvironment) -> PathB
     real.unwrap_or_else(|_| working_directory.to_path_buf())
 }
 
-/// Refuses a workspace inside a git directory or a directory for settings of a project. Commands can write in their workspace,
-/// and what is in these directories must not be changed by commands.
+/// Refuses a workspace inside a git directory or a directory for settings of a project: commands can write in their workspace,
+/// and must not change these directories.
 fn refuse_protected_workspace(
     workspace: &Path,
     is_local: bool,
@@ -148,7 +148,7 @@ fn refuse_protected_workspace(
         };
         is_named || is_git_directory()
     };
-    // The worktree of a session is in a directory for its state, and that of a bare repository may be inside of it.
+    // Worktrees of sessions are below the state directory, and worktrees of a bare repository may be inside it.
     let is_end = |directory: &Path| {
         state.as_deref() == Some(directory) || (is_local && directory.join(".git").exists())
     };

@@ -50,6 +50,7 @@ impl Rules {
     }
 
     /// Records the directory that a root names now, if there is one; blocks.
+    #[expect(clippy::disallowed_methods, reason = "the directory is on this machine")]
     pub(super) fn identify(&mut self, root: &Path) {
         if let Ok(found) = fs::metadata(root) {
             self.identities.insert(root.to_path_buf(), (found.dev(), found.ino()));
