@@ -281,7 +281,7 @@ impl SessionTask {
                 if outcome.status == OutcomeStatus::AwaitingInput {
                     self.say(&outcome.text).await;
                 }
-                stop::reason(&outcome, self.mapper.finish())
+                stop::reason(&outcome)
             }
             Err(SessionError::Closed) => Err(gone(&self.entry.id)),
             Err(error) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),

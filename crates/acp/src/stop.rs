@@ -1,25 +1,25 @@
 //! Why a turn ended, in the words of the protocol. Pure functions.
 
 use pintle_agent::{Outcome, OutcomeStatus};
-use pintle_llm::Finish;
 use serde_json::json;
 
 use crate::rpc::RpcError;
 use crate::wire::StopReason;
 
-/// Returns the stop reason of a run. `finish` is why the model stopped last.
+/// Returns the stop reason of a run.
 ///
 /// # Errors
 ///
 /// The error that ended the run, if one did.
-pub(crate) fn reason(outcome: &Outcome, finish: Option<Finish>) -> Result<StopReason, RpcError> {
+pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, RpcError> {
     match outcome.status {
-        OutcomeStatus::Completed if finish == Some(Finish::Length) => Ok(StopReason::MaxTokens),
         // The question is shown; the next prompt answers it.
         OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => Ok(StopReason::EndTurn),
         OutcomeStatus::Refused => Ok(StopReason::Refusal),
         OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => Ok(StopReason::MaxTurnRequests),
-        OutcomeStatus::Budget | OutcomeStatus::ContextFull => Ok(StopReason::MaxTokens),
+        OutcomeStatus::Budget | OutcomeStatus::ContextFull | OutcomeStatus::OutputLimit => {
+            Ok(StopReason::MaxTokens)
+        }
         OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Ok(StopReason::Cancelled),
         OutcomeStatus::Failed | _ => Err(failure(outcome)),
     }
@@ -38,20 +38,20 @@ mod tests {
     #[test]
     fn every_status_has_a_stop_reason_or_is_an_error() {
         let cases = [
-            (OutcomeStatus::Completed, Some(Finish::Stop), Some(StopReason::EndTurn)),
-            (OutcomeStatus::Completed, Some(Finish::Length), Some(StopReason::MaxTokens)),
-            (OutcomeStatus::AwaitingInput, Some(Finish::ToolCalls), Some(StopReason::EndTurn)),
-            (OutcomeStatus::Refused, Some(Finish::ContentFilter), Some(StopReason::Refusal)),
-            (OutcomeStatus::RoundLimit, None, Some(StopReason::MaxTurnRequests)),
-            (OutcomeStatus::TurnLimit, None, Some(StopReason::MaxTurnRequests)),
-            (OutcomeStatus::Budget, None, Some(StopReason::MaxTokens)),
-            (OutcomeStatus::ContextFull, None, Some(StopReason::MaxTokens)),
-            (OutcomeStatus::Interrupted, None, Some(StopReason::Cancelled)),
-            (OutcomeStatus::Aborted, None, Some(StopReason::Cancelled)),
-            (OutcomeStatus::Failed, None, None),
+            (OutcomeStatus::Completed, Some(StopReason::EndTurn)),
+            (OutcomeStatus::AwaitingInput, Some(StopReason::EndTurn)),
+            (OutcomeStatus::Refused, Some(StopReason::Refusal)),
+            (OutcomeStatus::RoundLimit, Some(StopReason::MaxTurnRequests)),
+            (OutcomeStatus::TurnLimit, Some(StopReason::MaxTurnRequests)),
+            (OutcomeStatus::Budget, Some(StopReason::MaxTokens)),
+            (OutcomeStatus::ContextFull, Some(StopReason::MaxTokens)),
+            (OutcomeStatus::OutputLimit, Some(StopReason::MaxTokens)),
+            (OutcomeStatus::Interrupted, Some(StopReason::Cancelled)),
+            (OutcomeStatus::Aborted, Some(StopReason::Cancelled)),
+            (OutcomeStatus::Failed, None),
         ];
-        for (status, finish, expected) in cases {
-            assert_eq!(reason(&Outcome::new(status), finish).ok(), expected, "{status:?}");
+        for (status, expected) in cases {
+            assert_eq!(reason(&Outcome::new(status)).ok(), expected, "{status:?}");
         }
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use pintle_agent::{CallKind, EventKind, SessionEvent, SessionId, Timestamp};
 use pintle_env::Output;
-use pintle_llm::Finish;
 use pintle_tools::{FileChange, ToolErrorKind};
 use serde_json::{Value, json};
 
@@ -32,7 +31,6 @@ pub(crate) struct Mapper {
     agents: HashMap<SessionId, String>,
     /// Inputs that the client sent, and therefore shows already.
     own_inputs: usize,
-    finish: Option<Finish>,
     window: u64,
     compactions: u64,
 }
@@ -69,7 +67,6 @@ impl Mapper {
             calls: HashMap::new(),
             agents: HashMap::new(),
             own_inputs: 0,
-            finish: None,
             window: 0,
             compactions: 0,
         }
@@ -83,17 +80,11 @@ impl Mapper {
     /// Says that the next input is one of the client.
     pub(crate) fn expect_input(&mut self) {
         self.own_inputs += 1;
-        self.finish = None;
     }
 
     /// Says that no input of the client is left to be handled: one that was stopped before has no event.
     pub(crate) fn settle(&mut self) {
         self.own_inputs = 0;
-    }
-
-    /// Returns why the model stopped last, since the newest input of the client.
-    pub(crate) fn finish(&self) -> Option<Finish> {
-        self.finish
     }
 
     /// Returns the id of a call for the client.
@@ -152,8 +143,7 @@ impl Mapper {
                 let rest = self.reasoning.rest(text);
                 rest.map(|rest| self.reasoning.thought(rest)).into_iter().collect()
             }
-            EventKind::ModelResponse { finish_reason, usage, .. } => {
-                self.finish = Some(finish_reason.reason);
+            EventKind::ModelResponse { usage, .. } => {
                 self.usage(usage.input_tokens.saturating_add(usage.output_tokens))
             }
             EventKind::ContextUsage { window, used, .. } => {

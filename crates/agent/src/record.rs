@@ -103,8 +103,9 @@ pub enum RecordError {
 impl Record {
     /// Version of the format that this crate writes, and of the decisions that lead from the inputs of a record to its
     /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
-    /// of calls, in version 2 every result has its output, and version 3 does not say what followed besides requests.
-    pub const VERSION: u32 = 4;
+    /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, and version 4 ends
+    /// a run with a response that is cut off or empty.
+    pub const VERSION: u32 = 5;
 
     /// Oldest version of the format that this crate reads.
     const OLDEST_VERSION: u32 = 1;

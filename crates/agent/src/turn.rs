@@ -14,6 +14,7 @@ mod loop_detection;
 mod reconciling;
 mod repair;
 mod reservation;
+mod response;
 mod rewind;
 mod round;
 mod start;

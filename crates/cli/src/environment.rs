@@ -421,6 +421,8 @@ impl EnvSession {
                 Some(change)
             }
             Ok(FinalCheck::Skipped | FinalCheck::Unchanged) => restored,
+            // The run has reported that the environment is lost.
+            Err(lost) if lost.is_environment_failure() => restored,
             Err(error) => {
                 console::notice(&format!("cannot compare protected files: {error}"));
                 restored

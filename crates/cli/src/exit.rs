@@ -74,7 +74,8 @@ impl Exit {
             OutcomeStatus::RoundLimit
             | OutcomeStatus::TurnLimit
             | OutcomeStatus::Budget
-            | OutcomeStatus::ContextFull => Self::LimitReached,
+            | OutcomeStatus::ContextFull
+            | OutcomeStatus::OutputLimit => Self::LimitReached,
             OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Self::Interrupted,
             OutcomeStatus::Failed => {
                 outcome.error.as_ref().map_or(Self::Failed, |error| Self::from_error(error.kind))
@@ -130,6 +131,7 @@ mod tests {
             (OutcomeStatus::TurnLimit, 3),
             (OutcomeStatus::Budget, 3),
             (OutcomeStatus::ContextFull, 3),
+            (OutcomeStatus::OutputLimit, 3),
             (OutcomeStatus::Interrupted, 130),
             (OutcomeStatus::Aborted, 130),
             (OutcomeStatus::Failed, 1),

@@ -40,6 +40,10 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
             Failure::new(exit, "the next request exceeds the model's context window and was not sent")
                 .with_hint("use a model with a larger window, or split the task")
         }
+        (OutcomeStatus::OutputLimit, None) => {
+            Failure::new(exit, "the response was cut off by the output limit of the model")
+                .with_hint("ask for a shorter answer, or for one in parts")
+        }
         (OutcomeStatus::Refused, None) => {
             Failure::new(exit, "the model or a content filter refused the request")
         }
@@ -169,6 +173,10 @@ mod tests {
             (
                 OutcomeStatus::ContextFull,
                 "the next request exceeds the model's context window and was not sent; use a model with a larger window, or split the task",
+            ),
+            (
+                OutcomeStatus::OutputLimit,
+                "the response was cut off by the output limit of the model; ask for a shorter answer, or for one in parts",
             ),
             (OutcomeStatus::Refused, "the model or a content filter refused the request"),
             (OutcomeStatus::Aborted, ""),

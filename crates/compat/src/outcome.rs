@@ -15,6 +15,7 @@ pub(crate) fn failure_message(outcome: &Outcome) -> String {
         OutcomeStatus::TurnLimit => "the limit on turns of the session was reached",
         OutcomeStatus::Budget => "a spending limit was reached",
         OutcomeStatus::ContextFull => "the conversation does not fit the model's context window",
+        OutcomeStatus::OutputLimit => "the response was cut off by the output limit",
         OutcomeStatus::Interrupted => "the run was interrupted",
         OutcomeStatus::Aborted => "the run was aborted",
         OutcomeStatus::Failed => "the run failed",

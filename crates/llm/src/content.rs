@@ -45,6 +45,12 @@ impl ContentPart {
         Self::Text(TextData { text: text.into(), signature: None })
     }
 
+    /// Returns whether it is reasoning, which is no part of the answer.
+    #[must_use]
+    pub fn is_reasoning(&self) -> bool {
+        matches!(self, Self::Thinking(_))
+    }
+
     /// Returns the text of a text part.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {

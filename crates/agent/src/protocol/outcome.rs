@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// How the run ended.
     pub status: OutcomeStatus,
-    /// Text of the last model response, or the question that the model asked with a tool; empty if there was none.
+    /// Text of the last model response, with its beginnings if it was continued after the output limit cut it off, or the
+    /// question that the model asked with a tool; empty if there was none.
     pub text: String,
     /// Tokens of all model calls of the run.
     pub usage: Usage,
@@ -20,6 +21,9 @@ pub struct Outcome {
     /// Error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// What a completed run lacks, such as a final response with text. `None` if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl Outcome {
@@ -33,6 +37,7 @@ impl Outcome {
             model_calls: 0,
             tool_calls: 0,
             error: None,
+            warning: None,
         }
     }
 
@@ -68,6 +73,8 @@ pub enum OutcomeStatus {
     /// The next request cannot fit the model's context window. The session stays usable with a model that has a larger
     /// window, or from a fork at an earlier turn.
     ContextFull,
+    /// The output limit cut off the response, and its continuations as well. [`Outcome::text`] has the parts that arrived.
+    OutputLimit,
     /// Interrupted by the embedding application; the session stays usable.
     Interrupted,
     /// Aborted by the embedding application; the session is closed.
@@ -99,6 +106,7 @@ mod tests {
             (OutcomeStatus::TurnLimit, false),
             (OutcomeStatus::Budget, false),
             (OutcomeStatus::ContextFull, false),
+            (OutcomeStatus::OutputLimit, false),
             (OutcomeStatus::Interrupted, false),
             (OutcomeStatus::Aborted, false),
             (OutcomeStatus::Failed, false),
@@ -117,6 +125,7 @@ mod tests {
             model_calls: calls,
             tool_calls: calls - 1,
             error: None,
+            warning: None,
         };
         let question = run(OutcomeStatus::AwaitingInput, "Which port?", 3);
         let both = run(OutcomeStatus::Completed, "Done.", 1).continuing(&question);

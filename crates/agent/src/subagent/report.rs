@@ -100,6 +100,7 @@ fn failure(outcome: &Outcome) -> Option<String> {
         OutcomeStatus::TurnLimit => "its limit of turns is reached",
         OutcomeStatus::Budget => "its budget is spent",
         OutcomeStatus::ContextFull => "its context window is full",
+        OutcomeStatus::OutputLimit => "its response was cut off by the output limit",
         OutcomeStatus::Interrupted => INTERRUPTED,
         OutcomeStatus::Aborted => "it was closed",
         OutcomeStatus::Failed => "it failed",

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::ReachedLimit;
 use super::compaction::summary_item;
 use super::ending::Ending;
+use super::response::FinalResponse;
 use super::round::{NotRun, Round};
 use super::{Machine, Phase};
 use crate::protocol::{
@@ -44,6 +45,8 @@ pub(super) struct Progress {
     /// Times that hooks have sent the model on.
     #[serde(default)]
     pub(super) sent_on: u32,
+    #[serde(default)]
+    pub(super) response: FinalResponse,
     /// What the session had spent when the run began.
     #[serde(default)]
     pub(super) spent_before: Spent,
@@ -61,6 +64,7 @@ impl Progress {
             model_calls: 0,
             tool_calls: 0,
             sent_on: 0,
+            response: FinalResponse::default(),
             spent_before,
         }
     }
@@ -211,7 +215,7 @@ impl Machine {
         request.messages = self.messages();
         request.tools.clone_from(&context.tools);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::Auto);
-        request.reasoning_effort.clone_from(&self.reasoning_effort);
+        request.reasoning_effort.clone_from(self.next_effort());
         request.max_tokens = context.max_tokens;
         request.provider_options.clone_from(&context.provider_options);
         request
@@ -355,6 +359,7 @@ impl Machine {
         }
         match response.finish_reason.reason {
             Finish::Length if !calls.is_empty() => {
+                self.reset_response();
                 self.track_for_loops(&calls);
                 self.settle_unrun(calls, NotRun::CutOff, out);
                 self.next_round(out);
@@ -376,6 +381,7 @@ impl Machine {
                 if calls.is_empty() {
                     self.finish_response(&response, out)
                 } else {
+                    self.reset_response();
                     self.start_round(model_call, calls, out)
                 }
             }
@@ -387,11 +393,12 @@ impl Machine {
         self.settle(&response.usage, out);
         self.set_prompt_size(response.usage.input_tokens);
         if let Some(progress) = &mut self.progress {
-            progress.text = response.text();
+            progress.text = progress.response.with_beginning(response.text());
             progress.usage += &response.usage;
         }
-        // An empty message cannot be sent back; no provider accepts it.
-        if !response.message.is_empty() {
+        // Without text or calls, a message cannot be sent back: no provider accepts an empty one, or reasoning alone.
+        let message = &response.message;
+        if !message.is_empty() && !message.content.iter().all(ContentPart::is_reasoning) {
             let mut turn = Turn::assistant(response.message.clone(), self.now);
             turn.usage = Some(Box::new(response.usage.clone()));
             turn.response_id = (!response.id.is_empty()).then(|| response.id.clone());
@@ -412,17 +419,17 @@ impl Machine {
 
     /// Ends the input after a response without tool calls, unless steering messages are waiting.
     fn finish_response(&mut self, response: &Response, out: &mut Vec<Action>) {
-        if response.finish_reason.reason == Finish::Length {
-            let message = "the response was cut off by the output limit".to_owned();
-            out.push(Action::emit(EventKind::Warning { message }));
-        }
         if let Some(reason) = self.stop_reason.take() {
             self.fail_stopped(reason, out);
             return;
         }
         if !self.steering.is_empty() {
+            self.reset_response();
             self.drain_steering(out);
             self.proceed(out);
+            return;
+        }
+        if self.asks_again(response, out) {
             return;
         }
         let asks = response.text().trim_end().ends_with('?');

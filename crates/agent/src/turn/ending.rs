@@ -125,9 +125,14 @@ impl Machine {
     /// Ends the current input: starts the next follow-up, or ends the run.
     pub(super) fn finish_input(&mut self, status: OutcomeStatus, out: &mut Vec<Action>) {
         // A follow-up would only reach these limits again, so it stays queued.
-        if !matches!(status, OutcomeStatus::TurnLimit | OutcomeStatus::Budget | OutcomeStatus::ContextFull)
-            && let Some(next) = self.follow_ups.pop_front()
-        {
+        let is_limit = matches!(
+            status,
+            OutcomeStatus::TurnLimit
+                | OutcomeStatus::Budget
+                | OutcomeStatus::ContextFull
+                | OutcomeStatus::OutputLimit
+        );
+        if !is_limit && let Some(next) = self.follow_ups.pop_front() {
             self.start_input(next, out);
             return;
         }
@@ -161,6 +166,7 @@ impl Machine {
             model_calls: progress.model_calls,
             tool_calls: progress.tool_calls,
             error,
+            warning: progress.response.warning,
         };
         out.push(Action::Finish { run: progress.run, outcome: Box::new(outcome) });
     }

@@ -7,6 +7,7 @@ mod changes;
 mod children;
 mod compaction;
 mod cycle;
+mod final_response;
 mod folding;
 mod harness;
 mod images;
@@ -27,8 +28,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pintle_env::{MemoryEnvironment, Output};
 use pintle_llm::{
-    Error, ErrorInfo, ErrorKind, Finish, FinishReason, ImageData, Message, ReasoningEffort, Request,
-    Response, Role, ToolCall, ToolResult, Usage,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, FinishReason, ImageData, Message, ReasoningEffort,
+    Request, Response, Role, ThinkingData, ToolCall, ToolResult, Usage,
 };
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{DeclaredChange, Effect, Reconciliation, ToolErrorKind};

@@ -270,7 +270,8 @@ fn end_of(status: OutcomeStatus) -> WorkEnd {
         OutcomeStatus::RoundLimit
         | OutcomeStatus::TurnLimit
         | OutcomeStatus::Budget
-        | OutcomeStatus::ContextFull => WorkEnd::Limit,
+        | OutcomeStatus::ContextFull
+        | OutcomeStatus::OutputLimit => WorkEnd::Limit,
         OutcomeStatus::Refused
         | OutcomeStatus::Interrupted
         | OutcomeStatus::Aborted

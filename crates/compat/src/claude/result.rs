@@ -65,6 +65,7 @@ fn subtype(end: &RunEnd<'_>) -> (&'static str, &'static str) {
         OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => ("error_max_turns", "max_turns"),
         OutcomeStatus::Budget => ("error_max_budget_usd", "budget_exhausted"),
         OutcomeStatus::ContextFull => ("error_during_execution", "prompt_too_long"),
+        OutcomeStatus::OutputLimit => ("error_during_execution", "max_output_tokens"),
         OutcomeStatus::Interrupted | OutcomeStatus::Aborted => {
             ("error_during_execution", "aborted_streaming")
         }

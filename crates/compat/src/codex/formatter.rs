@@ -133,6 +133,7 @@ impl Formatter {
             | OutcomeStatus::TurnLimit
             | OutcomeStatus::Budget
             | OutcomeStatus::ContextFull
+            | OutcomeStatus::OutputLimit
             | OutcomeStatus::Interrupted
             | OutcomeStatus::Aborted
             | OutcomeStatus::Failed

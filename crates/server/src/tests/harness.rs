@@ -153,6 +153,10 @@ impl SessionHost for TestHost {
         self.opened(builder.journal(journal))
     }
 
+    async fn fork_widens(&self, _origin: &SessionId) -> Result<bool, HostError> {
+        Ok(false)
+    }
+
     async fn fork(&self, origin: &SessionId, turns: usize, id: SessionId) -> Result<OpenSession, HostError> {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;

@@ -58,8 +58,8 @@ async fn malformed_records_are_rejected_with_the_line() {
         (String::new(), "the first line is not the header of a record"),
         ("{}\n".to_owned(), "the first line is not the header of a record"),
         ("hello\n".to_owned(), "the first line is not the header of a record"),
-        (text.replacen("\"version\":4", "\"version\":7", 1), "the record has version 7, expected 4"),
-        (text.replacen("\"version\":4", "\"version\":0", 1), "the record has version 0, expected 4"),
+        (text.replacen("\"version\":5", "\"version\":7", 1), "the record has version 7, expected 5"),
+        (text.replacen("\"version\":5", "\"version\":0", 1), "the record has version 0, expected 5"),
         (format!("{header}\nnonsense\n{rest}"), "line 2 is not an input"),
         (format!("{header}\n\n{rest}"), "line 2 is not an input"),
         (format!("{text}{header}\n"), "is not an input"),
@@ -80,7 +80,7 @@ fn lines_are_as_documented() {
     header["made_by"] = json!("x");
     let limits = header["start"]["limits"].take();
     assert_eq!(limits["max_turns"], 0);
-    assert_eq!(header, json!({"version": 4, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
+    assert_eq!(header, json!({"version": 5, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
     let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { message: "hello".into() });
     let mut entry = RecordEntry::alone(input);
     entry.request = Some(Fingerprint::of(b"r"));

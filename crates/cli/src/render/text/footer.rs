@@ -80,6 +80,7 @@ fn status_label(status: OutcomeStatus) -> &'static str {
         OutcomeStatus::TurnLimit => "stopped: turn limit",
         OutcomeStatus::Budget => "stopped: budget exhausted",
         OutcomeStatus::ContextFull => "stopped: context window full",
+        OutcomeStatus::OutputLimit => "stopped: output limit",
         OutcomeStatus::Interrupted | OutcomeStatus::Aborted => "interrupted",
         // Treat a status unknown to this version as a failure.
         OutcomeStatus::Failed | _ => "failed",

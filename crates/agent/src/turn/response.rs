@@ -1,0 +1,151 @@
+//! Final responses that are cut off by the output limit, or empty.
+
+use pintle_llm::{ContentPart, Error, ErrorKind, Finish, ReasoningEffort, Response, Retry};
+use serde::{Deserialize, Serialize};
+
+use super::Machine;
+use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind};
+
+/// Message that has the model continue a response that was cut off.
+const CONTINUE: &str = include_str!("../../prompts/continue.md");
+
+/// Most continuations of one response.
+const MAX_CONTINUATIONS: u32 = 2;
+
+/// Efforts of reasoning, the lowest first.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
+
+/// The final response of a run, as far as it has arrived.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct FinalResponse {
+    /// Text of the parts that the output limit cut off.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    beginning: String,
+    #[serde(default)]
+    continuations: u32,
+    /// Whether the model was asked again after an empty response.
+    #[serde(default)]
+    is_repeated: bool,
+    /// Effort of the next request, after reasoning that the output limit cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<ReasoningEffort>,
+    /// See [`Outcome::warning`](crate::Outcome::warning).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warning: Option<String>,
+}
+
+impl FinalResponse {
+    /// Returns the text of the parts so far, with this one.
+    pub(super) fn with_beginning(&self, text: String) -> String {
+        if self.beginning.is_empty() { text } else { format!("{}{text}", self.beginning) }
+    }
+}
+
+impl Machine {
+    /// Returns the effort of the next request.
+    pub(super) fn next_effort(&self) -> &Option<ReasoningEffort> {
+        match &self.progress {
+            Some(progress) if progress.response.effort.is_some() => &progress.response.effort,
+            Some(_) | None => &self.reasoning_effort,
+        }
+    }
+
+    /// Discards the parts of a response that another step follows.
+    pub(super) fn reset_response(&mut self) {
+        if let Some(progress) = &mut self.progress {
+            progress.response = FinalResponse::default();
+        }
+    }
+
+    /// Asks the model again after a response without calls that was cut off or is empty, or ends the run if that is no use.
+    /// Returns `false` for a complete response.
+    pub(super) fn asks_again(&mut self, response: &Response, out: &mut Vec<Action>) -> bool {
+        let has_text = !response.text().trim().is_empty();
+        let has_reasoning = response.message.content.iter().any(ContentPart::is_reasoning);
+        let Some(progress) = &mut self.progress else { return false };
+        let state = &mut progress.response;
+        match (response.finish_reason.reason == Finish::Length, has_text) {
+            (false, true) => false,
+            // The continuation added nothing: the text was complete.
+            (false, false) if !state.beginning.is_empty() => false,
+            (false, false) => {
+                self.repeat_empty(out);
+                true
+            }
+            (true, true) if state.continuations < MAX_CONTINUATIONS => {
+                state.continuations += 1;
+                state.beginning.clone_from(&progress.text);
+                warn("the response was cut off by the output limit; the model continues it", out);
+                self.record(Turn::steering(CONTINUE.trim_end(), self.now));
+                self.proceed(out);
+                true
+            }
+            (true, false) if has_reasoning && state.effort.is_none() && state.beginning.is_empty() => {
+                match self.reasoning_effort.as_ref().and_then(lower) {
+                    Some(effort) => self.repeat_with(effort, out),
+                    None => self.end_cut_off(out),
+                }
+                true
+            }
+            (true, _) => {
+                self.end_cut_off(out);
+                true
+            }
+        }
+    }
+
+    fn repeat_with(&mut self, effort: ReasoningEffort, out: &mut Vec<Action>) {
+        let message = format!(
+            "the output limit cut off the reasoning; the request is repeated with the effort {}",
+            effort.as_str()
+        );
+        warn(&message, out);
+        if let Some(progress) = &mut self.progress {
+            progress.response.effort = Some(effort);
+        }
+        self.proceed(out);
+    }
+
+    fn end_cut_off(&mut self, out: &mut Vec<Action>) {
+        warn("the response was cut off by the output limit", out);
+        self.finish_input(OutcomeStatus::OutputLimit, out);
+    }
+
+    /// Repeats a request whose response is empty, once. A second empty response is a common end after calls that succeeded;
+    /// otherwise the run has no result.
+    fn repeat_empty(&mut self, out: &mut Vec<Action>) {
+        let has_result = self.has_succeeded_call();
+        let Some(progress) = &mut self.progress else { return };
+        if !progress.response.is_repeated {
+            progress.response.is_repeated = true;
+            warn("the response is empty; the request is repeated", out);
+            self.proceed(out);
+            return;
+        }
+        if has_result {
+            let message = "the final response is empty";
+            progress.response.warning = Some(message.to_owned());
+            warn(message, out);
+            self.finish_input(OutcomeStatus::Completed, out);
+        } else {
+            let error = Error::new(ErrorKind::Stream, "the model returned an empty response twice");
+            self.fail(error.with_retry(Retry::Never).info().clone(), out);
+        }
+    }
+
+    /// Returns whether a tool call since the last input of the user succeeded.
+    fn has_succeeded_call(&self) -> bool {
+        let since_input = self.history.iter().rev().take_while(|turn| turn.kind != TurnKind::User);
+        since_input.flat_map(|turn| turn.item.results()).any(|result| !result.is_error)
+    }
+}
+
+fn warn(message: &str, out: &mut Vec<Action>) {
+    out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+}
+
+/// Returns the next lower effort; `None` for the lowest and for an unknown one.
+fn lower(effort: &ReasoningEffort) -> Option<ReasoningEffort> {
+    let position = EFFORTS.iter().position(|known| *known == effort.as_str())?;
+    EFFORTS.get(position.checked_sub(1)?).map(|lower| ReasoningEffort::from((*lower).to_owned()))
+}
