@@ -18,6 +18,7 @@ mod listing;
 mod names;
 mod oauth;
 mod offer;
+mod probe;
 mod progress;
 mod prompts;
 mod resources;
