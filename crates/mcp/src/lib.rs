@@ -15,6 +15,7 @@ mod http;
 mod http_client;
 mod lines;
 mod listing;
+mod message;
 mod names;
 mod oauth;
 mod offer;
