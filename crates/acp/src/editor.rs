@@ -115,21 +115,59 @@ impl EditorEnvironment {
             return Ok(false);
         }
         let Some(text) = text(bytes).filter(|text| text.len() as u64 <= MAX_FILE) else { return Ok(false) };
+        // The file with its directories, if they are new.
+        let mut created = Vec::new();
         match self.inner.metadata(path).await {
             Ok(metadata) if metadata.kind == FileKind::File => {}
             // A new file gets its directories and its mode from the environment.
-            Err(EnvError::NotFound { .. }) => self.inner.write(path, bytes).await?,
+            Err(EnvError::NotFound { .. }) => {
+                let directories = self.missing_directories(path).await;
+                self.inner.write(path, bytes).await?;
+                created.push(self.real_path(path).await);
+                created.extend(directories);
+            }
             // The environment knows what is wrong.
             Ok(_) | Err(_) => return Ok(false),
         }
         let real_path = self.real_path(path).await;
         let writing = self.client.write_text_file(&self.session, &real_path, text);
         let failed = |source| EnvError::Io { action: "write", path: self.inner.resolve(path), source };
-        match tokio::time::timeout(FILE_TIME, writing).await {
-            Ok(written) => written.map_err(|error| failed(io::Error::other(error)))?,
-            Err(_elapsed) => return Err(failed(io::ErrorKind::TimedOut.into())),
+        let written = match tokio::time::timeout(FILE_TIME, writing).await {
+            Ok(written) => written.map_err(|error| failed(io::Error::other(error))),
+            Err(_elapsed) => Err(failed(io::ErrorKind::TimedOut.into())),
+        };
+        if written.is_err() {
+            self.remove_created(&created, bytes).await;
         }
-        Ok(true)
+        written.map(|()| true)
+    }
+
+    /// Returns the directories of a path that do not exist, the deepest first.
+    async fn missing_directories(&self, path: &Path) -> Vec<PathBuf> {
+        let resolved = self.inner.resolve(path);
+        let mut missing = Vec::new();
+        for directory in resolved.ancestors().skip(1) {
+            match self.inner.metadata(directory).await {
+                Err(EnvError::NotFound { .. }) => missing.push(directory.to_path_buf()),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        missing
+    }
+
+    /// Removes a new file that the client did not write, and its new directories. A file that has changed since stays, and a
+    /// directory that is not empty.
+    async fn remove_created(&self, created: &[PathBuf], bytes: &[u8]) {
+        let Some(file) = created.first() else { return };
+        if self.inner.read(file, None).await.is_ok_and(|found| found != bytes) {
+            return;
+        }
+        for path in created {
+            if let Err(error) = self.inner.remove(path).await {
+                tracing::debug!(path = %path.display(), %error, "a path that the client refused is not removed");
+                return;
+            }
+        }
     }
 
     fn uses_terminal(&self, request: &ExecRequest) -> bool {

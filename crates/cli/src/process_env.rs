@@ -225,6 +225,16 @@ impl ProcessEnv {
         write().map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
     }
 
+    /// Writes a file of the user's configuration as [`write_private`](Self::write_private) does. If it is a symbolic link, its
+    /// target is written and the link stays.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn write_configuration(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        self.write_private(&self.real_path(path), text)
+    }
+
     /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
     ///
     /// # Errors
@@ -292,7 +302,7 @@ impl ProcessEnv {
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
-    /// Writes a text file of a project, whole or not at all. One that is there keeps its mode.
+    /// Writes a text file of a project, whole or not at all. One that is there keeps its mode, and a symbolic link its target.
     ///
     /// # Errors
     ///
@@ -302,6 +312,7 @@ impl ProcessEnv {
         use std::io::Write as _;
         use std::os::unix::fs::PermissionsExt as _;
         let write = || {
+            let path = &self.real_path(path);
             let mode = std::fs::metadata(path).map_or(0o644, |found| found.permissions().mode() & 0o777);
             let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
             file.write_all(text.as_bytes())?;
@@ -642,6 +653,27 @@ mod tests {
             assert_eq!(read.as_ref().map(Option::as_deref), expected.as_ref().map(|text| *text), "{path}");
             let private = read_private_if_there("it", &at(path)).is_err();
             assert!(private == expected.is_err() || path == "good", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_stays() {
+        let process_env = ProcessEnv::with([]);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("elsewhere")).unwrap();
+        std::fs::write(at("elsewhere/file"), "old").unwrap();
+        std::os::unix::fs::symlink("elsewhere/file", at("link")).unwrap();
+        process_env.write_configuration(&at("link"), "configuration").unwrap();
+        assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "configuration");
+        process_env.write_configuration(&at("new/file"), "configuration").unwrap();
+        assert_eq!(std::fs::read_to_string(at("new/file")).unwrap(), "configuration");
+        #[cfg(feature = "mcp")]
+        {
+            process_env.write_shared(&at("link"), "shared").unwrap();
+            assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+            assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "shared");
         }
     }
 

@@ -63,7 +63,7 @@ impl TokenFile {
     fn write(&self, tokens: Vec<Token>, process_env: &ProcessEnv) -> Result<(), Failure> {
         let text =
             serde_json::to_string_pretty(&Form { tokens }).or_failed("the tokens cannot be written")?;
-        process_env.write_private(&self.path, &format!("{text}\n"))
+        process_env.write_configuration(&self.path, &format!("{text}\n"))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Tool definitions and tool choice (client specification, sections 5.1 and 5.3).
 
 mod list;
+mod root;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +61,14 @@ impl ToolDefinition {
             ));
         }
         Ok(Self { name, description: description.into(), parameters, grammar: None })
+    }
+
+    /// Returns the parameters for providers that refuse `anyOf`, `oneOf`, `allOf`, `not` and `enum` at the root of a schema. They
+    /// have the properties of all alternatives, and require those that each alternative requires. Arguments are checked
+    /// against [`parameters`](Self::parameters).
+    #[must_use]
+    pub fn parameters_without_choices(&self) -> Cow<'_, Value> {
+        root::without_choices(&self.parameters)
     }
 
     /// Sets the grammar: a custom tool for providers that support them, a function for others.

@@ -28,6 +28,7 @@ use crate::error::{ServerError, ServerErrorKind};
 use crate::handler::Handler;
 use crate::hidden::hidden_path;
 use crate::http;
+use crate::probe::{LateDiscovery, ProbingTransport};
 use crate::spec::{ServerSpec, ServerTransport};
 use crate::stdio::StdioTransport;
 
@@ -68,16 +69,7 @@ impl Connection {
         tokens: Option<&Arc<dyn TokenStore>>,
     ) -> Result<Self, ServerError> {
         let diary = Diary::default();
-        let negotiated = Self::negotiate(spec, env, elicitor, tokens, &diary);
-        let opened = match tokio::time::timeout(spec.start_timeout, negotiated).await {
-            Ok(opened) => opened,
-            Err(_elapsed) => {
-                let what =
-                    format!("did not complete the handshake within {} s", spec.start_timeout.as_secs_f64());
-                Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(&diary))
-            }
-        };
-        match opened {
+        match Self::negotiate(spec, env, elicitor, tokens, &diary).await {
             Err(error) if error.kind() == ServerErrorKind::Start => {
                 let hidden = tokio::time::timeout(HIDDEN_PATH_TIME, hidden_path(spec, env)).await;
                 Err(match hidden.ok().flatten() {
@@ -96,33 +88,31 @@ impl Connection {
         tokens: Option<&Arc<dyn TokenStore>>,
         diary: &Diary,
     ) -> Result<Self, ServerError> {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         let newest = ClientLifecycleMode::Auto {
-            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            preferred_versions: preferred_versions.clone(),
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
-        let attempt = async |lifecycle| {
-            let root = env.working_directory().to_path_buf();
-            let handler = Handler::new(spec.name.clone(), root, Arc::clone(elicitor));
-            match &spec.transport {
-                ServerTransport::Stdio(server) => {
-                    let started = StdioTransport::start(server, env, diary.clone()).await;
-                    let transport = started.map_err(|error| ServerError::spawn(&spec.name, error))?;
-                    Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
-                }
-                ServerTransport::Http(server) => {
-                    let transport = http::transport(server, tokens).map_err(|error| {
-                        ServerError::new(
-                            &spec.name,
-                            ServerErrorKind::Start,
-                            format!("cannot be reached: {error}"),
-                        )
-                    })?;
-                    Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
+        let late = LateDiscovery::default();
+        // Each attempt has the whole time for a start.
+        let attempt = async |lifecycle: ClientLifecycleMode| {
+            let serving = Self::serve(spec, env, elicitor, tokens, diary, &late, lifecycle);
+            match tokio::time::timeout(spec.start_timeout, serving).await {
+                Ok(served) => served,
+                Err(_elapsed) => {
+                    let seconds = spec.start_timeout.as_secs_f64();
+                    let what = format!("did not complete the handshake within {seconds} s");
+                    Err(ServerError::new(&spec.name, ServerErrorKind::Start, what).explained(diary))
                 }
             }
         };
         let served = match attempt(newest).await? {
             Err(error) if error.auth_challenge().is_some() => Err(error),
+            // It has no `initialize`, and needed longer to start than the probe waits.
+            Err(_error) if late.has_happened() => {
+                diary.clear();
+                attempt(ClientLifecycleMode::Discover { preferred_versions }).await?
+            }
             // Some servers end at a request that comes before the handshake that they know, or answer it with anything.
             Err(
                 ClientInitializeError::ConnectionClosed(_)
@@ -139,6 +129,36 @@ impl Connection {
         let running = Mutex::new(Some(service));
         let changes = Changes::watch(&peer, &handler).await;
         Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone(), _changes: changes })
+    }
+
+    /// Starts or reaches a server and makes one attempt at the handshake.
+    async fn serve(
+        spec: &ServerSpec,
+        env: &dyn ExecutionEnvironment,
+        elicitor: &Arc<dyn Elicitor>,
+        tokens: Option<&Arc<dyn TokenStore>>,
+        diary: &Diary,
+        late: &LateDiscovery,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Result<RunningService<RoleClient, Handler>, ClientInitializeError>, ServerError> {
+        let root = env.working_directory().to_path_buf();
+        let handler = Handler::new(spec.name.clone(), root, Arc::clone(elicitor));
+        match &spec.transport {
+            ServerTransport::Stdio(server) => {
+                let started = StdioTransport::start(server, env, diary.clone()).await;
+                let transport = started.map_err(|error| ServerError::spawn(&spec.name, error))?;
+                let transport = ProbingTransport::new(transport, late.clone());
+                Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
+            }
+            ServerTransport::Http(server) => {
+                let transport = http::transport(server, tokens).map_err(|error| {
+                    let what = format!("cannot be reached: {error}");
+                    ServerError::new(&spec.name, ServerErrorKind::Start, what)
+                })?;
+                let transport = ProbingTransport::new(transport, late.clone());
+                Ok(handler.serve_with_lifecycle(transport, lifecycle).await)
+            }
+        }
     }
 
     /// Returns whether the server is gone.

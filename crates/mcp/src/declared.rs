@@ -30,6 +30,8 @@ pub struct DeclaredServers {
     pub servers: Vec<ServerSpec>,
     /// The mistakes, each a sentence that names the server and what was expected.
     pub problems: Vec<String>,
+    /// Keys that are not known and have no effect, each in a sentence that names the server. Other programs read the same files.
+    pub warnings: Vec<String>,
 }
 
 /// Parses a file with declarations of servers.
@@ -51,6 +53,7 @@ pub struct DeclaredServers {
 #[must_use]
 pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -> DeclaredServers {
     let mut declared = DeclaredServers::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let servers = match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(mut file)) => match file.remove(SERVERS) {
             Some(Value::Object(servers)) => servers,
@@ -69,11 +72,13 @@ pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -
         }
     };
     for (name, value) in servers {
-        let mut reader = Reader { name: &name, variable: &variable, problems: Vec::new() };
+        let mut reader =
+            Reader { name: &name, variable: &variable, problems: Vec::new(), warnings: Vec::new() };
         let server = reader.server(value);
         // A server whose declaration is not understood could be allowed more than its user meant.
         declared.servers.extend(server.filter(|_| reader.problems.is_empty()).flatten());
         declared.problems.append(&mut reader.problems);
+        declared.warnings.append(&mut reader.warnings);
     }
     declared.servers.sort_by(|one, other| one.name.cmp(&other.name));
     declared
@@ -84,11 +89,16 @@ struct Reader<'a, V> {
     name: &'a str,
     variable: &'a V,
     problems: Vec<String>,
+    warnings: Vec<String>,
 }
 
 impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
     fn problem(&mut self, problem: impl AsRef<str>) {
         self.problems.push(format!("server `{}`: {}", self.name, problem.as_ref()));
+    }
+
+    fn unknown_key(&mut self, key: &str) {
+        self.warnings.push(format!("server `{}`: ignored unknown key {key}", self.name));
     }
 
     /// Returns the server; the inner `None` if it is disabled.
@@ -108,7 +118,7 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
             let meant = most_similar(&key, KEYS.into_iter())
                 .first()
                 .map(|meant| format!("; did you mean `{meant}`?"));
-            self.problem(format!("unknown key `{key}`{}", meant.unwrap_or_default()));
+            self.unknown_key(&format!("`{key}`{}", meant.unwrap_or_default()));
         }
         let is_disabled = self.switch(&mut keys, "disabled", false);
         let transport = self.transport(&mut keys)?;
@@ -188,7 +198,7 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
         settings.client_metadata_url = self.text(&mut table, "clientMetadataUrl");
         settings.scopes = self.texts(&mut table, "scopes");
         for key in table.keys() {
-            self.problem(format!("unknown key `oauth.{key}`"));
+            self.unknown_key(&format!("`oauth.{key}`"));
         }
         settings
     }
@@ -329,7 +339,6 @@ mod tests {
             (json!({}), "expected either `command` or `url`"),
             (json!({"command": "a", "url": "http://b"}), "expected either `command` or `url`"),
             (json!({"command": 1}), "`command`: expected a text"),
-            (json!({"command": "a", "agrs": []}), "unknown key `agrs`; did you mean `args`?"),
             (json!({"command": "a", "args": "b"}), "`args`: expected an array of texts"),
             (json!({"command": "a", "env": {"K": "${NONE}"}}), "`env.K`: the variable `NONE` is not set"),
             (json!({"command": "a", "effect": "all"}), "`effect`: expected read, write, network or execute"),
@@ -338,7 +347,6 @@ mod tests {
             (json!({"command": "a", "allow": ["["]}), "invalid pattern \"[\" for tools"),
             (json!({"type": "sse", "url": "http://a"}), "the transport `sse` ended"),
             (json!({"type": "ws", "url": "http://a"}), "unknown type `ws`; expected `stdio` or `http`"),
-            (json!({"url": "http://a", "oauth": {"clientID": "x"}}), "unknown key `oauth.clientID`"),
             (json!({"url": "http://me:s3cret@a"}), "invalid URL of a server"),
         ] {
             let declared = parsed(&json!({"bad": server, "good": {"command": "x"}}));
@@ -357,6 +365,29 @@ mod tests {
             assert!(declared.problems[0].starts_with(problem) && declared.servers.is_empty(), "{declared:?}");
         }
         assert!(parsed(&json!({"a__b": {"command": "x"}})).problems[0].contains("invalid server name"));
+    }
+
+    #[test]
+    fn unknown_keys_are_warnings() {
+        for (server, warning) in [
+            (json!({"command": "a", "agrs": []}), "`agrs`; did you mean `args`?"),
+            (json!({"command": "a", "autoApprove": ["x"]}), "`autoApprove`"),
+            (json!({"url": "http://a", "oauth": {"clientID": "x"}}), "`oauth.clientID`"),
+        ] {
+            let declared = parsed(&json!({"one": server}));
+            assert_eq!(declared.problems, Vec::<String>::new(), "{server}");
+            assert_eq!(declared.servers.len(), 1, "{server}");
+            let [found] = declared.warnings.as_slice() else { panic!("{server}: {declared:?}") };
+            let expected = format!("server `one`: ignored unknown key {warning}");
+            assert!(found.starts_with(&expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let text = "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
+        let declared = declared_servers(text, |_| None);
+        assert!(declared.problems.is_empty() && declared.servers.len() == 1, "{declared:?}");
     }
 
     #[test]

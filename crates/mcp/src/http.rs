@@ -6,7 +6,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
 use crate::auth::{Authority, AuthorizedClient, TokenStore};
-use crate::http_client::client;
+use crate::http_client::{client, within_origin};
 use crate::lines::MAX_MESSAGE;
 use crate::spec::HttpServer;
 
@@ -29,6 +29,6 @@ pub(crate) fn transport(
         .max_sse_event_size(MAX_MESSAGE)
         .max_json_response_size(MAX_MESSAGE)
         .max_error_response_size(MAX_ERROR_BODY);
-    let client = AuthorizedClient::new(client(server.parsed_url())?, authority);
+    let client = AuthorizedClient::new(client(server.parsed_url(), within_origin())?, authority);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

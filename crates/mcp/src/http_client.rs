@@ -3,12 +3,30 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, StatusCode, Url, redirect};
 
-/// Builds the client for one URL. Redirects are not followed: they would carry headers to another host.
-pub(crate) fn client(url: &Url) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
+/// Redirects of one request that are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// Returns the policy that repeats a request after the statuses 307 and 308, with its method, body and headers, at another path
+/// of the same origin. Other redirects are answers: they would carry headers to another host.
+pub(crate) fn within_origin() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let repeats = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+        let previous = attempt.previous();
+        let is_within = previous.last().is_some_and(|from| from.origin() == attempt.url().origin());
+        let is_followed = is_within && repeats.contains(&attempt.status()) && previous.len() <= MAX_REDIRECTS;
+        if is_followed { attempt.follow() } else { attempt.stop() }
+    })
+}
+
+/// Builds the client for one URL.
+pub(crate) fn client(
+    url: &Url,
+    redirects: redirect::Policy,
+) -> Result<Client, Box<dyn std::error::Error + Send + Sync>> {
     let mut builder = Client::builder()
-        .redirect(redirect::Policy::none())
+        .redirect(redirects)
         .retry(reqwest::retry::never())
         .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {

@@ -13,6 +13,10 @@ use crate::{effect, names};
 /// Characters of a server's description of a tool that a model sees.
 const MAX_DESCRIPTION: usize = 8_000;
 
+/// Characters of the name of a malformed tool, and of the reason, that a notice has.
+const MAX_NAME: usize = 100;
+const MAX_REASON: usize = 300;
+
 /// Tools that a server has listed, as it listed them. An application can keep them, so that the next session knows them
 /// without starting the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,14 @@ const MAX_DESCRIPTION: usize = 8_000;
 pub struct ToolListing {
     tools: Vec<ListedTool>,
     has_resources: bool,
+    malformed: Vec<MalformedTool>,
+}
+
+/// Tool that cannot be read from a server's list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MalformedTool {
+    name: String,
+    reason: String,
 }
 
 /// Form in which a listing is kept: tools alone are an array.
@@ -31,22 +43,26 @@ enum Kept {
     All {
         tools: Vec<ListedTool>,
         has_resources: bool,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        malformed: Vec<MalformedTool>,
     },
 }
 
 impl From<Kept> for ToolListing {
     fn from(kept: Kept) -> Self {
-        let (tools, has_resources) = match kept {
-            Kept::Tools(tools) => (tools, false),
-            Kept::All { tools, has_resources } => (tools, has_resources),
-        };
-        Self { tools, has_resources }
+        match kept {
+            Kept::Tools(tools) => Self { tools, ..Self::default() },
+            Kept::All { tools, has_resources, malformed } => Self { tools, has_resources, malformed },
+        }
     }
 }
 
 impl From<ToolListing> for Kept {
-    fn from(ToolListing { tools, has_resources }: ToolListing) -> Self {
-        if has_resources { Self::All { tools, has_resources } } else { Self::Tools(tools) }
+    fn from(ToolListing { tools, has_resources, malformed }: ToolListing) -> Self {
+        match has_resources || !malformed.is_empty() {
+            true => Self::All { tools, has_resources, malformed },
+            false => Self::Tools(tools),
+        }
     }
 }
 
@@ -83,15 +99,26 @@ impl OfferedTool {
 
 impl ToolListing {
     /// Of two tools with one name, the first counts.
-    pub(crate) fn new(tools: Vec<Tool>, has_resources: bool) -> Self {
-        let mut seen = HashSet::new();
+    pub(crate) fn new(entries: Vec<Result<Tool, MalformedTool>>, has_resources: bool) -> Self {
+        let (mut tools, mut malformed, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for entry in entries {
+            match entry {
+                Ok(tool) => tools.push(tool),
+                Err(tool) => malformed.push(tool),
+            }
+        }
         let listed = tools.into_iter().filter(|tool| seen.insert(tool.name.clone())).map(|tool| ListedTool {
             name: tool.name.into_owned(),
             description: tool.description.map(|text| text.into_owned()).unwrap_or_default(),
             input_schema: tool.input_schema.as_ref().clone(),
             annotations: tool.annotations,
         });
-        Self { tools: listed.collect(), has_resources }
+        Self { tools: listed.collect(), has_resources, malformed }
+    }
+
+    /// Returns the names of the tools that are left out because they cannot be read, each with the reason.
+    pub fn malformed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.malformed.iter().map(|tool| (tool.name.as_str(), tool.reason.as_str()))
     }
 
     /// Returns whether the server has resources, which a model can list and read.
@@ -128,6 +155,20 @@ impl ToolListing {
     }
 }
 
+impl MalformedTool {
+    /// Reads an entry of a server's list.
+    ///
+    /// # Errors
+    ///
+    /// The entry with the reason why it is not a tool.
+    pub(crate) fn check(entry: Value) -> Result<Tool, Self> {
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or("without a name");
+        let name = crate::diary::shortened(name, MAX_NAME);
+        serde_json::from_value(entry)
+            .map_err(|error| Self { name, reason: crate::diary::shortened(&error.to_string(), MAX_REASON) })
+    }
+}
+
 impl ListedTool {
     fn offered(&self, name: String, spec: &ServerSpec) -> OfferedTool {
         let mut parameters = self.input_schema.clone();
@@ -158,7 +199,8 @@ mod tests {
     }
 
     fn listing(tools: &Value) -> ToolListing {
-        ToolListing::new(serde_json::from_value(tools.clone()).unwrap(), false)
+        let entries = tools.as_array().unwrap().iter().cloned().map(MalformedTool::check);
+        ToolListing::new(entries.collect(), false)
     }
 
     #[test]
@@ -179,6 +221,25 @@ mod tests {
         assert_eq!(offered[1].description, "Writes.");
         let kept: ToolListing = serde_json::from_str(&serde_json::to_string(&listing).unwrap()).unwrap();
         assert_eq!(kept, listing);
+    }
+
+    #[test]
+    fn a_malformed_tool_is_named_and_the_others_stay() {
+        for (entry, name, reason) in [
+            (json!({"name": "bad"}), "bad", "missing field `inputSchema`"),
+            (json!({"name": "bad", "inputSchema": "text"}), "bad", "invalid type: string"),
+            (json!({"name": "bad", "inputSchema": {}, "outputSchema": 7}), "bad", "invalid type: integer"),
+            (json!({"name": 7, "inputSchema": {}}), "without a name", "invalid type: integer"),
+            (json!(null), "without a name", "invalid type: null"),
+        ] {
+            let listing = listing(&json!([{"name": "good", "inputSchema": {}}, entry]));
+            assert_eq!(listing.names().collect::<Vec<_>>(), ["good"], "{entry}");
+            let malformed: Vec<_> = listing.malformed().collect();
+            let [(found, why)] = malformed.as_slice() else { panic!("{listing:?}") };
+            assert!(*found == name && why.starts_with(reason), "{entry}: {found}: {why}");
+            let kept: ToolListing = serde_json::from_str(&serde_json::to_string(&listing).unwrap()).unwrap();
+            assert_eq!(kept, listing);
+        }
     }
 
     #[test]

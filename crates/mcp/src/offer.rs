@@ -33,6 +33,9 @@ impl McpServers {
         let bytes: usize = known.iter().flat_map(|(_, known)| &known.offered).map(OfferedTool::bytes).sum();
         let is_defined = bytes <= max_bytes;
         let mut refused = Vec::new();
+        for (spec, known) in &known {
+            refused.extend(known.malformed(spec));
+        }
         if is_defined {
             for (spec, known) in &known {
                 for offered in &known.offered {
@@ -64,6 +67,19 @@ impl McpServers {
     fn tool(&self, spec: &ServerSpec, offered: &OfferedTool) -> McpTool {
         McpTool::new(self.clone(), spec.name.clone(), offered.clone())
     }
+
+    /// Returns a tool that is not in requests.
+    ///
+    /// # Errors
+    ///
+    /// A schema that no provider would accept.
+    pub(crate) fn deferred(
+        &self,
+        spec: &ServerSpec,
+        offered: &OfferedTool,
+    ) -> Result<RegisteredTool, DefinitionError> {
+        RegisteredTool::new(Arc::new(self.tool(spec, offered)))
+    }
 }
 
 /// Tools that are called by their names without being in requests.
@@ -72,7 +88,7 @@ impl DeferredTools for McpServers {
         self.offers().find_map(|(spec, known)| {
             let known = known?;
             let offered = known.offered.iter().find(|tool| tool.name == name)?;
-            RegisteredTool::new(Arc::new(self.tool(spec, offered))).ok().map(Arc::new)
+            self.deferred(spec, offered).ok().map(Arc::new)
         })
     }
 

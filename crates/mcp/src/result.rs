@@ -8,6 +8,7 @@ use pintle_llm::ImageData;
 use pintle_tools::ToolOutput;
 use pintle_tools::builtin::image_of;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value;
 
 use crate::diary::shortened;
 
@@ -21,13 +22,20 @@ const MAX_DESCRIPTION: usize = 200;
 /// cannot be shown.
 pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     let mut parts = Parts::default();
-    let has_text = result.content.iter().any(|block| matches!(block, ContentBlock::Text(_)));
+    let is_error = result.is_error.unwrap_or(false);
+    // Servers repeat it as text for clients that do not know it. The text of an error is often only a message.
+    let repeats = |structured: &Value| {
+        let is_same =
+            |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured);
+        let repeats = |block: &ContentBlock| matches!(block, ContentBlock::Text(text) if !is_error || is_same(&text.text));
+        result.content.iter().any(repeats)
+    };
+    let structured = result.structured_content.filter(|structured| !repeats(structured));
     result.content.into_iter().for_each(|block| parts.block(block));
-    // Servers repeat it as text for clients that do not know it.
-    if let Some(structured) = result.structured_content.filter(|_| !has_text) {
+    if let Some(structured) = structured {
         parts.line(format!("{structured:#}"));
     }
-    parts.into_output(result.is_error.unwrap_or(false))
+    parts.into_output(is_error)
 }
 
 /// Returns a resource that was read, in the same form.
@@ -130,7 +138,7 @@ fn decoded_length(data: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -194,6 +202,14 @@ mod tests {
     fn an_error_of_a_tool_is_a_failure() {
         let failed = json!({"content": [{"type": "text", "text": "no such city"}], "isError": true});
         assert_eq!(text_of(failed), ("no such city".to_owned(), 0, true));
+        for (text, shown) in
+            [("no such city", "no such city\n{\n  \"code\": 7\n}"), ("{\"code\":7}", "{\"code\":7}")]
+        {
+            let failed = json!({
+                "content": [{"type": "text", "text": text}], "structuredContent": {"code": 7}, "isError": true,
+            });
+            assert_eq!(text_of(failed), (shown.to_owned(), 0, true));
+        }
     }
 
     #[test]

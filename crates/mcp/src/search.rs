@@ -86,12 +86,24 @@ impl Tool for SearchTools {
             let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {similar}?") };
             return Err(ToolError::invalid_arguments(text + &hint));
         }
-        let (mut tools, mut failures) = (Vec::new(), Vec::new());
+        let (mut tools, mut failures, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for spec in self.servers.specs().filter(|spec| wanted(spec.name.as_str())) {
             match self.servers.offered(&spec.name).await {
-                Ok(offered) => tools.extend(offered),
-                Err(error) => failures.push(error.to_string()),
+                Ok(offered) => {
+                    for tool in offered {
+                        // A call would be refused.
+                        match self.servers.deferred(spec, &tool) {
+                            Ok(_callable) => tools.push(tool),
+                            Err(_wrong) => refused.push(tool.name),
+                        }
+                    }
+                }
+                Err(error) => failures.push(format!("Not searched: {error}")),
             }
+        }
+        if !refused.is_empty() {
+            let shown = refused.get(..MAX_NAMES).unwrap_or(&refused).join(", ");
+            failures.push(format!("Left out, because their schemas are invalid: {shown}"));
         }
         let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         Ok(ToolOutput::new(report(&tools, &failures, &query, limit)))
@@ -143,7 +155,7 @@ fn report(tools: &[OfferedTool], failures: &[String], query: &str, limit: usize)
         text.push_str("There are no tools.\n");
     }
     for failure in failures {
-        let _ = writeln!(text, "Not searched: {failure}");
+        let _ = writeln!(text, "{failure}");
     }
     text
 }
@@ -221,7 +233,7 @@ mod tests {
             tool("mcp__a__write", "W."),
         ];
         assert_eq!(
-            report(&tools, &["MCP server `b` is gone".to_owned()], "read", 1),
+            report(&tools, &["Not searched: MCP server `b` is gone".to_owned()], "read", 1),
             "mcp__a__read: Reads.\n  parameters: {\"type\":\"object\"}\n\nAlso found: mcp__a__read_all\nNot searched: MCP \
              server `b` is gone\n"
         );

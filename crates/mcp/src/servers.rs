@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex as StdMutex, OnceLock, PoisonError};
 
 use pintle_env::{ExecutionEnvironment, OutputSink};
+use pintle_tools::DefinitionError;
 use rmcp::model::{CallToolResult, JsonObject};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use crate::connection::Connection;
 use crate::elicitation::{Elicitor, Nobody};
 use crate::error::{ServerError, ServerErrorKind};
 use crate::listing::{OfferedTool, ToolListing};
+use crate::names;
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 use crate::start_check::StartCheck;
 
@@ -55,6 +57,13 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn has_resources(&self) -> bool {
         self.listing.has_resources()
+    }
+
+    /// Returns the tools that cannot be offered because they cannot be read.
+    pub(crate) fn malformed(&self, spec: &ServerSpec) -> Vec<DefinitionError> {
+        let wanted = self.listing.malformed().filter(|(name, _)| spec.filter.allows(name));
+        let prefix = names::of_server(spec.name.as_str());
+        wanted.map(|(name, reason)| DefinitionError::refused(format!("{prefix}{name}"), reason)).collect()
     }
 }
 

@@ -79,7 +79,7 @@ pub struct ServerSpec {
     pub effect: Effect,
     /// The same of single tools, by the names that the server gives them.
     pub effects: BTreeMap<String, Effect>,
-    /// Time for a start with the handshake. Default 30 s.
+    /// Time for a start with the handshake. Default 30 s. A second start with an older handshake has the same time again.
     pub start_timeout: Duration,
     /// Time in which a call must return or report progress; waiting for a person does not count. Default 5 min.
     pub call_timeout: Duration,

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 
 use crate::diary::Diary;
 use crate::lines::{Lines, MAX_MESSAGE, TooLong};
+use crate::message;
 use crate::spec::StdioServer;
 
 /// How long a process may take to exit once its input is closed, before it is terminated.
@@ -109,7 +110,7 @@ impl Transport<RoleClient> for StdioTransport {
         loop {
             match self.lines.next() {
                 Ok(Some(line)) if line.trim_ascii().is_empty() => {}
-                Ok(Some(line)) => match serde_json::from_slice(line) {
+                Ok(Some(line)) => match message::parse(line) {
                     Ok(message) => return Some(message),
                     Err(_) => self.diary.unexpected(line),
                 },

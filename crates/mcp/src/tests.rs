@@ -99,7 +99,7 @@ async fn a_server_is_started_at_its_first_use_and_ends_with_its_session() {
 
 #[tokio::test]
 async fn versions_and_habits_of_servers_are_accepted() {
-    for faults in [&["older"][..], &["rubbish"], &["strict"]] {
+    for faults in [&["older"][..], &["rubbish"], &["strict"], &["nulls"], &["nulls", "newest"]] {
         let fixture = Fixture::new().await;
         let servers = fixture.servers(faults);
         let echoed = call(&servers, &fixture.context(), "echo", "hello").await;
@@ -251,6 +251,45 @@ async fn lists_are_bounded_and_what_no_provider_accepts_is_named() {
     assert_eq!(registry.names().collect::<Vec<_>>(), ["mcp__s__none", "mcp__s__round"], "{refused:?}");
     assert_eq!(refused.len(), 2, "{refused:?}");
     schemas.close().await;
+}
+
+#[tokio::test]
+async fn a_malformed_tool_is_left_out_alone() {
+    for faults in [&["malformed"][..], &["malformed", "newest"]] {
+        let fixture = Fixture::new().await;
+        let servers = fixture.servers(faults);
+        servers.list(&name()).await.unwrap();
+        for max_bytes in [0, usize::MAX] {
+            let mut registry = ToolRegistry::new();
+            let refused: Vec<String> =
+                servers.register(&mut registry, max_bytes).iter().map(ToString::to_string).collect();
+            assert_eq!(refused, ["tool `mcp__s__bad` cannot be registered"], "{faults:?}");
+            let call = ToolCall::from_raw("call", "mcp__s__echo", r#"{"text": "hello"}"#);
+            let echoed = run(&registry, &call, &fixture.context(), &RunOptions::new()).await;
+            assert_eq!(echoed.result.text(), "hello", "{faults:?}");
+        }
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_search_offers_only_tools_that_can_be_called() {
+    let fixture = Fixture::new().await;
+    let servers = fixture.servers(&["schemas"]);
+    let mut registry = ToolRegistry::new();
+    assert!(servers.register(&mut registry, 0).is_empty());
+    for query in ["", "outside wrong round none"] {
+        let call = ToolCall::from_raw("call", "search_tools", json!({"query": query}).to_string());
+        let found = run(&registry, &call, &fixture.context(), &RunOptions::new()).await.result.text();
+        let (offered, left_out) = found.split_once("Left out, ").unwrap();
+        for (tool, is_offered) in [("none", true), ("round", true), ("outside", false), ("wrong", false)] {
+            let name = format!("mcp__s__{tool}");
+            assert_eq!(offered.contains(&name), is_offered, "{query}: {tool}");
+            assert_eq!(left_out.contains(&name), !is_offered, "{query}: {tool}");
+            assert_eq!(registry.find(&name).is_some(), is_offered, "{query}: {tool}");
+        }
+    }
+    servers.close().await;
 }
 
 #[tokio::test]

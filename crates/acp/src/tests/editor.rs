@@ -24,6 +24,8 @@ struct Editor {
     asked: Vec<String>,
     /// Whether commands never end.
     hangs: bool,
+    /// Whether its user rejects every write.
+    rejects: bool,
 }
 
 impl Editor {
@@ -48,6 +50,9 @@ impl Editor {
                 }
                 let text = self.disk.read_file(Path::new(path), None, None).await.map_err(failed)?;
                 Ok(json!({"content": text.replace("\r\n", "\n")}))
+            }
+            "fs/write_text_file" if self.rejects => {
+                Err(RpcError::new(RpcError::INTERNAL, "rejected by the user"))
             }
             "fs/write_text_file" => {
                 self.unsaved.remove(path);
@@ -102,7 +107,7 @@ fn connect(
 }
 
 fn editor(disk: impl ExecutionEnvironment + 'static) -> Editor {
-    Editor { disk: Arc::new(disk), unsaved: BTreeMap::new(), asked: Vec::new(), hangs: false }
+    Editor { disk: Arc::new(disk), unsaved: BTreeMap::new(), asked: Vec::new(), hangs: false, rejects: false }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,6 +146,30 @@ async fn unsaved_changes_are_read_and_writes_go_to_the_editor() {
     let asked = &editor.lock().await.asked;
     assert!(asked.contains(&"fs/write_text_file /w/a.txt".to_owned()), "{asked:?}");
     assert!(!asked.iter().any(|line| line.ends_with("bin")), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_the_editor_refuses_does_not_stay() {
+    for (path, kept, gone) in [
+        ("a.txt", "/w", "/w/a.txt"),
+        ("sub/deep/a.txt", "/w", "/w/sub"),
+        ("there/deep/a.txt", "/w/there/b.txt", "/w/there/deep"),
+    ] {
+        let disk = MemoryEnvironment::new("/w");
+        disk.write(Path::new("/w/there/b.txt"), b"b").await.unwrap();
+        let mut editor = editor(disk);
+        editor.rejects = true;
+        let (environment, editor, _tasks) = connect(editor, false);
+        let error = environment.write(Path::new(path), b"text\n").await.unwrap_err();
+        assert!(matches!(error, EnvError::Io { action: "write", .. }), "{path}: {error}");
+        let disk = Arc::clone(&editor.lock().await.disk);
+        let found = disk.metadata(Path::new(gone)).await;
+        assert!(matches!(found, Err(EnvError::NotFound { .. })), "{path}: {found:?}");
+        disk.metadata(Path::new(kept)).await.unwrap();
+        // What was there stays as it was.
+        environment.write(Path::new("there/b.txt"), b"other\n").await.unwrap_err();
+        assert_eq!(disk.read(Path::new("/w/there/b.txt"), None).await.unwrap(), b"b", "{path}");
+    }
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ use pintle_compat::claude::StreamOptions;
 use serde_json::{Map, Value, json};
 
 use crate::args::RunArgs;
+#[cfg(feature = "mcp")]
+use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 use crate::servers::ServerSpec;
@@ -31,8 +33,8 @@ pub(super) fn declared(
             true => config.clone(),
             false => process_env::read_text("file of servers", config.as_ref())?,
         };
-        let file: Value =
-            serde_json::from_str(&text).or_usage(&format!("{OPTION}: expected a JSON object"))?;
+        let file: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .or_usage(&format!("{OPTION}: expected a JSON object"))?;
         let servers = file.get(SERVERS).and_then(Value::as_object);
         let servers =
             servers.ok_or_else(|| Failure::usage(format!("{OPTION}: expected an object `{SERVERS}`")))?;
@@ -75,6 +77,7 @@ fn specs(mut servers: Map<String, Value>, process_env: &ProcessEnv) -> Result<Ve
     }
     let text = json!({SERVERS: servers}).to_string();
     let declared = pintle_mcp::declared_servers(&text, |name| process_env.variable(name));
+    declared.warnings.iter().for_each(|warning| console::notice(&format!("{OPTION}: {warning}")));
     match declared.problems.first() {
         Some(problem) => Err(Failure::usage(format!("{OPTION}: {problem}"))),
         None => Ok(declared.servers),

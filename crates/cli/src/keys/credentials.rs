@@ -95,7 +95,7 @@ impl Credentials {
             Some(key) => self.keys.insert(provider.name().to_owned(), key),
             None => self.keys.remove(provider.name()),
         };
-        process_env.write_private(&path, &self.text())?;
+        process_env.write_configuration(&path, &self.text())?;
         Ok(before.is_some())
     }
 

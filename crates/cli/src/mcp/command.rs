@@ -105,9 +105,10 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
                 "effect": declared.spec.effect, "tools": known(declared), "logged_in": logged_in(declared),
             })
         });
-        return render::json_line(
-            &json!({"servers": rows.collect::<Vec<_>>(), "problems": declarations.problems}),
-        );
+        return render::json_line(&json!({
+            "servers": rows.collect::<Vec<_>>(), "problems": declarations.problems,
+            "warnings": declarations.warnings,
+        }));
     }
     let mut text = String::new();
     for declared in &servers {
@@ -120,6 +121,9 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
     }
     for problem in &declarations.problems {
         text.push_str(&format!("left out: {}\n", sanitize(problem)));
+    }
+    for warning in &declarations.warnings {
+        text.push_str(&format!("warning: {}\n", sanitize(warning)));
     }
     if text.is_empty() {
         text.push_str("no servers are declared; `pintle mcp add NAME -- COMMAND` declares one\n");
@@ -204,7 +208,7 @@ fn write(
         // Others of the project read it.
         return process_env.write_shared(path, text);
     }
-    process_env.write_private(path, text)
+    process_env.write_configuration(path, text)
 }
 
 /// Starts servers where a session does, and lists their tools.
@@ -242,6 +246,10 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                     if let Some(prompts) = &prompts {
                         listings.write_prompts(&declared.spec, prompts)?;
                     }
+                }
+                for (name, reason) in listing.malformed() {
+                    let tool = format!("tool {name:?} of server `{}`", declared.spec.name);
+                    console::notice(&format!("{tool} is left out: {reason}"));
                 }
                 let names = offered(declared, &listing);
                 text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));

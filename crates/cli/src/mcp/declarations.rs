@@ -40,6 +40,8 @@ pub(crate) struct Declarations {
     pub(crate) servers: Vec<Declared>,
     /// Each names its file.
     pub(crate) problems: Vec<String>,
+    /// Parts of the files that have no effect. Each names its file.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Declarations {
@@ -126,6 +128,7 @@ impl Declarations {
     fn add(&mut self, source: &str, text: &str, process_env: &ProcessEnv) {
         let declared = declared_servers(text, |name| process_env.variable(name));
         self.problems.extend(declared.problems.into_iter().map(|problem| format!("{source}: {problem}")));
+        self.warnings.extend(declared.warnings.into_iter().map(|warning| format!("{source}: {warning}")));
         for mut spec in declared.servers {
             // The session's directory has files that commands of the sandbox can write.
             if let ServerTransport::Stdio(server) = &mut spec.transport
@@ -150,6 +153,8 @@ impl Declarations {
         let declared = declared_servers(&file.text, variable);
         self.problems
             .extend(declared.problems.into_iter().map(|problem| format!("{}: {problem}", file.name)));
+        self.warnings
+            .extend(declared.warnings.into_iter().map(|warning| format!("{}: {warning}", file.name)));
         for mut spec in declared.servers {
             if let ServerTransport::Stdio(server) = &mut spec.transport {
                 // Where its files were when they were trusted, whichever directory the session works in.
@@ -255,7 +260,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(
             directory.path().join(FILE),
-            r#"{"mcpServers": {"a": {"command": "mine"}, "bad": {"command": 1}, "out": {"command": "o", "sandbox": false}}}"#,
+            "\u{feff}".to_owned()
+                + r#"{"mcpServers": {"a": {"command": "mine", "icon": "x"}, "bad": {"command": 1}, "out": {"command": "o", "sandbox": false}}}"#,
         )
         .unwrap();
         let process_env = ProcessEnv::with([
@@ -301,6 +307,8 @@ mod tests {
         assert!(problems.contains("the variable `OPENAI_API_KEY` is not set"), "{problems}");
         assert!(problems.contains("server `b` runs in the sandbox"), "{problems}");
         assert!(problems.contains("mcp.json: server `bad`: `command`: expected a text"), "{problems}");
+        let [warning] = declared.warnings.as_slice() else { panic!("{:?}", declared.warnings) };
+        assert!(warning.ends_with("mcp.json: server `a`: ignored unknown key `icon`"), "{warning}");
         let message = declared.find(&"bad".parse().unwrap()).unwrap_err().message();
         assert!(message.contains("expected a text"), "{message}");
 

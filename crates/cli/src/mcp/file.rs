@@ -71,6 +71,7 @@ pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, Failure>
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, Failure> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = if text.trim().is_empty() { "{}" } else { text };
     serde_json::from_str(text).or_usage("the file of servers is no JSON object, and stays as it is")
 }
@@ -108,7 +109,9 @@ mod tests {
             serde_json::from_str::<Value>(text).unwrap()
         );
         assert_eq!(without(text, "b").unwrap(), None);
-        assert!(with("", "a", json!({}), false).is_ok());
+        for text in ["", "\u{feff}", "\u{feff}{}"] {
+            assert!(with(text, "a", json!({}), false).unwrap().starts_with('{'), "{text:?}");
+        }
     }
 
     #[test]

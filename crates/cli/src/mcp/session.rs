@@ -1,6 +1,7 @@
 //! The servers of one session.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -114,7 +115,8 @@ impl SessionServers {
         if !args.no_mcp {
             more.into_iter().for_each(|spec| declarations.declare(spec));
         }
-        declarations.problems.iter().for_each(|problem| console::notice(problem));
+        let notices = declarations.problems.iter().chain(&declarations.warnings);
+        notices.for_each(|notice| console::notice(notice));
         let mut reachable: Vec<Declared> = Vec::new();
         for declared in declarations.servers {
             match place.objection(&declared.spec.transport) {
@@ -222,7 +224,8 @@ impl SessionServers {
     fn registry(&self) -> ToolRegistry {
         let mut registry = self.others.clone();
         for refused in self.servers.register(&mut registry, self.max_bytes) {
-            console::notice(&format!("a tool of a server is left out: {refused}"));
+            let reason = refused.source().map(|reason| format!(": {reason}")).unwrap_or_default();
+            console::notice(&format!("a tool of a server is left out: {refused}{reason}"));
         }
         registry
     }

@@ -225,6 +225,7 @@ impl Project {
 /// Returns the servers that a file declares, with what is started or called for each. A file with mistakes declares those
 /// that are seen; whoever starts them looks at it closely.
 fn started_servers(text: &str) -> Vec<ProjectServer> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let file: Value = serde_json::from_str(text).unwrap_or_default();
     let servers = file.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
     let started = servers.map(|(name, server)| {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -13,6 +14,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Error as SseError, Sse};
 
 use super::authority::Authority;
+use crate::message;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<reqwest::Error>;
@@ -54,6 +56,25 @@ impl AuthorizedClient {
     }
 }
 
+/// Returns the events with messages as the protocol has them.
+fn read(events: Events) -> Events {
+    let read = |mut event: Sse| {
+        let message = event.data.as_ref().and_then(|data| message::without_null(data.as_bytes()));
+        if let Some(message) = message {
+            event.data = Some(message.to_string());
+        }
+        event
+    };
+    events.map(move |event| event.map(read)).boxed()
+}
+
+fn read_answer(answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
+    if let StreamableHttpPostResponse::Sse(events, session) = answer {
+        return StreamableHttpPostResponse::Sse(read(events), session);
+    }
+    answer
+}
+
 impl StreamableHttpClient for AuthorizedClient {
     type Error = reqwest::Error;
 
@@ -68,7 +89,7 @@ impl StreamableHttpClient for AuthorizedClient {
         let post = |token| {
             self.client.post_message(uri.clone(), message.clone(), session.clone(), token, headers.clone())
         };
-        self.authorized(post).await
+        self.authorized(post).await.map(read_answer)
     }
 
     async fn post_message_with_response_limits(
@@ -91,7 +112,7 @@ impl StreamableHttpClient for AuthorizedClient {
                 limits,
             )
         };
-        self.authorized(post).await
+        self.authorized(post).await.map(read_answer)
     }
 
     async fn delete_session(
@@ -116,7 +137,7 @@ impl StreamableHttpClient for AuthorizedClient {
         let get = |token| {
             self.client.get_stream(uri.clone(), session.clone(), last_event.clone(), token, headers.clone())
         };
-        self.authorized(get).await
+        self.authorized(get).await.map(read)
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -139,6 +160,6 @@ impl StreamableHttpClient for AuthorizedClient {
                 max_event,
             )
         };
-        self.authorized(get).await
+        self.authorized(get).await.map(read)
     }
 }

@@ -150,7 +150,7 @@ async fn discover(
 /// let everybody complete the handshake.
 async fn challenge(server: &HttpServer) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
     let url = server.parsed_url();
-    let client = http_client::client(url)?;
+    let client = http_client::client(url, http_client::within_origin())?;
     for first in first_requests() {
         let method = first.get("method").and_then(Value::as_str).unwrap_or_default();
         let request = client

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use http::Response;
-use reqwest::Url;
+use reqwest::{Url, redirect};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 
 use crate::http_client::{client, is_loopback};
@@ -40,7 +40,8 @@ impl OAuthHttp {
             );
         }
         *request.timeout_mut() = Some(TIMEOUT);
-        let response = client(request.url())?.execute(request).await.map_err(reqwest::Error::without_url)?;
+        let client = client(request.url(), redirect::Policy::none())?;
+        let response = client.execute(request).await.map_err(reqwest::Error::without_url)?;
         let mut built = Response::builder().status(response.status());
         for (name, value) in response.headers() {
             built = built.header(name, value);

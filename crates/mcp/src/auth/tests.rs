@@ -105,8 +105,8 @@ fn name() -> ServerName {
 /// Returns a page, or the URL to which it redirects.
 async fn fetch(url: &str) -> Result<String, String> {
     let url = Url::parse(url).unwrap();
-    let response =
-        crate::http_client::client(&url).unwrap().get(url).send().await.map_err(|_| String::new())?;
+    let client = crate::http_client::client(&url, reqwest::redirect::Policy::none()).unwrap();
+    let response = client.get(url).send().await.map_err(|_| String::new())?;
     match response.headers().get("location") {
         Some(location) => Err(location.to_str().unwrap().to_owned()),
         None => Ok(response.text().await.unwrap()),
@@ -253,6 +253,27 @@ async fn a_login_that_is_dropped_listens_no_more() {
     let back = fetch(&url).await.unwrap_err();
     assert_eq!(fetch(&back).await, Err(String::new()));
     assert_eq!(guarded.tokens.load(server.url()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_request_is_repeated_at_another_path_of_its_origin() {
+    for (faults, text) in [(["open", "moves-307"], "read"), (["open", "moves-308"], "read")] {
+        let guarded = Guarded::start(&faults).await;
+        let servers = guarded.servers();
+        servers.list(&name()).await.unwrap();
+        assert_eq!(call(&guarded, &servers, "read").await, text, "{faults:?}");
+        servers.close().await;
+        let log = guarded.control("log").await;
+        assert_eq!(count(&log, "/mcp", "tools/call"), 1, "{faults:?}: {log:?}");
+        assert_eq!(count(&log, "/mcp/", "tools/call"), 1, "{faults:?}: {log:?}");
+    }
+    for fault in ["moves-302", "moves-away", "moves-forever"] {
+        let guarded = Guarded::start(&["open", fault]).await;
+        let error = guarded.servers().list(&name()).await.unwrap_err();
+        assert_eq!(error.kind(), ServerErrorKind::Start, "{fault}: {error}");
+        let log = guarded.control("log").await;
+        assert_eq!(count(&log, "/stolen", ""), 0, "{fault}: {log:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,17 +3,20 @@
 use std::collections::HashSet;
 
 use pintle_env::OutputSink;
-use rmcp::ServiceError;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, GetPromptRequest,
-    GetPromptRequestParams, GetPromptResult, JsonObject, PaginatedRequestParams, Prompt, ReadResourceRequest,
-    ReadResourceRequestParams, Resource, ResourceContents, ResourceTemplate, ServerCapabilities,
-    ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomResult, GetPromptRequest,
+    GetPromptRequestParams, GetPromptResult, JsonObject, ListToolsRequest, PaginatedRequestParams, Prompt,
+    ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerResult, Tool,
 };
+use rmcp::service::Peer;
+use rmcp::{RoleClient, ServiceError};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Connection;
 use crate::error::ServerError;
+use crate::listing::MalformedTool;
 
 /// Entries of one list that are taken. Those after them are left out.
 const MAX_ENTRIES: usize = 10_000;
@@ -24,21 +27,25 @@ impl Connection {
         self.peer.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default()
     }
 
-    /// Returns the tools of the server, as it lists them.
+    /// Returns the tools of the server, as it lists them, and the entries that are no tools.
     ///
     /// # Errors
     ///
     /// [`TimedOut`](crate::ServerErrorKind::TimedOut) beyond the time for a start, [`Answered`](crate::ServerErrorKind::Answered)
     /// or [`Lost`](crate::ServerErrorKind::Lost). So it is with all lists.
-    pub(crate) async fn tools(&self) -> Result<Vec<Tool>, ServerError> {
+    pub(crate) async fn tools(&self) -> Result<Vec<Result<Tool, MalformedTool>>, ServerError> {
         let peer = &self.peer;
         // A server that says nothing about itself is asked.
         if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
             return Ok(Vec::new());
         }
-        let page = |page| async move {
-            let listed = peer.list_tools(Some(page)).await?;
-            Ok((listed.tools, listed.next_cursor))
+        let page = |page: PaginatedRequestParams| async move {
+            match peer.list_tools(Some(page.clone())).await {
+                Ok(listed) => Ok((listed.tools.into_iter().map(Ok).collect(), listed.next_cursor)),
+                // One malformed tool makes the result one of an unknown kind.
+                Err(ServiceError::UnexpectedResponse) => tools_one_by_one(peer, page).await,
+                Err(error) => Err(error),
+            }
         };
         self.in_time(all(page)).await
     }
@@ -155,6 +162,25 @@ impl Connection {
         };
         Ok(result)
     }
+}
+
+/// A page of tools, and the cursor of the next one.
+type ToolPage = (Vec<Result<Tool, MalformedTool>>, Option<String>);
+
+/// Lists a page of tools, and reads each of them alone.
+async fn tools_one_by_one(
+    peer: &Peer<RoleClient>,
+    page: PaginatedRequestParams,
+) -> Result<ToolPage, ServiceError> {
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+    let ServerResult::CustomResult(CustomResult(mut listed)) = peer.send_request(request).await? else {
+        return Err(ServiceError::UnexpectedResponse);
+    };
+    let Some(Value::Array(tools)) = listed.get_mut("tools").map(Value::take) else {
+        return Err(ServiceError::UnexpectedResponse);
+    };
+    let cursor = listed.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
+    Ok((tools.into_iter().map(MalformedTool::check).collect(), cursor.map(str::to_owned)))
 }
 
 /// Returns all pages of a list. One that leads back to itself ends.

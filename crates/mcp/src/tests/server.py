@@ -17,6 +17,8 @@ def note(text):
 
 
 def send(message):
+    if "nulls" in FAULTS and "result" in message:
+        message = {**message, "error": None}
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
@@ -51,6 +53,8 @@ def tools():
             {"name": "wrong", "inputSchema": {"type": "object", "properties": {"a": {"type": 7}}}},
             {"name": "none", "inputSchema": {}},
         ]
+    if "malformed" in FAULTS:
+        listed = [listed[0], {"name": "bad", "inputSchema": "text"}]
     if "changed" in FAULTS:
         listed = listed[:1]
     return listed
@@ -60,6 +64,8 @@ def page(cursor):
     start = int(cursor or 0)
     listed, size = tools(), 700 if "many" in FAULTS else 50
     result = {"tools": listed[start : start + size]}
+    if "newest" in FAULTS:
+        result["resultType"] = "complete"
     if start + size < len(listed) or "endless" in FAULTS:
         result["nextCursor"] = str(min(start + size, len(listed)))
     return result

@@ -148,7 +148,8 @@ struct EncodedTool {
 }
 
 fn encoded(tool: &ToolDefinition) -> EncodedTool {
-    let value = json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+    let schema = tool.parameters_without_choices();
+    let value = json!({"name": tool.name, "description": tool.description, "input_schema": schema});
     EncodedTool { json: fragment(&value), has_cache_point: value.as_object().is_some_and(has_cache_point) }
 }
 

@@ -121,9 +121,10 @@ fn response_format(format: &ResponseFormat) -> Option<Value> {
 }
 
 fn tool(tool: &ToolDefinition) -> Value {
+    let parameters = tool.parameters_without_choices();
     json!({
         "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
     })
 }
 

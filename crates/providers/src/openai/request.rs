@@ -167,7 +167,7 @@ fn tool(tool: &ToolDefinition) -> Value {
             "type": "function",
             "name": tool.name,
             "description": tool.description,
-            "parameters": tool.parameters,
+            "parameters": tool.parameters_without_choices(),
             "strict": false,
         }),
     }

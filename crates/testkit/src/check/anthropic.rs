@@ -149,6 +149,7 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
         if matches!(text(tool, "type"), "" | "custom") {
             report.fields(path, tool, TOOL);
             tools::schema(path, tool, "input_schema", report);
+            tools::choices(path, tool, "input_schema", report);
         }
         tools::name(path, tool, report);
     }

@@ -126,6 +126,7 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
             report.fields(&path, function, FUNCTION);
             tools::name(&path, function, report);
             tools::schema(&path, function, "parameters", report);
+            tools::choices(&path, function, "parameters", report);
             names.push(text(function, "name"));
         }
     }

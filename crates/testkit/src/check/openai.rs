@@ -241,6 +241,7 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
                 report.fields(path, tool, FUNCTION);
                 tools::name(path, tool, report);
                 tools::schema(path, tool, "parameters", report);
+                tools::choices(path, tool, "parameters", report);
                 if tool.get("strict") == Some(&Value::Bool(true)) {
                     check_strict(path, tool, report);
                 }

@@ -88,6 +88,16 @@ pub(super) fn schema(path: &str, tool: &Map<String, Value>, name: &str, report: 
     }
 }
 
+/// Reports keywords at the root of a schema that some providers refuse, although JSON Schema allows them.
+pub(super) fn choices(path: &str, tool: &Map<String, Value>, name: &str, report: &mut Report) {
+    let path = join(path, name);
+    for keyword in ["allOf", "anyOf", "enum", "not", "oneOf"] {
+        if tool.get(name).and_then(|schema| schema.get(keyword)).is_some() {
+            report.invalid(join(&path, keyword), "expected no such keyword at the root of a schema");
+        }
+    }
+}
+
 /// Reports names in `required` that are not properties: JSON Schema allows them, stricter subsets do not.
 pub(super) fn required(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     let path = join(path, "required");

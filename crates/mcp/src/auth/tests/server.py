@@ -72,7 +72,15 @@ class Resource(Handler):
 
     def do_POST(self):
         path, _, body = self.take()
-        if path != "/mcp":
+        if "moves-forever" in FAULTS:
+            return self.reply(307, Location=path + "/")
+        if path == "/mcp":
+            for status in (302, 307, 308):
+                if f"moves-{status}" in FAULTS:
+                    return self.reply(status, Location="/mcp/")
+            if "moves-away" in FAULTS:
+                return self.reply(307, Location=other.origin + "/stolen")
+        if path not in ("/mcp", "/mcp/"):
             return self.reply(404)
         if "open" in FAULTS:
             return self.answer(json.loads(body), ["read"])

@@ -383,3 +383,17 @@ fn media_beside_plain_results_are_kept() {
     input[] {"content":[{"detail":"auto","image_url":"https://example.com/a.png","type":"input_image"}],"role":"user","type":"message"}
     "#);
 }
+
+#[test]
+fn choices_at_the_root_of_a_schema_are_not_sent() {
+    let title = json!({"type": "string"});
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        let schema =
+            json!({"type": "object", "properties": {"title": title}, keyword: [{"required": ["title"]}]});
+        let tool = ToolDefinition::new("update", "Updates.", schema.clone()).unwrap();
+        assert_eq!(tool.parameters, schema, "arguments are checked against it");
+        let request = ask(Message::user("Hi")).with_tools(vec![tool]);
+        let sent = sent_of(&dialect(), &request, &["tool"]);
+        assert!(sent.contains(r#""required":["title"]"#) && !sent.contains(keyword), "{sent}");
+    }
+}

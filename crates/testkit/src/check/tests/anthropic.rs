@@ -113,6 +113,11 @@ const CASES: &[Case] = &[
     (|body| body["tools"][0]["parameters"] = json!({}), "tools.0.parameters", "unknown field"),
     (|body| body["tools"][0]["input_schema"] = json!({}), "tools.0.input_schema.type", "no type"),
     (
+        |body| body["tools"][0]["input_schema"]["anyOf"] = json!([]),
+        "tools.0.input_schema.anyOf",
+        "no such keyword",
+    ),
+    (
         |body| results(body)[0]["cache_control"] = json!({"type": "ephemeral"}),
         "cache_control",
         "found 5 blocks",
