@@ -247,8 +247,8 @@ fn parallel_streamed_calls_and_results_with_images() {
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
     {"tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_START"}
     {"delta":"{\"at\"","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
-    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"delta":": 1}","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
+    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":{},"id":"c2","name":"look","raw_arguments":"{}","type":"function"},"type":"TOOL_CALL_END"}
     {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\": 1}","type":"function"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"completed","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
@@ -381,5 +381,26 @@ fn media_beside_plain_results_are_kept() {
     input[] {"call_id":"c1","input":"here","name":"look","type":"custom_tool_call"}
     input[] {"call_id":"c1","output":"seen","type":"custom_tool_call_output"}
     input[] {"content":[{"detail":"auto","image_url":"https://example.com/a.png","type":"input_image"}],"role":"user","type":"message"}
+    "#);
+}
+
+#[test]
+fn arguments_in_the_event_that_ends_them() {
+    let request = ask(Message::user("Look."));
+    let item = |arguments: &str| json!({"type": "function_call", "id": "fc1", "call_id": "c1", "name": "look", "arguments": arguments});
+    let end = json!({"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc1", "arguments": "{\"at\":1}"});
+    let data = [
+        added(0, &item("")),
+        delta("function_call_arguments", 0, "{}"),
+        end,
+        done(0, &item("{}")),
+        completed(&json!({"id": "r1", "model": MODEL, "status": "completed", "output": [item("{}")]})),
+    ];
+    insta::assert_snapshot!(streamed(&dialect(), &request, &data).0, @r#"
+    {"type":"STREAM_START"}
+    {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
+    {"delta":"{\"at\":1}","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
+    {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\":1}","type":"function"},"type":"TOOL_CALL_END"}
+    {"finish_reason":{"raw":"completed","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
     "#);
 }
