@@ -14,7 +14,6 @@ use crate::stream::{EventStream, PartialToolCall, StreamEvent};
 
 impl Response {
     /// Returns events that accumulate to this response, with one delta per segment. All events are ready at once.
-    #[must_use]
     pub fn into_stream(self) -> EventStream {
         Box::pin(Replay(events(self).into()))
     }
