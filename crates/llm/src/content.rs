@@ -136,11 +136,11 @@ impl ToolCall {
         }
     }
 
-    /// Creates a function call with arguments as text. An empty text means no arguments.
+    /// Creates a function call with arguments as text. An empty text and `null` mean no arguments.
     #[must_use]
     pub fn from_raw(id: impl Into<String>, name: impl Into<String>, raw: impl Into<String>) -> Self {
         let raw: Arc<str> = raw.into().into();
-        let arguments = if raw.trim().is_empty() {
+        let arguments = if matches!(raw.trim(), "" | "null") {
             Value::Object(Map::new())
         } else {
             object_of(&raw).map_or_else(|| Value::String(raw.as_ref().to_owned()), Value::Object)
@@ -170,7 +170,7 @@ impl ToolCall {
     pub fn arguments_text(&self) -> Cow<'_, str> {
         match (&self.raw_arguments, &*self.arguments) {
             (_, Value::String(text)) if self.kind == ToolCallKind::Custom => Cow::Borrowed(text),
-            (Some(raw), _) if !raw.trim().is_empty() => Cow::Borrowed(raw),
+            (Some(raw), _) if !matches!(raw.trim(), "" | "null") => Cow::Borrowed(raw),
             _ => Cow::Owned(self.arguments.to_string()),
         }
     }
@@ -446,13 +446,18 @@ mod tests {
             (r#"{"a":1}"#, json!({"a": 1})),
             ("", json!({})),
             ("  ", json!({})),
+            ("null", json!({})),
+            (" null\n", json!({})),
+            ("nul", json!("nul")),
             ("[1]", json!("[1]")),
             (r#"{"a":"#, json!(r#"{"a":"#)),
         ];
         for (raw, parsed) in cases {
             assert_eq!(ToolCall::from_raw("i", "n", raw).arguments, parsed, "{raw:?}");
         }
-        assert_eq!(ToolCall::from_raw("i", "n", "").arguments_text(), "{}");
+        for none in ["", "null"] {
+            assert_eq!(ToolCall::from_raw("i", "n", none).arguments_text(), "{}", "{none:?}");
+        }
         assert_eq!(ToolCall::from_raw("i", "n", r#"{"a": 1}"#).arguments_text(), r#"{"a": 1}"#);
     }
 

@@ -1,6 +1,5 @@
 //! Cache of complete responses.
 
-mod replay;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -16,7 +15,6 @@ use pintle_llm::{
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use self::replay::replay;
 use self::store::Store;
 
 /// Middleware that responds to a repeated request from memory.
@@ -240,7 +238,7 @@ fn reply(response: &Response, mode: Mode) -> Reply {
     tracing::debug!(model = response.model, "served from the response cache");
     match mode {
         Mode::Complete => Reply::Response(Box::new(response.clone())),
-        Mode::Stream => Reply::Stream(replay(response.clone())),
+        Mode::Stream => Reply::Stream(response.clone().into_stream()),
     }
 }
 

@@ -67,6 +67,29 @@ pub(crate) struct SseEvent<'a> {
     pub(crate) data: &'a str,
 }
 
+impl SseEvent<'_> {
+    /// Returns whether an event that cannot be parsed only keeps the connection alive: the dialect does not have its name,
+    /// or its data is blank or a word such as `ping`. Truncated JSON and messages are not.
+    pub(crate) fn is_keep_alive(&self, has_name: impl FnOnce(&str) -> bool) -> bool {
+        /// Words that a time or a number may follow.
+        const WORDS: [&str; 5] = ["ping", "pong", "heartbeat", "keepalive", "keep-alive"];
+        /// Maximum length of any other word, in bytes.
+        const MAX_LENGTH: usize = 32;
+        if self.name == "error" {
+            return false;
+        }
+        if !self.name.is_empty() && !has_name(self.name) {
+            return true;
+        }
+        let data = self.data.trim().trim_start_matches(':').trim_start();
+        let inside = data.strip_prefix('[').and_then(|data| data.strip_suffix(']')).unwrap_or(data);
+        let is_word = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
+        let first = data.split([' ', ':', ',']).next().unwrap_or_default();
+        (data.len() <= MAX_LENGTH && inside.bytes().all(is_word))
+            || WORDS.iter().any(|word| first.eq_ignore_ascii_case(word))
+    }
+}
+
 /// Returns the seed for ids of a complete response. It depends on the body and on the position in the conversation, so
 /// that decoding is deterministic and ids are unique.
 pub(crate) fn response_seed(request: &Request, body: &[u8]) -> u64 {
@@ -102,7 +125,8 @@ pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
 /// It receives complete events, never raw reads. It emits `STREAM_START` at most once, pairs every start with an end,
 /// and emits [`StreamEvent::Finish`] once, last, with an empty response that the driver fills from its accumulator.
 pub(crate) trait Decoder: Send + 'static {
-    /// Decodes one event and pushes the resulting unified events.
+    /// Decodes one event and pushes the resulting unified events. An event that only keeps the connection alive has none
+    /// ([`SseEvent::is_keep_alive`]).
     ///
     /// # Errors
     ///
@@ -120,6 +144,46 @@ pub(crate) trait Decoder: Send + 'static {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keep_alives_have_no_content() {
+        let cases = [
+            ("", "", true),
+            ("", " \n ", true),
+            ("", "ping", true),
+            ("", ": ping", true),
+            ("", "PING", true),
+            ("", "keep-alive", true),
+            ("", "waiting_for_model", true),
+            ("", "[PING]", true),
+            ("", "[DONE]", true),
+            ("", "null", true),
+            ("", "ping - 2026-01-01 00:00:00.000001+00:00", true),
+            ("", "heartbeat: 7", true),
+            ("known", "ping", true),
+            ("known", "", true),
+            ("keepalive", "keepalive", true),
+            ("keepalive", "7", true),
+            ("keepalive", "{\"a\": ", true),
+            ("known", "{\"a\": ", false),
+            ("", "{\"a\": ", false),
+            ("", "{", false),
+            ("", "[", false),
+            ("", "[1]", false),
+            ("", "\"ping\"", false),
+            ("", "<html>", false),
+            ("", "\u{1}", false),
+            ("", "\u{fffd}", false),
+            ("", "upstream connect error", false),
+            ("", "Unauthorized: no key", false),
+            ("error", "overloaded", false),
+            ("error", "", false),
+        ];
+        for (name, data, expected) in cases {
+            let event = SseEvent { name, data };
+            assert_eq!(event.is_keep_alive(|name| name == "known"), expected, "{event:?}");
+        }
+    }
 
     #[test]
     fn first_text_value_of_a_header_wins() {

@@ -44,6 +44,8 @@ mod secret;
 #[cfg(feature = "_http")]
 mod sse;
 #[cfg(feature = "_http")]
+mod streamed_arguments;
+#[cfg(feature = "_http")]
 mod tool_names;
 #[cfg(feature = "_http")]
 mod transport;

@@ -9,6 +9,21 @@ use tempfile::NamedTempFile;
 use crate::dialect::{Decoder as _, Dialect, SseEvent};
 use crate::media;
 
+/// Events that only keep a connection alive, with name and data.
+pub(crate) const KEEP_ALIVES: [(&str, &str); 11] = [
+    ("", ""),
+    ("", " "),
+    ("", "ping"),
+    ("", ": ping"),
+    ("", "keep-alive"),
+    ("", "[PING]"),
+    ("", "null"),
+    ("", "{}"),
+    ("ping", "ping"),
+    ("keepalive", "keepalive"),
+    ("keepalive", "{\"at\": 1}"),
+];
+
 /// Creates a temporary file with this suffix and content. It is deleted on drop.
 pub(crate) fn local_file(suffix: &str, bytes: &[u8]) -> NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();

@@ -109,7 +109,7 @@ impl<D: Dialect> HttpAdapter<D> {
     }
 
     /// Opens a streamed response. Returns after the first byte, so that an earlier failure is an error of this call,
-    /// which may be retried. Dropping the future or the stream closes the connection.
+    /// which may be retried. A response in JSON instead of a stream is complete then. Dropping the future or the stream closes the connection.
     pub(crate) async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
         let limits = request.timeout.unwrap_or(self.timeout);
         self.open_stream(request, &limits).await.map_err(|error| self.with_provider(error))
@@ -125,8 +125,12 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, false)?;
         let mut exchange = self.open(encoded, limits, ResponseMode::Complete { deadline }).await?;
+        self.read_and_decode(&request, &mut exchange).await
+    }
+
+    async fn read_and_decode(&self, request: &Request, exchange: &mut Exchange) -> Result<Response, Error> {
         let body = exchange.read_all(MAX_BODY).await?;
-        let decoded = self.decode(&request, &body);
+        let decoded = self.decode(request, &body);
         let mut response = decoded.map_err(|error| exchange.context().annotate(error))?;
         response.rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         Ok(response)
@@ -147,7 +151,18 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, true)?;
         let mut exchange = self.open(encoded, limits, ResponseMode::Streamed).await?;
-        exchange.expect_events(self.dialect.provider()).await?;
+        exchange.expect_no_page(self.dialect.provider()).await?;
+        if exchange.is_json() {
+            // Some servers ignore `stream`.
+            let complete = self.read_and_decode(&request, &mut exchange);
+            let response = match limits.content {
+                Some(limit) => tokio::time::timeout(limit, complete).await.unwrap_or_else(|_| {
+                    Err(timed_out(format!("the response stalled: no content for {limit:?}")))
+                }),
+                None => complete.await,
+            };
+            return response.map(Response::into_stream);
+        }
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         let provider = self.dialect.provider();

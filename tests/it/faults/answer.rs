@@ -11,6 +11,7 @@ in_each_dialect!(
     a_compressed_response,
     an_http_1_0_response_without_a_length,
     a_wrong_content_type,
+    json_instead_of_a_stream,
     a_web_page_instead_of_a_response,
     an_empty_response,
     json_of_another_shape,
@@ -79,20 +80,44 @@ async fn a_wrong_content_type(dialect: Dialect) {
     for header in ["content-type: text/plain", "content-type: application/octet-stream", "x-none: 1"] {
         answers(dialect, Mode::Complete, answering(sized("200 OK", &[header], &whole)), header).await;
         answers(dialect, Mode::Stream, answering(sized("200 OK", &[header], &stream)), header).await;
-        // A response of the other mode has neither the right type nor the right form.
-        let script = answering(sized("200 OK", &[header], &whole));
-        Fault::new("a whole answer", script, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
+        // A response in JSON is decoded in both modes, a stream only if one was requested.
+        answers(dialect, Mode::Stream, answering(sized("200 OK", &[header], &whole)), header).await;
         let script = answering(sized("200 OK", &[header], &stream));
         Fault::new("a stream", script, ErrorKind::Stream).only(Mode::Complete).check(dialect).await;
     }
-    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/html"] {
-        let script = answering(sized("200 OK", &[&format!("content-type: {kind}")], &whole));
-        Fault::new(kind, script, ErrorKind::Stream)
-            .only(Mode::Stream)
-            .saying("expected an event stream instead of")
-            .check(dialect)
-            .await;
+    for header in ["content-type: application/json", "content-type: Application/JSON; charset=utf-8"] {
+        answers(dialect, Mode::Stream, answering(sized("200 OK", &[header], &whole)), header).await;
+        let cut = answering(sized("200 OK", &[header], &whole[..whole.find("model").unwrap()]));
+        Fault::new("a part of an answer", cut, ErrorKind::Stream).check(dialect).await;
     }
+    let script = answering(sized("200 OK", &["content-type: text/html"], &whole));
+    Fault::new("a page", script, ErrorKind::Stream)
+        .only(Mode::Stream)
+        .saying("expected an event stream instead of text/html")
+        .check(dialect)
+        .await;
+}
+
+/// The request is not sent again, and the response is the same as that of a complete request.
+async fn json_instead_of_a_stream(dialect: Dialect) {
+    let json = ["content-type: application/json", "x-ratelimit-remaining-requests: 9"];
+    let mut responses = Vec::new();
+    for mode in [Mode::Complete, Mode::Stream] {
+        let server = FaultServer::start([answering(sized("200 OK", &json, whole(dialect)))]).await.unwrap();
+        let client = client(dialect, &server.url(), patient());
+        let mut response = call(&client, question(dialect).with_timeout(patient()), mode).await.unwrap();
+        assert_eq!(response.raw.take().is_some(), mode == Mode::Complete);
+        responses.push(response);
+        drop(client);
+        assert_eq!(finish(server).await.len(), 1);
+    }
+    assert_eq!(responses[0].text(), responses[1].text());
+    assert_eq!(responses[0].finish_reason, responses[1].finish_reason);
+    assert_eq!(responses[0].usage, responses[1].usage);
+    let arguments =
+        |at: usize| responses[at].tool_calls().map(|call| call.arguments.clone()).collect::<Vec<_>>();
+    assert_eq!((arguments(0).len(), arguments(0)), (1, arguments(1)));
+    assert_eq!(responses[0].reasoning(), responses[1].reasoning());
 }
 
 /// A proxy's error page, which may quote the request.

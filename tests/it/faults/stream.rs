@@ -19,6 +19,7 @@ in_each_dialect!(
     a_cut_within_a_character,
     invalid_characters_are_replaced,
     arguments_are_never_changed,
+    keep_alives_of_any_form_are_skipped,
     garbage_instead_of_events,
     an_endless_event,
     an_endless_complete_response,
@@ -187,6 +188,31 @@ async fn arguments_are_never_changed(dialect: Dialect) {
                 .check(dialect)
                 .await;
         }
+    }
+}
+
+async fn keep_alives_of_any_form_are_skipped(dialect: Dialect) {
+    for alive in [
+        "data:\n\n",
+        "data: \n\n",
+        "data: ping\n\n",
+        "data: : ping\n\n",
+        ": ping\n\n",
+        ":\n\n",
+        "event: ping\n\n",
+        "event: ping\ndata:\n\n",
+        "event: keepalive\ndata: keepalive\n\n",
+        "event: keepalive\ndata: {}\n\n",
+        "id: 7\ndata: ping - 2026-01-01 00:00:00+00:00\n\n",
+    ] {
+        let stream: String = events(dialect).iter().flat_map(|event| [alive, event.as_str()]).collect();
+        let server = FaultServer::start([cut(stream.as_bytes(), End::Clean)]).await.unwrap();
+        let client = client(dialect, &server.url(), patient());
+        let response = call(&client, question(dialect).with_timeout(patient()), Mode::Stream).await;
+        let response = response.unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        assert_eq!((response.text().as_str(), response.tool_calls().count()), (TEXT, 1), "{alive:?}");
+        drop(client);
+        finish(server).await;
     }
 }
 

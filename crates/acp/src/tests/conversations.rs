@@ -96,6 +96,8 @@ async fn prompts_with_images_and_resources_reach_the_model() {
 async fn stop_reasons_follow_the_model() {
     let adapter = anthropic()
         .finished(Message::assistant("Too lo"), Finish::Length)
+        .finished(Message::assistant("ng, and sti"), Finish::Length)
+        .finished(Message::assistant("ll too lo"), Finish::Length)
         .finished(Message::assistant("I will not."), Finish::ContentFilter);
     let mut client = TestClient::start(&TestHost::new(adapter)).await;
     let session = client.new_session().await;

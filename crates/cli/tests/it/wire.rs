@@ -161,14 +161,18 @@ fn chunks() -> Vec<Value> {
     ]
 }
 
-/// Serves this stream twice and returns the address.
-fn serve(data: &[Value]) -> (String, thread::JoinHandle<()>) {
+/// Returns a stream of these events, each after `before`.
+fn stream(data: &[Value], before: &str) -> String {
+    data.iter().map(|data| format!("{before}data: {data}\r\n\r\n")).collect()
+}
+
+/// Serves this stream several times and returns the address.
+fn serve(events: String, times: usize) -> (String, thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let events: String = data.iter().map(|data| format!("data: {data}\r\n\r\n")).collect();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let server = thread::spawn(move || {
-        for _ in 0..2 {
+        for _ in 0..times {
             let (mut socket, _) = listener.accept().unwrap();
             let mut request = Vec::new();
             while !is_complete(&request) {
@@ -194,7 +198,7 @@ fn is_complete(request: &[u8]) -> bool {
 #[test]
 fn ask_stream_equals_the_adapter_events() {
     for case in cases() {
-        let (address, server) = serve(&case.data);
+        let (address, server) = serve(stream(&case.data, ""), 2);
         let url = format!("{address}{}", case.path);
         let mut command = pintle(&["ask", "--provider", case.provider, "--base-url", &url, "--model", MODEL]);
         let output = run(command.args(["--output", "stream-json", "Well?"]).env(case.key, KEY));
@@ -217,5 +221,23 @@ fn ask_stream_equals_the_adapter_events() {
         assert_eq!(finish["usage"]["output_tokens"], 7, "{}", case.provider);
         let call = &finish["response"]["message"]["content"].as_array().unwrap().last().unwrap()["tool_call"];
         assert_eq!((&call["id"], &call["arguments"]), (&"c1".into(), &json!({"at": 1})), "{}", case.provider);
+    }
+}
+
+#[test]
+fn ask_reads_streams_with_keep_alives() {
+    for case in cases() {
+        for alive in ["data:\n\n", "data: ping\n\n", "event: keepalive\ndata: keepalive\n\n", ": ping\n\n"] {
+            let (address, server) = serve(stream(&case.data, alive), 1);
+            let url = format!("{address}{}", case.path);
+            let mut command =
+                pintle(&["ask", "--provider", case.provider, "--base-url", &url, "--model", MODEL]);
+            let output = run(command.args(["--output", "stream-json", "Well?"]).env(case.key, KEY));
+            assert_eq!(output.code, Some(0), "{} {alive:?}: {output:?}", case.provider);
+            server.join().unwrap();
+            let events = output.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let kinds: Vec<String> = events.map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(kinds.join(" "), case.events, "{} {alive:?}", case.provider);
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::usage::Counts;
 use super::{NAME, error, response};
 use crate::dialect::{Decoder as StreamDecoder, SseEvent};
 use crate::lenient::Text;
+use crate::streamed_arguments::StreamedArguments;
 
 /// Decoder of one streamed message.
 #[derive(Debug, Default)]
@@ -49,14 +50,14 @@ struct OpenBlock {
 enum Block {
     Text { id: String },
     Thinking { id: String, text: String, signature: Option<String> },
-    Call { id: String, name: String, input: Option<Value>, buffer: String },
+    Call { id: String, name: String, input: Option<Value>, arguments: StreamedArguments },
     Opaque { block: Map<String, Value>, buffer: String },
 }
 
 /// Any event of the stream. Its fields depend on `kind`.
 #[derive(Debug, Deserialize)]
 struct Event<'a> {
-    #[serde(rename = "type", borrow)]
+    #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     #[serde(default)]
     index: u64,
@@ -98,6 +99,11 @@ struct Delta<'a> {
 }
 
 impl Delta<'_> {
+    /// Returns whether it continues the arguments of a call.
+    fn has_arguments(&self) -> bool {
+        is_given(self.partial_json.as_ref())
+    }
+
     /// Returns whether it contains data that the unified model does not represent.
     fn has_extra(&self) -> bool {
         [self.stop_details, self.stop_sequence, self.container].iter().any(Option::is_some)
@@ -106,17 +112,27 @@ impl Delta<'_> {
 
 impl StreamDecoder for Decoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if self.state == State::Finished || event.data.trim().is_empty() {
+        if self.state == State::Finished {
             return Ok(());
         }
         let data = event.data;
-        let event: Event<'_> = serde_json::from_str(data)
-            .map_err(|source| error::unreadable("a stream event", data.as_bytes(), source))?;
+        let mut parsed: Event<'_> = match serde_json::from_str(data) {
+            Ok(parsed) => parsed,
+            Err(_) if event.is_keep_alive(is_event) => return Ok(()),
+            Err(source) => return Err(error::unreadable("a stream event", data.as_bytes(), source)),
+        };
+        if parsed.kind.is_empty() {
+            parsed.kind = event.name.into();
+        }
+        let event = parsed;
         match event.kind.as_ref() {
-            "ping" => Ok(()),
+            "" | "ping" => Ok(()),
             "error" => Err(error::reported(data.as_bytes())),
             "message_start" => self.start(&event.message.unwrap_or_default(), out),
-            _ if self.state == State::Waiting => {
+            kind if self.state == State::Waiting => {
+                if !is_event(kind) {
+                    return Ok(());
+                }
                 let source = "the stream began with another event";
                 Err(error::unreadable("`message_start`", data.as_bytes(), source))
             }
@@ -211,7 +227,7 @@ impl Decoder {
                 out.push(StreamEvent::ToolCallStart { tool_call });
                 // Streams open a block with an empty `input`, which the deltas replace.
                 let input = block.get("input").cloned();
-                Block::Call { id: call.id, name: call.name, input, buffer: String::new() }
+                Block::Call { id: call.id, name: call.name, input, arguments: StreamedArguments::default() }
             }
             ContentPart::Image(_)
             | ContentPart::Audio(_)
@@ -226,6 +242,21 @@ impl Decoder {
         self.open.push(OpenBlock { index, block });
     }
 
+    /// Opens a block of text or thinking that the delta continues, if the server sent no start for it.
+    fn open_missing_block(&mut self, index: u64, delta: &Delta<'_>, out: &mut Vec<StreamEvent>) {
+        let open = self.open.iter().find(|open| open.index == index).map(|open| &open.block);
+        let takes_text = matches!(open, Some(Block::Text { .. } | Block::Opaque { .. }));
+        let takes_thinking = matches!(open, Some(Block::Thinking { .. } | Block::Opaque { .. }));
+        let kind = if is_given(delta.text.as_ref()) && !takes_text {
+            "text"
+        } else if is_given(delta.thinking.as_ref()) && !takes_thinking {
+            "thinking"
+        } else {
+            return;
+        };
+        self.start_block(index, serde_json::json!({"type": kind}), out);
+    }
+
     fn block_delta(
         &mut self,
         index: u64,
@@ -233,7 +264,23 @@ impl Decoder {
         data: &str,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Error> {
-        let (Some(delta), Some(open)) = (delta, self.open.iter_mut().find(|open| open.index == index)) else {
+        let Some(delta) = delta else { return Ok(()) };
+        self.open_missing_block(index, &delta, out);
+        let has_arguments = delta.has_arguments();
+        let takes_arguments =
+            |open: &OpenBlock| matches!(open.block, Block::Call { .. } | Block::Opaque { .. });
+        let takes = |open: &OpenBlock| open.index == index && (!has_arguments || takes_arguments(open));
+        let position = self.open.iter().position(takes).or_else(|| {
+            // The start of the call may have had another index.
+            let is_call = |open: &OpenBlock| matches!(open.block, Block::Call { .. });
+            self.open.iter().rposition(is_call).filter(|_| has_arguments)
+        });
+        let Some(open) = position.and_then(|at| self.open.get_mut(at)) else {
+            if !has_arguments {
+                out.push(raw_event(data));
+                return Ok(());
+            }
+            // Arguments without the name of their tool.
             let source = "no such block is open";
             return Err(error::unreadable("a delta of an open block", data.as_bytes(), source));
         };
@@ -249,12 +296,11 @@ impl Decoder {
                     signature.get_or_insert_default().push_str(&more);
                 }
             }
-            Block::Call { id, name, buffer, .. } => {
-                let piece = delta.partial_json.unwrap_or_default().0.into_owned();
-                if !piece.is_empty() {
-                    buffer.push_str(&piece);
+            Block::Call { id, name, arguments, .. } => {
+                arguments.push(&delta.partial_json.unwrap_or_default().0);
+                if let Some(delta) = arguments.take_new() {
                     let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
-                    out.push(StreamEvent::ToolCallDelta { tool_call, delta: piece });
+                    out.push(StreamEvent::ToolCallDelta { tool_call, delta });
                 }
             }
             Block::Opaque { block, buffer } => match delta.partial_json {
@@ -276,11 +322,17 @@ impl Decoder {
                 let thinking = ThinkingData::new(text).with_signature(signature);
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: id, thinking });
             }
-            Block::Call { id, name, input, buffer } => {
-                let tool_call = if buffer.is_empty() {
+            Block::Call { id, name, input, mut arguments } => {
+                let has_input =
+                    input.as_ref().and_then(Value::as_object).is_some_and(|input| !input.is_empty());
+                let tool_call = if arguments.text().is_empty() || (has_input && arguments.is_blank()) {
                     response::call(&id, &name, input.as_ref())
                 } else {
-                    ToolCall::from_raw(id, name, buffer)
+                    if let Some(delta) = arguments.take_rest() {
+                        let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
+                        out.push(StreamEvent::ToolCallDelta { tool_call, delta });
+                    }
+                    ToolCall::from_raw(id, name, arguments.into_text())
                 };
                 out.push(StreamEvent::ToolCallEnd { tool_call });
             }
@@ -317,6 +369,15 @@ impl Decoder {
         let response = Box::new(Response::new(NAME, std::mem::take(&mut self.model), empty));
         out.push(StreamEvent::Finish { finish_reason, usage, response });
     }
+}
+
+/// Returns whether this is the name of an event of the dialect.
+fn is_event(name: &str) -> bool {
+    matches!(name, "error" | "ping") || name.starts_with("message_") || name.starts_with("content_block_")
+}
+
+fn is_given(text: Option<&Text<'_>>) -> bool {
+    text.is_some_and(|Text(text)| !text.is_empty())
 }
 
 fn push_text(id: &str, delta: String, out: &mut Vec<StreamEvent>) {

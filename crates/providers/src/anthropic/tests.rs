@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
+use crate::snapshot::KEEP_ALIVES;
 
 const MODEL: &str = "claude-sonnet-4-5";
 
@@ -640,6 +641,118 @@ fn finish_reasons() {
 }
 
 #[test]
+fn deltas_without_the_start_of_their_block_are_accepted() {
+    let piece =
+        |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+    let text = |index: u64, text: &str| piece(index, json!({"type": "text_delta", "text": text}));
+    let thinking = |index: u64, text: &str| piece(index, json!({"type": "thinking_delta", "thinking": text}));
+    let signature = |index: u64| piece(index, json!({"type": "signature_delta", "signature": "sig"}));
+    let begin = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let arguments =
+        |index: u64, text: &str| piece(index, json!({"type": "input_json_delta", "partial_json": text}));
+    let tool = || json!({"type": "tool_use", "id": "c1", "name": "read_file", "input": {}});
+    let hello = || ContentPart::text("Hello");
+    let signed = || ContentPart::from(ThinkingData::new("Hm.").with_signature(Some("sig".into())));
+    let cases: Vec<(&str, Vec<Value>, Vec<ContentPart>)> = vec![
+        ("text", vec![text(0, "Hel"), text(0, "lo")], vec![hello()]),
+        (
+            "thinking",
+            vec![thinking(0, "Hm"), thinking(0, "."), signature(0), text(1, "Hello")],
+            vec![signed(), hello()],
+        ),
+        ("one index", vec![thinking(0, "Hm."), signature(0), text(0, "Hello")], vec![signed(), hello()]),
+        (
+            "another block of the index",
+            vec![
+                begin(0, json!({"type": "text", "text": ""})),
+                thinking(0, "Hm."),
+                signature(0),
+                text(0, "Hello"),
+            ],
+            vec![signed(), hello()],
+        ),
+        (
+            "after a call",
+            vec![begin(0, tool()), arguments(0, r#"{"path": "a"}"#), text(0, "Hello")],
+            vec![call("c1", "a"), hello()],
+        ),
+        (
+            "another index of a call",
+            vec![begin(1, tool()), arguments(0, r#"{"path": "a"}"#)],
+            vec![call("c1", "a")],
+        ),
+        (
+            "no content",
+            vec![text(0, ""), json!({"type": "content_block_delta", "index": 0, "delta": null})],
+            vec![],
+        ),
+    ];
+    for (name, events, expected) in cases {
+        let (events, response) = run(&[vec![start()], events, stop("end_turn")].concat()).unwrap();
+        assert_well_formed(&events);
+        let found: Vec<ContentPart> =
+            response.message.content.into_iter().map(without_raw_arguments).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Returns a part without the text of the arguments, which depends on how they were sent.
+fn without_raw_arguments(mut part: ContentPart) -> ContentPart {
+    if let ContentPart::ToolCall(call) = &mut part {
+        call.raw_arguments = None;
+    }
+    part
+}
+
+#[test]
+fn placeholders_are_replaced_by_arguments() {
+    let piece = |piece: Value| json!({"type": "input_json_delta", "partial_json": piece});
+    let cases = [
+        (json!({}), vec![json!("{}"), json!(r#"{"path""#), json!(r#": "a"}"#)], json!({"path": "a"})),
+        (json!({}), vec![json!("null"), json!(null), json!(r#"{"path": "a"}"#)], json!({"path": "a"})),
+        (json!({"path": "a"}), vec![json!("{}")], json!({"path": "a"})),
+        (json!({"path": "b"}), vec![json!(r#"{"path": "a"}"#)], json!({"path": "a"})),
+        (json!(null), vec![json!(null)], json!({})),
+        (json!(null), vec![json!("null")], json!({})),
+        (json!({}), vec![json!("{}")], json!({})),
+    ];
+    for (input, pieces, expected) in cases {
+        let tool = json!({"type": "tool_use", "id": "c1", "name": "read_file", "input": input});
+        let pieces: Vec<Value> = pieces.into_iter().map(piece).collect();
+        let (events, response) =
+            run(&[vec![start()], block(0, &tool, &pieces), stop("tool_use")].concat()).unwrap();
+        assert_well_formed(&events);
+        let found: Vec<Value> = response.tool_calls().map(|call| Value::clone(&call.arguments)).collect();
+        assert_eq!(found, [expected], "{input} {pieces:?}");
+    }
+}
+
+#[test]
+fn keep_alives_are_skipped() {
+    let all = stream();
+    let (_, complete) = run(&all).unwrap();
+    for (name, data) in KEEP_ALIVES {
+        let mut decoder = messages_dialect().decoder(&request(), 1);
+        let mut out = Vec::new();
+        let alive = SseEvent { name, data };
+        decoder.feed(alive, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        assert_eq!(out, [], "{alive:?}");
+        for event in &all {
+            decoder.feed(SseEvent { name: "", data: &event.to_string() }, &mut out).unwrap();
+            decoder.feed(alive, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        }
+        decoder.end(&mut out).unwrap();
+        assert_well_formed(&out);
+        let mut accumulator = StreamAccumulator::new("anthropic", MODEL);
+        out.iter().for_each(|event| accumulator.process(event));
+        assert_eq!(accumulator.response().unwrap(), complete, "{alive:?}");
+    }
+    let mut decoder = messages_dialect().decoder(&request(), 1);
+    let cut = SseEvent { name: "message_start", data: "{\"type\": \"message_st" };
+    assert!(decoder.feed(cut, &mut Vec::new()).is_err(), "a truncated event is not skipped");
+}
+
+#[test]
 fn streams_truncated_anywhere_are_errors() {
     let complete = stream();
     for length in 0..complete.len() {
@@ -662,7 +775,11 @@ fn errors_inside_a_stream_are_classified() {
         ),
         (error_event("invalid_request_error", "bad"), ErrorKind::InvalidRequest, false),
         (start(), ErrorKind::Stream, true),
-        (json!({"type": "content_block_delta", "index": 9, "delta": {"text": "x"}}), ErrorKind::Stream, true),
+        (
+            json!({"type": "content_block_delta", "index": 9, "delta": {"partial_json": "{"}}),
+            ErrorKind::Stream,
+            true,
+        ),
         (json!("not an event"), ErrorKind::Stream, true),
     ];
     for (event, kind, retryable) in cases {

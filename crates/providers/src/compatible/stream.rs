@@ -1,6 +1,7 @@
 //! Decoding of Chat Completions streams.
 
 use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::delta::{CallDelta, Chunk, Delta, Function, Piece, finish_reason, merge_details};
@@ -9,6 +10,7 @@ use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Object};
 use crate::openai_common::error::failure_of;
+use crate::streamed_arguments::StreamedArguments;
 
 /// Decoder of one streamed response.
 ///
@@ -47,9 +49,11 @@ struct Call {
     given_id: String,
     id: String,
     name: String,
-    arguments: String,
+    arguments: StreamedArguments,
     /// Whether its start has been emitted, which requires its name.
     started: bool,
+    /// Whether the last delta repeated the name without arguments.
+    is_name_repeated: bool,
 }
 
 impl ChatDecoder {
@@ -153,25 +157,36 @@ impl ChatDecoder {
         }
     }
 
-    /// Handles a delta of a call. It belongs to the last call with its index, unless it has another id. Without index and
-    /// id it belongs to the last call.
+    /// Handles a delta of a call. It belongs to the last call with its index, unless it has another id or begins another
+    /// call ([`Call::is_followed_by`]). Without index and id it belongs to the last call.
     fn call_delta(&mut self, delta: &CallDelta<'_>, out: &mut Vec<StreamEvent>) {
         let index = delta.index.0;
         let given = delta.id.non_empty().unwrap_or_default();
+        let function = delta.function.0.as_ref();
         let belongs = |call: &Call| {
             let same_index = index.is_none() || call.index == index;
             same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)
         };
-        let position = self.calls.iter().rposition(belongs).unwrap_or_else(|| {
-            let id = generated_id(self.seed, self.calls.len());
-            self.calls.push(Call::new(index, id));
-            self.calls.len() - 1
-        });
+        let known = self.calls.iter().rposition(belongs);
+        let ended =
+            known.and_then(|at| self.calls.get(at)).filter(|call| call.is_followed_by(given, function));
+        // Its name may have been in the last delta.
+        let repeated_name = ended.map(|call| call.name.clone());
+        let position = match (known, repeated_name) {
+            (Some(at), None) => at,
+            (_, repeated_name) => {
+                let id = generated_id(self.seed, self.calls.len());
+                let is_named = function.is_some_and(|function| function.name.non_empty().is_some());
+                let name = repeated_name.filter(|_| !is_named).unwrap_or_default();
+                self.calls.push(Call::new(index, id, name));
+                self.calls.len() - 1
+            }
+        };
         // Two calls with one id could not be answered separately.
         let used = self.calls.iter().enumerate().any(|(at, call)| at != position && call.id == given);
         let given = if used { "" } else { given };
         if let Some(call) = self.calls.get_mut(position) {
-            call.take(given, delta.function.0.as_ref(), out);
+            call.take(given, function, out);
         }
     }
 
@@ -215,9 +230,15 @@ impl Decoder for ChatDecoder {
             self.complete(out);
             return Ok(());
         }
-        let chunk: Object<Chunk<'_>> = serde_json::from_str(event.data).map_err(|error| {
-            malformed(&self.provider, "a JSON chunk", event.data.as_bytes()).with_source(error)
-        })?;
+        let chunk: Object<Chunk<'_>> = match serde_json::from_str(event.data) {
+            Ok(chunk) => chunk,
+            Err(_) if event.is_keep_alive(|_| false) => return Ok(()),
+            Err(error) => {
+                return Err(
+                    malformed(&self.provider, "a JSON chunk", event.data.as_bytes()).with_source(error)
+                );
+            }
+        };
         let chunk = chunk.0.unwrap_or_default();
         if chunk.is_error() || event.name == "error" {
             let failure =
@@ -242,14 +263,38 @@ impl Decoder for ChatDecoder {
 }
 
 impl Call {
-    fn new(index: Option<u64>, id: String) -> Self {
+    fn new(index: Option<u64>, id: String, name: String) -> Self {
         Self {
             index,
             given_id: String::new(),
             id,
-            name: String::new(),
-            arguments: String::new(),
+            name,
+            arguments: StreamedArguments::default(),
             started: false,
+            is_name_repeated: false,
+        }
+    }
+
+    /// Returns whether a delta begins another call: it names a function after the arguments of this one. Some servers
+    /// give every call the index 0 and no id.
+    ///
+    /// Other servers repeat the name in every delta, so the same name begins a call only if this one is complete.
+    fn is_followed_by(&self, given: &str, function: Option<&Function<'_>>) -> bool {
+        let Some(function) = function else { return false };
+        let has_same_id = !given.is_empty() && self.given_id == given;
+        let arguments = self.arguments.text();
+        if has_same_id || self.name.is_empty() || arguments.trim().is_empty() {
+            return false;
+        }
+        match function.name.non_empty() {
+            Some(name) if name != self.name => true,
+            None if !self.is_name_repeated => false,
+            Some(_) | None => {
+                // Both are checked before the parser, because arguments may be megabytes long.
+                let begins = function.arguments.0.trim_start().starts_with('{');
+                let ends = arguments.trim_end().ends_with('}');
+                begins && ends && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
+            }
         }
     }
 
@@ -259,14 +304,17 @@ impl Call {
             given.clone_into(&mut self.id);
         }
         let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
+        let piece = function.map(|function| function.arguments.0.as_ref()).unwrap_or_default();
+        let repeats_name = self.is_name_repeated || (!name.is_empty() && self.name == name);
+        self.is_name_repeated = repeats_name && piece.trim().is_empty();
         // Some servers repeat the complete name in every delta.
         if self.name != name {
             self.name.push_str(name);
         }
-        let piece = function.map(|function| function.arguments.0.as_ref()).unwrap_or_default();
-        self.arguments.push_str(piece);
+        self.arguments.push(piece);
         if self.started {
-            self.delta(piece, out);
+            let delta = self.arguments.take_new();
+            self.delta(delta, out);
         } else if !self.name.is_empty() {
             self.start(out);
         }
@@ -279,21 +327,22 @@ impl Call {
     fn start(&mut self, out: &mut Vec<StreamEvent>) {
         self.started = true;
         out.push(StreamEvent::ToolCallStart { tool_call: self.partial() });
-        self.delta(&self.arguments, out);
+        let delta = self.arguments.take_new();
+        self.delta(delta, out);
     }
 
-    fn delta(&self, delta: &str, out: &mut Vec<StreamEvent>) {
-        if !delta.is_empty() {
-            let delta = delta.to_owned();
-            out.push(StreamEvent::ToolCallDelta { tool_call: self.partial(), delta });
-        }
+    fn delta(&self, delta: Option<String>, out: &mut Vec<StreamEvent>) {
+        out.extend(delta.map(|delta| StreamEvent::ToolCallDelta { tool_call: self.partial(), delta }));
     }
 
     fn close(&mut self, out: &mut Vec<StreamEvent>) {
         if !self.started {
             self.start(out);
         }
-        let tool_call = ToolCall::from_raw(&self.id, &self.name, std::mem::take(&mut self.arguments));
+        let delta = self.arguments.take_rest();
+        self.delta(delta, out);
+        let arguments = std::mem::take(&mut self.arguments).into_text();
+        let tool_call = ToolCall::from_raw(&self.id, &self.name, arguments);
         out.push(StreamEvent::ToolCallEnd { tool_call });
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
+use crate::snapshot::KEEP_ALIVES;
 
 fn dialect() -> Chat {
     Chat { provider: "local".into(), api_key: Some(Secret::new("sk-test")) }
@@ -420,6 +421,133 @@ fn streamed_call_deltas_are_assembled() {
             assert_eq!(calls, [("a", "one", json!({"x": 1})), ("b", "two", json!({"y": 2}))], "{data:?}");
             assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
         }
+    }
+}
+
+#[test]
+fn calls_with_the_same_index_and_no_ids_are_separate() {
+    let piece = |name: Value, arguments: Value| {
+        chunk(
+            &json!({"tool_calls": [{"index": 0, "function": {"name": name, "arguments": arguments}}]}),
+            None,
+        )
+    };
+    let named = |name: &str, arguments: &str| piece(name.into(), arguments.into());
+    let more = |arguments: &str| piece(Value::Null, arguments.into());
+    let with_empty_id =
+        |name: &str, arguments: &str| named(name, arguments).replace(r#""index":0"#, r#""id":"","index":0"#);
+    let without_index =
+        |name: &str, arguments: &str| named(name, arguments).replace(r#""index":0"#, r#""type":"function""#);
+    let (x, y) = (r#"{"x":1}"#, r#"{"y":2}"#);
+    let cases: Vec<(&str, Vec<String>, Vec<(&str, Value)>)> = vec![
+        (
+            "one tool",
+            vec![named("one", x), named("one", y)],
+            vec![("one", json!({"x": 1})), ("one", json!({"y": 2}))],
+        ),
+        (
+            "two tools",
+            vec![named("one", x), named("two", y)],
+            vec![("one", json!({"x": 1})), ("two", json!({"y": 2}))],
+        ),
+        (
+            "empty ids",
+            vec![with_empty_id("one", x), with_empty_id("one", y)],
+            vec![("one", json!({"x": 1})), ("one", json!({"y": 2}))],
+        ),
+        (
+            "no index",
+            vec![without_index("one", x), without_index("one", y)],
+            vec![("one", json!({"x": 1})), ("one", json!({"y": 2}))],
+        ),
+        (
+            "names before arguments",
+            vec![
+                named("one", ""),
+                more(r#"{"x""#),
+                more(":1}"),
+                named("one", ""),
+                more(r#"{"y""#),
+                more(":2}"),
+            ],
+            vec![("one", json!({"x": 1})), ("one", json!({"y": 2}))],
+        ),
+        (
+            "no arguments",
+            vec![named("one", "{}"), named("one", "{}"), named("two", "")],
+            vec![("one", json!({})), ("one", json!({})), ("two", json!({}))],
+        ),
+        (
+            "a repeated name",
+            vec![named("one", r#"{"x""#), named("one", ":"), named("one", "1}"), named("one", "")],
+            vec![("one", json!({"x": 1}))],
+        ),
+        (
+            "a name in two pieces",
+            vec![named("on", ""), named("e", ""), more(x)],
+            vec![("one", json!({"x": 1}))],
+        ),
+        (
+            "braces in a string",
+            vec![named("one", r#"{"x":"}"#), named("one", r#"{"}"#)],
+            vec![("one", json!({"x": "}{"}))],
+        ),
+        (
+            "a placeholder",
+            vec![named("one", "{}"), more(r#"{"x":"#), more("1}")],
+            vec![("one", json!({"x": 1}))],
+        ),
+        ("a null placeholder", vec![named("one", "null"), more(x)], vec![("one", json!({"x": 1}))]),
+        ("null as text", vec![named("one", "null")], vec![("one", json!({}))]),
+        (
+            "null",
+            vec![piece("one".into(), Value::Null), piece(Value::Null, Value::Null), more(x)],
+            vec![("one", json!({"x": 1}))],
+        ),
+    ];
+    for (name, mut data, expected) in cases {
+        data.push(chunk(&json!({}), Some("stop")));
+        let data: Vec<&str> = data.iter().map(String::as_str).collect();
+        assert_pairs(&events(&data).unwrap());
+        let response = stream(&data).unwrap();
+        let calls: Vec<(&str, Value)> =
+            response.tool_calls().map(|call| (call.name.as_str(), Value::clone(&call.arguments))).collect();
+        assert_eq!(calls, expected, "{name}");
+        let ids: std::collections::BTreeSet<&str> =
+            response.tool_calls().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids.len(), expected.len(), "{name}");
+    }
+    let data = [named("one", x), named("one", y), chunk(&json!({}), Some("stop"))];
+    insta::assert_snapshot!(lines(&events(&data.each_ref().map(String::as_str)).unwrap()), @r#"
+    {"id":"c1","model":"llama-3","type":"STREAM_START"}
+    {"tool_call":{"id":"call_0000000000000007_0","name":"one"},"type":"TOOL_CALL_START"}
+    {"delta":"{\"x\":1}","tool_call":{"id":"call_0000000000000007_0","name":"one"},"type":"TOOL_CALL_DELTA"}
+    {"tool_call":{"id":"call_0000000000000007_1","name":"one"},"type":"TOOL_CALL_START"}
+    {"delta":"{\"y\":2}","tool_call":{"id":"call_0000000000000007_1","name":"one"},"type":"TOOL_CALL_DELTA"}
+    {"tool_call":{"arguments":{"x":1},"id":"call_0000000000000007_0","name":"one","raw_arguments":"{\"x\":1}","type":"function"},"type":"TOOL_CALL_END"}
+    {"tool_call":{"arguments":{"y":2},"id":"call_0000000000000007_1","name":"one","raw_arguments":"{\"y\":2}","type":"function"},"type":"TOOL_CALL_END"}
+    {"finish_reason":{"raw":"stop","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
+    "#);
+}
+
+#[test]
+fn keep_alives_are_skipped() {
+    let text = chunk(&json!({"content": "hello"}), None);
+    let end = chunk(&json!({}), Some("stop"));
+    let complete = stream(&[&text, &end]).unwrap();
+    for (name, data) in KEEP_ALIVES {
+        let mut decoder = dialect().decoder(&request(), 7);
+        let mut out = Vec::new();
+        let alive = SseEvent { name, data };
+        for event in
+            [alive, SseEvent { name: "", data: &text }, alive, SseEvent { name: "", data: &end }, alive]
+        {
+            decoder.feed(event, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        }
+        decoder.end(&mut out).unwrap();
+        let mut accumulator = StreamAccumulator::new("local", "llama");
+        out.iter().for_each(|event| accumulator.process(event));
+        assert_eq!(accumulator.response().unwrap(), complete, "{alive:?}");
     }
 }
 

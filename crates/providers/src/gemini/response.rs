@@ -1,18 +1,26 @@
 //! Decoding of complete responses, which have the form of a stream with one chunk.
 
 use pintle_llm::{Error, Finish, FinishReason, Request, Response, StreamAccumulator};
+use serde_json::value::RawValue;
 
 use super::stream::Decoder;
 use super::{NAME, error};
 use crate::dialect::{Decoder as _, SseEvent, response_seed};
 
-/// Decodes a complete response.
+/// Decodes a complete response. Without `alt=sse`, which a proxy may drop, a streamed response is a list of chunks.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let data =
         std::str::from_utf8(body).map_err(|source| error::unreadable("a response in UTF-8", body, source))?;
     let mut decoder = Decoder::new(&request.model, response_seed(request, body));
     let mut events = Vec::new();
-    decoder.feed(SseEvent { name: "", data }, &mut events)?;
+    match serde_json::from_str::<Vec<&RawValue>>(data) {
+        Ok(chunks) => {
+            for chunk in chunks {
+                decoder.feed(SseEvent { name: "", data: chunk.get() }, &mut events)?;
+            }
+        }
+        Err(_) => decoder.feed(SseEvent { name: "", data }, &mut events)?,
+    }
     decoder.end(&mut events)?;
     let mut accumulator = StreamAccumulator::new(NAME, request.model.clone());
     for event in &events {

@@ -69,6 +69,17 @@ struct Chunk {
     error: Option<IgnoredAny>,
 }
 
+impl Chunk {
+    /// Returns whether it has no field of the dialect, as a keep-alive.
+    fn is_blank(&self) -> bool {
+        self.candidates.is_empty()
+            && self.prompt_feedback.is_none()
+            && self.usage_metadata.is_none()
+            && self.model_version.is_none()
+            && self.response_id.is_none()
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate {
@@ -119,13 +130,16 @@ struct FunctionCall {
 impl StreamDecoder for Decoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let data = event.data.trim();
-        if data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|source| error::unreadable("a response", data.as_bytes(), source))?;
+        let chunk: Chunk = match serde_json::from_str(data) {
+            Ok(chunk) => chunk,
+            Err(_) if event.is_keep_alive(|_| false) => return Ok(()),
+            Err(source) => return Err(error::unreadable("a response", data.as_bytes(), source)),
+        };
         if chunk.error.is_some() {
             return Err(error::reported(data.as_bytes()));
+        }
+        if chunk.is_blank() {
+            return Ok(());
         }
         if !self.started {
             self.started = true;
@@ -219,7 +233,7 @@ impl Decoder {
     ) -> Result<(), Error> {
         let known = |name: &str| matches!(name, "text" | "thought" | "thoughtSignature" | "functionCall");
         let signature = part.get("thoughtSignature").and_then(Value::as_str).map(str::to_owned);
-        if let Some(call) = part.remove("functionCall") {
+        if let Some(call) = part.remove("functionCall").filter(|call| !call.is_null()) {
             let call = serde_json::from_value(call)
                 .map_err(|source| error::unreadable("a function call", data.as_bytes(), source))?;
             return self.function_call(call, signature, data, out);

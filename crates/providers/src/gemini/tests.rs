@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
+use crate::snapshot::KEEP_ALIVES;
 
 const MODEL: &str = "gemini-3.1-pro-preview";
 const OLDER: &str = "gemini-2.5-flash";
@@ -470,6 +471,57 @@ fn partial_arguments_are_assembled() {
             ("h".into(), json!({}), None),
         ]
     );
+}
+
+#[test]
+fn calls_without_arguments_and_placeholders_are_accepted() {
+    let started = json!({"functionCall": {"name": "f", "args": {}, "willContinue": true}});
+    let rest = json!({"functionCall": {"args": {"a": 1}}});
+    let cases = [
+        (json!([{"functionCall": {"name": "f", "args": null}}]), json!({})),
+        (json!([{"functionCall": {"name": "f", "args": null, "partialArgs": null}}]), json!({})),
+        (json!([{"text": "x", "functionCall": null}, {"functionCall": {"name": "f"}}]), json!({})),
+        (json!([started, rest]), json!({"a": 1})),
+    ];
+    for (parts, expected) in cases {
+        let (events, response) = run(&[last(parts.clone(), "STOP")]).unwrap();
+        assert_well_formed(&events);
+        let found: Vec<Value> = response.tool_calls().map(|call| Value::clone(&call.arguments)).collect();
+        assert_eq!(found, [expected], "{parts}");
+    }
+}
+
+#[test]
+fn keep_alives_are_skipped() {
+    let all = [chunk(json!([{"text": "Hel"}])), last(json!([{"text": "lo"}]), "STOP")];
+    let (_, complete) = run(&all).unwrap();
+    for (name, data) in KEEP_ALIVES {
+        let mut decoder = dialect().decoder(&request(), 7);
+        let mut out = Vec::new();
+        let alive = SseEvent { name, data };
+        decoder.feed(alive, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        assert_eq!(out, [], "{alive:?}");
+        for event in &all {
+            decoder.feed(SseEvent { name: "", data: &event.to_string() }, &mut out).unwrap();
+            decoder.feed(alive, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        }
+        decoder.end(&mut out).unwrap();
+        assert_well_formed(&out);
+        let mut accumulator = StreamAccumulator::new("gemini", MODEL);
+        out.iter().for_each(|event| accumulator.process(event));
+        assert_eq!(accumulator.response().unwrap(), complete, "{alive:?}");
+    }
+}
+
+#[test]
+fn lists_of_chunks_equal_streams() {
+    let all = [chunk(json!([{"text": "Hel"}])), last(json!([{"text": "lo"}]), "STOP")];
+    let (_, streamed) = run(&all).unwrap();
+    let listed = dialect().decode(&request(), json!(all).to_string().as_bytes()).unwrap();
+    assert_eq!((&listed.message, &listed.usage), (&streamed.message, &streamed.usage));
+    for list in ["[]", "[1]", r#"[{"candidates": []}]"#] {
+        assert_eq!(dialect().decode(&request(), list.as_bytes()).unwrap_err().kind(), ErrorKind::Stream);
+    }
 }
 
 #[test]

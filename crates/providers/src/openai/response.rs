@@ -19,6 +19,10 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
         return Err(failed(&raw));
     }
     let Some(output) = raw.get("output").and_then(Value::as_array) else {
+        if raw.get("error").is_some_and(Value::is_object) {
+            // Some servers send errors with status 200.
+            return Err(failed(&raw));
+        }
         return Err(malformed(PROVIDER, "a response with an `output` list", body));
     };
     let seed = response_seed(request, body);
@@ -48,10 +52,12 @@ fn parts_of(item: &Value, seed: u64, position: usize) -> Vec<ContentPart> {
         "message" => list(item, "content").filter_map(content_part).collect(),
         "reasoning" => vec![thinking(item, reasoning_text(item)).into()],
         "function_call" => {
-            vec![ToolCall::from_raw(call_id(item, seed, position), text("name"), text("arguments")).into()]
+            let arguments = arguments_text(item.get("arguments").cloned());
+            vec![ToolCall::from_raw(call_id(item, seed, position), text("name"), arguments).into()]
         }
         "custom_tool_call" => {
-            vec![ToolCall::custom(call_id(item, seed, position), text("name"), text("input")).into()]
+            let input = arguments_text(item.get("input").cloned());
+            vec![ToolCall::custom(call_id(item, seed, position), text("name"), input).into()]
         }
         _ => vec![opaque(item)],
     }
@@ -83,6 +89,15 @@ pub(super) fn reasoning_text(item: &Value) -> String {
     let parts = list(item, "summary").chain(list(item, "content"));
     let texts: Vec<&str> = parts.filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
     texts.join("\n\n")
+}
+
+/// Returns the arguments of a call as text. Some servers send the object instead of its JSON text, or null.
+pub(super) fn arguments_text(arguments: Option<Value>) -> String {
+    match arguments {
+        Some(Value::String(text)) => text,
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    }
 }
 
 /// Returns the id that results refer to. It is generated if the server sends none.

@@ -1,8 +1,8 @@
 //! Decoding of streams of the Responses API.
 //!
 //! Events are matched to output items by `output_index`, because some servers change the id of an item from event to
-//! event. Content that only the end of an item or the final snapshot contains is emitted then, so that nothing is lost if
-//! a server sends no deltas or a stream is resumed in the middle.
+//! event. Content that only the end of a text, of arguments, of an item or the final snapshot contains is emitted then, so
+//! that nothing is lost if a server sends no deltas or a stream is resumed in the middle.
 
 mod item;
 
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use self::item::Item;
 use super::PROVIDER;
-use super::response::{StopFacts, failed, usage};
+use super::response::{StopFacts, arguments_text, failed, usage};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Text};
@@ -49,6 +49,12 @@ struct Event<'a> {
     delta: AnyText<'a>,
     #[serde(borrow, default)]
     text: AnyText<'a>,
+    /// Complete arguments of a function.
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    /// Complete input of a custom tool.
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -97,18 +103,26 @@ impl ResponsesDecoder {
         position
     }
 
-    /// Handles a delta of an item of this type, or the complete text at the end of a text. It opens an item without a start
-    /// event, and is ignored for an item that has ended.
-    fn delta(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        let text =
-            event.delta.0.as_deref().or(event.text.0.as_deref()).ok_or_else(|| missing_content(event))?;
-        self.start(None, None, out);
+    /// Returns the position of an event's item, which is opened if it had no start event.
+    fn position_or_open(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> usize {
         let item_id = event.item_id.as_ref().map(|id| id.0.as_ref());
-        let known = self.position(event.output_index, item_id);
-        let position = known.unwrap_or_else(|| {
+        self.position(event.output_index, item_id).unwrap_or_else(|| {
             let raw = serde_json::json!({"type": kind, "id": item_id});
             self.open(event.output_index, &raw, out)
-        });
+        })
+    }
+
+    /// Handles a delta of an item of this type, or the complete text at the end of a text. It is ignored for an item that
+    /// has ended.
+    fn delta(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let text = match event.delta.0.as_deref().or(event.text.0.as_deref()) {
+            Some(text) => text,
+            // Some servers send null for no arguments.
+            None if kind.ends_with("_call") => "",
+            None => return Err(missing_content(event)),
+        };
+        self.start(None, None, out);
+        let position = self.position_or_open(event, kind, out);
         let Some(item) = self.items.get_mut(position).filter(|item| !item.done) else { return Ok(()) };
         let content_index = event.content_index.unwrap_or_default();
         match kind {
@@ -116,6 +130,25 @@ impl ResponsesDecoder {
             "message" => item.text_delta(content_index, text, out),
             "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), text, out),
             _ => item.call_delta(text, out),
+        }
+        Ok(())
+    }
+
+    /// Handles the complete arguments of a call. Some servers send them in this event only.
+    fn arguments_done(
+        &mut self,
+        event: &Event<'_>,
+        kind: &str,
+        arguments: Option<&RawValue>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Error> {
+        self.start(None, None, out);
+        let position = self.position_or_open(event, kind, out);
+        let item = self.items.get_mut(position).filter(|item| !item.done);
+        if let (Some(item), Some(arguments)) = (item, arguments)
+            && !item.has_streamed(arguments.get())
+        {
+            item.arguments_done(arguments_text(parse(arguments)?), out);
         }
         Ok(())
     }
@@ -212,6 +245,12 @@ impl ResponsesDecoder {
             }
             "response.function_call_arguments.delta" => self.delta(event, "function_call", out)?,
             "response.custom_tool_call_input.delta" => self.delta(event, "custom_tool_call", out)?,
+            "response.function_call_arguments.done" => {
+                self.arguments_done(event, "function_call", event.arguments, out)?;
+            }
+            "response.custom_tool_call_input.done" => {
+                self.arguments_done(event, "custom_tool_call", event.input, out)?;
+            }
             "response.completed" | "response.incomplete" | "response.cancelled" => {
                 self.complete(event.response.ok_or_else(missing)?, out)?;
             }
@@ -232,11 +271,16 @@ impl ResponsesDecoder {
 
 impl Decoder for ResponsesDecoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        if self.finished || event.data == "[DONE]" {
+        if self.finished {
             return Ok(());
         }
-        let mut parsed: Event<'_> = serde_json::from_str(event.data)
-            .map_err(|error| malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error))?;
+        let mut parsed: Event<'_> = match serde_json::from_str(event.data) {
+            Ok(parsed) => parsed,
+            Err(_) if event.is_keep_alive(|name| name.starts_with("response.")) => return Ok(()),
+            Err(error) => {
+                return Err(malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error));
+            }
+        };
         if parsed.kind.is_empty() {
             let is_error = parsed.error.is_some_and(|error| error.get() != "null");
             parsed.kind = if is_error { "error".into() } else { event.name.into() };

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::stream::{LARGE_ITEM, ResponsesDecoder};
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
+use crate::snapshot::KEEP_ALIVES;
 
 fn dialect() -> Responses {
     Responses { api_key: Secret::new("sk-test") }
@@ -447,7 +448,9 @@ fn malformed_responses_are_errors() {
         decode(&json!({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "Slow"}}))
             .unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::RateLimit, "Slow"));
-    for body in ["<html>", "{}", "[]", ""] {
+    let error = decode(&json!({"error": {"code": "rate_limit_exceeded", "message": "Slow"}})).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::RateLimit, "Slow"));
+    for body in ["<html>", "{}", "[]", "", r#"{"error": null}"#] {
         let request = Request::new("gpt-5.2", [Message::user("hi")]);
         let error = dialect().decode(&request, body.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Stream, "{body}");
@@ -600,6 +603,99 @@ fn streamed_text_is_not_repeated_from_the_final_item() {
         let ended = decoder.ended_item(&raw).unwrap();
         assert_eq!((ended.get("input").is_none(), &ended["call_id"]), (is_left_out, &json!("c")));
     }
+}
+
+#[test]
+fn arguments_may_be_in_any_event() {
+    let (function, custom) = (("function_call", "arguments"), ("custom_tool_call", "input"));
+    let full = || json!("{\"x\":1}");
+    let cases = [
+        // Kind, deltas, the event that ends the arguments, the end of the item.
+        ("in the end of the arguments", function, vec![], full(), json!("")),
+        ("and a placeholder in the end of the item", function, vec![], full(), json!("{}")),
+        ("and null in the end of the item", function, vec![], full(), Value::Null),
+        ("in the end of the item", function, vec![], Value::Null, full()),
+        ("as an object in the end of the item", function, vec![], Value::Null, json!({"x": 1})),
+        ("as an object in the end of the arguments", function, vec![], json!({"x": 1}), Value::Null),
+        ("in deltas", function, vec!["{\"x\"", ":1}"], Value::Null, json!("")),
+        (
+            "in deltas, and a placeholder at the end",
+            function,
+            vec!["{\"x\"", ":1}"],
+            json!("{}"),
+            json!("{}"),
+        ),
+        ("a part in deltas", function, vec!["{\"x\""], full(), json!("")),
+        ("after a placeholder in a delta", function, vec!["{}"], full(), json!("")),
+        ("in deltas after a placeholder", function, vec!["{}", "{\"x\"", ":1}"], Value::Null, json!("")),
+        ("after a placeholder in two deltas", function, vec!["{", "}"], full(), json!("{}")),
+        ("other deltas", function, vec!["{\"y\":2}"], full(), json!("")),
+        ("everywhere", function, vec!["{\"x\":1}"], full(), full()),
+        ("input in its end", custom, vec![], full(), json!("")),
+        ("input in the end of the item", custom, vec![], Value::Null, full()),
+        ("input that begins with braces", custom, vec!["{", "\"x\":1}"], Value::Null, json!("")),
+    ];
+    for (name, (kind, field), deltas, end, item_end) in cases {
+        let event = if field == "input" { "custom_tool_call_input" } else { "function_call_arguments" };
+        let item = |arguments: &Value| json!({"type": kind, "id": "i", "call_id": "c", "name": "t", field: arguments});
+        let ended =
+            json!({"type": format!("response.{event}.done"), "output_index": 0, "item_id": "i", field: end});
+        // With and without the start of the item.
+        for start in [vec![added(0, &item(&json!("")))], vec![]] {
+            let deltas = deltas.iter().map(|text| delta(event, 0, text));
+            let end = [ended.clone(), done(0, &item(&item_end))];
+            let last = completed(&json!({"status": "completed", "output": [item(&item_end)]}));
+            let data: Vec<Value> = start.into_iter().chain(deltas).chain(end).chain([last]).collect();
+            let response = stream(&data).unwrap();
+            let calls: Vec<&ToolCall> = response.tool_calls().collect();
+            assert_eq!(calls.len(), 1, "{name}");
+            assert_eq!((calls[0].id.as_str(), calls[0].name.as_str()), ("c", "t"), "{name}");
+            assert_eq!(calls[0].arguments_text(), "{\"x\":1}", "{name}");
+        }
+    }
+}
+
+#[test]
+fn calls_without_arguments_are_complete() {
+    for none in [json!(""), json!("{}"), json!("null"), json!({}), Value::Null] {
+        let call = json!({"type": "function_call", "call_id": "c", "name": "t", "arguments": none});
+        let data = [
+            added(0, &call),
+            json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": null}),
+            json!({"type": "response.function_call_arguments.done", "output_index": 0, "arguments": none}),
+            done(0, &call),
+            completed(&json!({"status": "completed", "output": [call]})),
+        ];
+        let streamed = stream(&data).unwrap();
+        let complete = decode(&json!({"status": "completed", "output": [call]})).unwrap();
+        for response in [streamed, complete] {
+            let arguments: Vec<_> = response.tool_calls().map(|call| call.arguments.clone()).collect();
+            assert_eq!(arguments, [json!({})], "{none}");
+        }
+    }
+}
+
+#[test]
+fn keep_alives_are_skipped() {
+    let all = streamed_response();
+    let complete = stream(&all).unwrap();
+    for (name, data) in KEEP_ALIVES {
+        let mut decoder = dialect().decoder(&Request::new("gpt-5.2", [Message::user("hi")]), 7);
+        let mut out = Vec::new();
+        let alive = SseEvent { name, data };
+        decoder.feed(alive, &mut out).unwrap();
+        for event in &all {
+            decoder.feed(SseEvent { name: "", data: &event.to_string() }, &mut out).unwrap();
+            decoder.feed(alive, &mut out).unwrap_or_else(|error| panic!("{alive:?}: {error:?}"));
+        }
+        decoder.end(&mut out).unwrap();
+        let mut accumulator = StreamAccumulator::new("openai", "gpt-5.2");
+        out.iter().for_each(|event| accumulator.process(event));
+        assert_eq!(accumulator.response().unwrap().message, complete.message, "{alive:?}");
+    }
+    let mut decoder = dialect().decoder(&Request::new("m", [Message::user("hi")]), 7);
+    let cut = SseEvent { name: "response.output_text.delta", data: "{\"type\": \"response.output" };
+    assert!(decoder.feed(cut, &mut Vec::new()).is_err(), "a truncated event is not skipped");
 }
 
 #[test]

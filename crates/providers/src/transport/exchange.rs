@@ -181,21 +181,31 @@ impl Exchange {
         }
     }
 
-    /// Checks that the response is not an HTML page or a JSON document. Any other content type is accepted, because some
-    /// servers send none or a wrong one.
+    /// Checks that the response is not an HTML page. Any other content type is accepted, because some servers send none or
+    /// a wrong one.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Stream`], with the beginning of the body.
-    pub(crate) async fn expect_events(&mut self, provider: &str) -> Result<(), Error> {
-        let kind = self.context.headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        if !matches!(kind, "text/html" | "application/json") {
+    pub(crate) async fn expect_no_page(&mut self, provider: &str) -> Result<(), Error> {
+        if self.content_type() != "text/html" {
             return Ok(());
         }
-        let expected = format!("an event stream instead of {kind}");
         let body = self.read_error_body(None).await;
-        Err(self.context.annotate(malformed(provider, &expected, &body)))
+        Err(self.context.annotate(malformed(provider, "an event stream instead of text/html", &body)))
+    }
+
+    /// Returns whether the body is JSON instead of an event stream: by its type, or by its first character, with which no
+    /// field of an event begins.
+    pub(crate) fn is_json(&self) -> bool {
+        let first = self.first.as_deref().unwrap_or_default().trim_ascii_start();
+        self.content_type() == "application/json" || matches!(first, [b'{' | b'[', ..])
+    }
+
+    /// Returns the content type in lower case, without parameters.
+    fn content_type(&self) -> String {
+        let value = self.context.headers.get("content-type").unwrap_or_default();
+        value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 }
 

@@ -180,10 +180,10 @@ fn parallel_streamed_calls_and_results_with_images() {
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
     {"tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_START"}
-    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"delta":"{\"at\"","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"delta":": 1}","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\": 1}","type":"function"},"type":"TOOL_CALL_END"}
+    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":{},"id":"c2","name":"look","raw_arguments":"{}","type":"function"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"tool_calls","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
     "#);

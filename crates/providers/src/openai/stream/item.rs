@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use pintle_llm::{ContentPart, PartialToolCall, StreamEvent, ToolCall};
 use serde_json::Value;
 
-use crate::openai::response::{call_id, content_part, given_call_id, opaque, reasoning_text, thinking};
+use crate::openai::response::{
+    arguments_text, call_id, content_part, given_call_id, opaque, reasoning_text, thinking,
+};
+use crate::streamed_arguments::StreamedArguments;
 
 /// An output item. [`Item::close`] ends every segment that it has started.
 #[derive(Debug)]
@@ -47,7 +50,10 @@ struct Call {
     custom: bool,
     /// Whether its start has been emitted, which requires its name.
     started: bool,
-    arguments: String,
+    /// Arguments received in deltas, or in the event that ends them.
+    arguments: StreamedArguments,
+    /// Arguments of the event that ends them, if the deltas were different.
+    corrected: Option<String>,
 }
 
 impl Item {
@@ -69,9 +75,7 @@ impl Item {
             }
             "function_call" | "custom_tool_call" => {
                 let id = call_id(raw, seed, position);
-                let custom = kind == "custom_tool_call";
-                let mut call =
-                    Call { id, name: text("name"), custom, started: false, arguments: String::new() };
+                let mut call = Call::new(id, text("name"), kind == "custom_tool_call");
                 call.start(out);
                 State::Call(call)
             }
@@ -112,6 +116,13 @@ impl Item {
         }
     }
 
+    /// Handles the complete arguments of a call.
+    pub(super) fn arguments_done(&mut self, full: String, out: &mut Vec<StreamEvent>) {
+        if let State::Call(call) = &mut self.state {
+            call.complete_arguments(full, out);
+        }
+    }
+
     /// Ends the item. `raw` is the item as its end has it, or null if the end never came.
     pub(super) fn close(&mut self, raw: Value, out: &mut Vec<StreamEvent>) {
         if std::mem::replace(&mut self.done, true) {
@@ -139,9 +150,8 @@ impl Item {
     pub(super) fn has_streamed(&self, json: &str) -> bool {
         let State::Call(call) = &self.state else { return false };
         let mut rest = ExpectBytes(json.as_bytes());
-        !call.arguments.is_empty()
-            && serde_json::to_writer(&mut rest, &call.arguments).is_ok()
-            && rest.0.is_empty()
+        let streamed = call.arguments.text();
+        !streamed.is_empty() && serde_json::to_writer(&mut rest, streamed).is_ok() && rest.0.is_empty()
     }
 
     pub(super) fn is_call(&self) -> bool {
@@ -223,45 +233,84 @@ impl Segment {
 }
 
 impl Call {
+    fn new(id: String, name: String, custom: bool) -> Self {
+        Self { id, name, custom, started: false, arguments: Self::no_arguments(custom), corrected: None }
+    }
+
+    fn no_arguments(custom: bool) -> StreamedArguments {
+        if custom { StreamedArguments::of_free_text() } else { StreamedArguments::default() }
+    }
+
+    fn partial(&self) -> PartialToolCall {
+        PartialToolCall { id: self.id.clone(), name: self.name.clone() }
+    }
+
     fn start(&mut self, out: &mut Vec<StreamEvent>) {
         if !self.started && !self.name.is_empty() {
             self.started = true;
-            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
-            out.push(StreamEvent::ToolCallStart { tool_call });
+            out.push(StreamEvent::ToolCallStart { tool_call: self.partial() });
         }
     }
 
     fn push(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
-        self.arguments.push_str(delta);
-        if self.started && !delta.is_empty() {
-            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
-            out.push(StreamEvent::ToolCallDelta { tool_call, delta: delta.to_owned() });
+        self.arguments.push(delta);
+        if self.started {
+            let delta = self.arguments.take_new();
+            self.emit(delta, out);
         }
+    }
+
+    fn emit(&self, delta: Option<String>, out: &mut Vec<StreamEvent>) {
+        out.extend(delta.map(|delta| StreamEvent::ToolCallDelta { tool_call: self.partial(), delta }));
+    }
+
+    /// Handles complete arguments: emits the rest of the deltas, or keeps the arguments if the deltas were different.
+    fn complete_arguments(&mut self, full: String, out: &mut Vec<StreamEvent>) {
+        if let Some(rest) = self.missing_part(&full) {
+            self.push(rest, out);
+        } else if !self.arguments.is_blank_text(&full) {
+            self.corrected = Some(full);
+        }
+    }
+
+    /// Returns the part of the complete arguments that no delta had: all of them if only a placeholder was sent; `None` if
+    /// the deltas were different.
+    fn missing_part<'a>(&self, full: &'a str) -> Option<&'a str> {
+        let rest = full.strip_prefix(self.arguments.text());
+        rest.or_else(|| self.arguments.is_withheld().then_some(full))
     }
 
     fn close(&mut self, mut raw: Value, out: &mut Vec<StreamEvent>) {
         let field = if self.custom { "input" } else { "arguments" };
-        let full = match raw.get_mut(field).map(Value::take) {
-            Some(Value::String(full)) => full,
-            _ => String::new(),
-        };
+        let mut full = arguments_text(raw.get_mut(field).map(Value::take));
+        if self.arguments.is_blank_text(&full) {
+            // Earlier events may have had the arguments.
+            if let Some(corrected) = self.corrected.take() {
+                full = corrected;
+            } else if !self.arguments.is_blank() {
+                full.clear();
+            }
+        }
         if !self.started {
             // It has no start event, so nothing has been emitted.
             if let Some(id) = given_call_id(&raw) {
                 id.clone_into(&mut self.id);
             }
             self.name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let held = std::mem::take(&mut self.arguments);
+            if !full.is_empty() {
+                self.arguments = Self::no_arguments(self.custom);
+            }
             self.started = true;
-            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
-            out.push(StreamEvent::ToolCallStart { tool_call });
-            self.push(if full.is_empty() { &held } else { &full }, out);
-        } else if let Some(rest) = full.strip_prefix(self.arguments.as_str()) {
+            out.push(StreamEvent::ToolCallStart { tool_call: self.partial() });
+        }
+        if let Some(rest) = self.missing_part(&full) {
             self.push(rest, out);
         }
+        let rest = self.arguments.take_rest();
+        self.emit(rest, out);
         // The final item is authoritative: the provider continues from it. Only one copy is kept, because arguments may be
         // megabytes long.
-        let streamed = std::mem::take(&mut self.arguments);
+        let streamed = std::mem::take(&mut self.arguments).into_text();
         let arguments = Some(full).filter(|full| !full.is_empty()).unwrap_or(streamed);
         let tool_call = if self.custom {
             ToolCall::custom(&self.id, &self.name, arguments)

@@ -247,8 +247,8 @@ fn parallel_streamed_calls_and_results_with_images() {
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
     {"tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_START"}
     {"delta":"{\"at\"","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
-    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"delta":": 1}","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
+    {"delta":"{}","tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":{},"id":"c2","name":"look","raw_arguments":"{}","type":"function"},"type":"TOOL_CALL_END"}
     {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\": 1}","type":"function"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"completed","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
@@ -396,4 +396,25 @@ fn choices_at_the_root_of_a_schema_are_not_sent() {
         let sent = sent_of(&dialect(), &request, &["tool"]);
         assert!(sent.contains(r#""required":["title"]"#) && !sent.contains(keyword), "{sent}");
     }
+}
+
+#[test]
+fn arguments_in_the_event_that_ends_them() {
+    let request = ask(Message::user("Look."));
+    let item = |arguments: &str| json!({"type": "function_call", "id": "fc1", "call_id": "c1", "name": "look", "arguments": arguments});
+    let end = json!({"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc1", "arguments": "{\"at\":1}"});
+    let data = [
+        added(0, &item("")),
+        delta("function_call_arguments", 0, "{}"),
+        end,
+        done(0, &item("{}")),
+        completed(&json!({"id": "r1", "model": MODEL, "status": "completed", "output": [item("{}")]})),
+    ];
+    insta::assert_snapshot!(streamed(&dialect(), &request, &data).0, @r#"
+    {"type":"STREAM_START"}
+    {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
+    {"delta":"{\"at\":1}","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
+    {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\":1}","type":"function"},"type":"TOOL_CALL_END"}
+    {"finish_reason":{"raw":"completed","reason":"tool_calls"},"type":"FINISH","usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}}
+    "#);
 }

@@ -5,14 +5,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use pintle_llm::{
-    ContentPart, Error, EventStream, PartialToolCall, Response, StreamEvent, ThinkingData, ToolCall,
-};
 use serde_json::Value;
 
-/// Returns events that accumulate to this response, with one delta per segment. All events are ready at once.
-pub(super) fn replay(response: Response) -> EventStream {
-    Box::pin(Replay(events(response).into()))
+use super::Response;
+use crate::content::{ContentPart, ThinkingData, ToolCall};
+use crate::error::Error;
+use crate::stream::{EventStream, PartialToolCall, StreamEvent};
+
+impl Response {
+    /// Returns events that accumulate to this response, with one delta per segment. All events are ready at once.
+    pub fn into_stream(self) -> EventStream {
+        Box::pin(Replay(events(self).into()))
+    }
 }
 
 struct Replay(VecDeque<StreamEvent>);
@@ -56,10 +60,11 @@ fn segment(id: String, part: &ContentPart, out: &mut Vec<StreamEvent>) {
         ContentPart::Image(_)
         | ContentPart::Audio(_)
         | ContentPart::Document(_)
-        | ContentPart::ToolResult(_)
-        | ContentPart::Opaque(_)
-        | _ => {
-            let raw = if let ContentPart::Opaque(opaque) = part { opaque.data.clone() } else { Value::Null };
+        | ContentPart::ToolResult(_) => {
+            out.push(StreamEvent::ProviderEvent { raw: Value::Null, part: Some(Box::new(part.clone())) });
+        }
+        ContentPart::Opaque(opaque) => {
+            let raw = opaque.data.clone();
             out.push(StreamEvent::ProviderEvent { raw, part: Some(Box::new(part.clone())) });
         }
     }
@@ -83,12 +88,14 @@ fn tool_call(call: &ToolCall, out: &mut Vec<StreamEvent>) {
 
 #[cfg(test)]
 mod tests {
-    use pintle_llm::{
-        Finish, FinishReason, ImageData, Message, OpaqueData, Origin, Role, StreamAccumulator, Usage, Warning,
-    };
     use serde_json::json;
 
     use super::*;
+    use crate::accumulate::StreamAccumulator;
+    use crate::content::{ImageData, OpaqueData};
+    use crate::message::{Message, Origin, Role};
+    use crate::response::{Finish, FinishReason, Warning};
+    use crate::usage::Usage;
 
     #[test]
     fn events_accumulate_to_the_response() {
