@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::dialect::{Dialect, HttpRequest, SseEvent};
 use crate::media;
 use crate::rate_limit;
+use crate::refused_media;
 use crate::repair;
 use crate::transport::events::{Events, StreamLimits};
 use crate::transport::exchange::{Endpoint, ErrorContext, Exchange, timed_out};
@@ -124,10 +125,11 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, false)?;
-        let mut exchange = self.open(encoded, limits, ResponseMode::Complete { deadline }).await?;
+        let opened = self.open(encoded, limits, ResponseMode::Complete { deadline }).await;
+        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, false))?;
         let body = exchange.read_all(MAX_BODY).await?;
-        let decoded = self.decode(&request, &body);
-        let mut response = decoded.map_err(|error| exchange.context().annotate(error))?;
+        let decoded = self.decode(&request, &body).map_err(|error| exchange.context().annotate(error));
+        let mut response = decoded.map_err(|error| self.with_refused_media(error, &request, false))?;
         response.rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         Ok(response)
     }
@@ -146,7 +148,8 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, true)?;
-        let mut exchange = self.open(encoded, limits, ResponseMode::Streamed).await?;
+        let opened = self.open(encoded, limits, ResponseMode::Streamed).await;
+        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, true))?;
         exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
@@ -192,6 +195,19 @@ impl<D: Dialect> HttpAdapter<D> {
         }
         let body = exchange.read_error_body(deadline).await;
         Err(exchange.context().annotate(self.dialect.classify(status, &exchange.context().headers, &body)))
+    }
+
+    /// Adds the media that a refusal names.
+    fn with_refused_media(&self, error: Error, request: &Request, stream: bool) -> Error {
+        if !refused_media::may_be_named(&error) {
+            return error;
+        }
+        // Sending consumed the body. The encoding of each message is cached, so the new body is the same.
+        let Ok(encoded) = self.dialect.encode(request, stream) else { return error };
+        match refused_media::find(&error, &encoded.body.to_vec(), request) {
+            Some(media) => error.with_refused_media(media),
+            None => error,
+        }
     }
 
     fn header_map(&self, request: &HttpRequest) -> Result<HeaderMap, Error> {
@@ -358,5 +374,5 @@ fn seed() -> u64 {
 }
 
 #[cfg(test)]
-#[cfg(all(feature = "anthropic", feature = "compatible", feature = "openai"))]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
 mod tests;
