@@ -47,6 +47,12 @@ pub(super) struct Progress {
     /// What the session had spent when the run began.
     #[serde(default)]
     pub(super) spent_before: Spent,
+    /// Whether a refusal without a known reason was treated as a prompt that is too long.
+    #[serde(default)]
+    pub(super) assumed_overflow: bool,
+    /// Message of the last refusal whose named media were removed.
+    #[serde(default)]
+    pub(super) repaired_for: Option<String>,
 }
 
 impl Progress {
@@ -62,6 +68,8 @@ impl Progress {
             tool_calls: 0,
             sent_on: 0,
             spent_before,
+            assumed_overflow: false,
+            repaired_for: None,
         }
     }
 }
