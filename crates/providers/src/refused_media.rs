@@ -40,6 +40,24 @@ const SOURCES: [&str; 9] = [
     "/fileData/fileUri",
 ];
 
+/// Segments of a path that name media.
+const MEDIA: [&str; 14] = [
+    "image",
+    "image_url",
+    "input_image",
+    "source",
+    "audio",
+    "input_audio",
+    "document",
+    "file",
+    "input_file",
+    "file_data",
+    "fileData",
+    "inline_data",
+    "inlineData",
+    "media",
+];
+
 /// Returns whether the error may name media. The check is cheap; [`find`] needs the encoded request.
 pub(crate) fn may_be_named(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidRequest | ErrorKind::ContextLength)
@@ -117,9 +135,11 @@ fn is_separator(c: char) -> bool {
     matches!(c, '.' | '[' | ']' | '/')
 }
 
-/// Returns the data or URL of the media block on this path, if there is one.
+/// Returns the data or URL of the media block on this path. If the path names media and none are there, they are the only
+/// ones nearby: servers that translate requests count blocks differently.
 fn media_at<'a>(sent: &'a Value, path: &[&str]) -> Option<&'a str> {
     let (mut here, mut found) = (sent, None);
+    let mut passed = vec![sent];
     for segment in path {
         here = match child(here, segment) {
             Some(child) => child,
@@ -127,9 +147,33 @@ fn media_at<'a>(sent: &'a Value, path: &[&str]) -> Option<&'a str> {
             None if here.get("type").and_then(Value::as_str) == Some(*segment) => here,
             None => break,
         };
+        passed.push(here);
         found = source_of(here).or(found);
     }
-    found
+    let names_media = path.iter().any(|segment| MEDIA.contains(segment));
+    found.or_else(|| passed.iter().rev().filter(|_| names_media).find_map(|value| only_source(value)))
+}
+
+/// Returns the data or URL of the only media block inside a value.
+fn only_source(value: &Value) -> Option<&str> {
+    let mut sources = Vec::new();
+    sources_in(value, &mut sources);
+    match sources.as_slice() {
+        [only] => Some(*only),
+        _ => None,
+    }
+}
+
+fn sources_in<'a>(value: &'a Value, sources: &mut Vec<&'a str>) {
+    if let Some(source) = source_of(value) {
+        sources.push(source);
+        return;
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| sources_in(item, sources)),
+        Value::Object(fields) => fields.values().for_each(|field| sources_in(field, sources)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn child<'a>(value: &'a Value, segment: &str) -> Option<&'a Value> {
@@ -235,6 +279,8 @@ mod tests {
             ),
             (&anthropic, "messages.1.content.1.tool_result.content.1.image: too large", Some(of(2))),
             (&anthropic, "messages.1.content.2.image.source.base64: image exceeds 5 MB maximum", Some(of(3))),
+            // The block is the text beside the image.
+            (&anthropic, "messages.1.content.0.tool_result.content.0.image: too large", Some(of(1))),
             (&anthropic, "messages.1.content.3: cannot download", Some(url)),
             (&anthropic, "messages.1.content.0.tool_result.content.0.text: must not be empty", None),
             (&anthropic, "messages.0.content: text is missing", None),
