@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::history::Fingerprint;
+use crate::fingerprint::Fingerprint;
 use crate::readable_duration::ReadableDuration;
 use crate::usage::Usage;
 
@@ -323,7 +323,7 @@ impl Error {
     }
 
     /// The image, audio or document of the request that the provider named as the reason, by
-    /// [`MediaSource::fingerprint`](crate::MediaSource::fingerprint).
+    /// `MediaSource::fingerprint`.
     #[must_use]
     pub fn refused_media(&self) -> Option<Fingerprint> {
         self.inner.info.refused_media.as_deref().copied()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::data_url::DataUrl;
 use super::{ContentPart, ToolResult};
 use crate::error::{Error, ErrorKind};
-use crate::history::Fingerprint;
+use crate::fingerprint::Fingerprint;
 
 /// Bytes that are cheap to clone, serialised as base64.
 #[derive(Clone, PartialEq, Eq)]
