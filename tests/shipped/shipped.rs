@@ -8,6 +8,7 @@ mod grants;
 mod home;
 mod planted_programs;
 mod protected_files;
+mod refusals;
 mod repository;
 mod rules;
 mod server;

@@ -636,6 +636,8 @@ export interface components {
             provider?: string | null;
             /** @description The provider's error body, bounded in size. */
             raw?: unknown;
+            /** @description Fingerprint of the image, audio or document that the provider named as the reason. */
+            refused_media?: string | null;
             /** @description The provider's id for the request, for support. */
             request_id?: string | null;
             /** @description The provider's id of the response, if a complete response was unusable. */

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::fingerprint::Fingerprint;
 use crate::readable_duration::ReadableDuration;
 use crate::usage::Usage;
 
@@ -190,6 +191,10 @@ pub struct ErrorInfo {
     /// The provider's error body, bounded in size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
+    /// Fingerprint of the image, audio or document that the provider named as the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub refused_media: Option<Box<Fingerprint>>,
     /// Messages of the causes, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
@@ -226,6 +231,7 @@ impl Error {
             response_id: None,
             usage: None,
             raw: None,
+            refused_media: None,
             causes: Vec::new(),
         }
         .into()
@@ -316,6 +322,13 @@ impl Error {
         self.inner.info.raw.as_ref()
     }
 
+    /// The image, audio or document of the request that the provider named as the reason, by
+    /// `MediaSource::fingerprint`.
+    #[must_use]
+    pub fn refused_media(&self) -> Option<Fingerprint> {
+        self.inner.info.refused_media.as_deref().copied()
+    }
+
     /// All data.
     #[must_use]
     pub fn info(&self) -> &ErrorInfo {
@@ -386,6 +399,13 @@ impl Error {
     #[must_use]
     pub fn with_raw(mut self, raw: Value) -> Self {
         self.inner.info.raw = Some(raw);
+        self
+    }
+
+    /// Sets the media that the provider named as the reason.
+    #[must_use]
+    pub fn with_refused_media(mut self, media: Fingerprint) -> Self {
+        self.inner.info.refused_media = Some(Box::new(media));
         self
     }
 }

@@ -1,16 +1,14 @@
 //! History items: immutable messages with cached encodings.
 
 use std::any::Any;
-use std::fmt::{self, Write as _};
-use std::hash::Hasher as _;
-use std::io;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use crate::cache::EncodingCache;
+use crate::fingerprint::Fingerprint;
 use crate::message::Message;
 
 /// Message in a history: immutable, shared and encoded once.
@@ -26,59 +24,6 @@ struct Inner {
     message: Message,
     fingerprint: OnceLock<Fingerprint>,
     encodings: EncodingCache,
-}
-
-/// Hash of content, the same in every process and on every machine.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Fingerprint(u128);
-
-impl Fingerprint {
-    /// Returns the fingerprint of these bytes.
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        let mut hasher = SipHasher13::new();
-        hasher.write(bytes);
-        Self(hasher.finish128().as_u128())
-    }
-
-    /// Returns the fingerprint of a text without building the text.
-    #[must_use]
-    pub fn of_text(text: impl fmt::Display) -> Self {
-        let mut writer = HashWriter(SipHasher13::new());
-        // Writing to a hasher cannot fail.
-        let _ = write!(writer, "{text}");
-        Self(writer.0.finish128().as_u128())
-    }
-
-    /// Returns the fingerprint of a sequence: `self` for everything before, then `next`.
-    #[must_use]
-    pub fn chain(self, next: Self) -> Self {
-        let mut hasher = SipHasher13::new();
-        hasher.write(&self.0.to_le_bytes());
-        hasher.write(&next.0.to_le_bytes());
-        Self(hasher.finish128().as_u128())
-    }
-}
-
-struct HashWriter(SipHasher13);
-
-impl fmt::Write for HashWriter {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
-    }
-}
-
-impl io::Write for HashWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl HistoryItem {
@@ -105,12 +50,7 @@ impl HistoryItem {
     /// Returns a hash over the whole message, computed once.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        *self.inner.fingerprint.get_or_init(|| {
-            let mut writer = HashWriter(SipHasher13::new());
-            // Messages always serialise; a truncated one would only weaken the hash.
-            let _ = serde_json::to_writer(&mut writer, &self.inner.message);
-            Fingerprint(writer.0.finish128().as_u128())
-        })
+        *self.inner.fingerprint.get_or_init(|| Fingerprint::of_json(&self.inner.message))
     }
 }
 
@@ -150,32 +90,6 @@ impl Serialize for HistoryItem {
 impl<'de> Deserialize<'de> for HistoryItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Message::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl From<Fingerprint> for String {
-    fn from(fingerprint: Fingerprint) -> Self {
-        fingerprint.to_string()
-    }
-}
-
-impl TryFrom<String> for Fingerprint {
-    type Error = std::num::ParseIntError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        u128::from_str_radix(&text, 16).map(Self)
     }
 }
 

@@ -12,6 +12,7 @@ mod client;
 mod content;
 mod error;
 pub mod estimate;
+mod fingerprint;
 mod generate;
 mod history;
 mod message;
@@ -39,11 +40,12 @@ pub use content::{
     ToolCall, ToolCallKind, ToolResult,
 };
 pub use error::{Error, ErrorInfo, ErrorKind, Retry};
+pub use fingerprint::Fingerprint;
 pub use generate::{
     CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,
     StopCondition, StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
 };
-pub use history::{Fingerprint, HistoryItem};
+pub use history::HistoryItem;
 pub use message::{Message, Origin, Role};
 pub use middleware::{
     Budget, BudgetBuilder, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply, Spent,

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::messages::MessageList;
-use crate::history::{Fingerprint, HistoryItem};
+use crate::fingerprint::Fingerprint;
+use crate::history::HistoryItem;
 use crate::message::{Message, Role};
 use crate::tool::{ToolChoice, ToolList};
 

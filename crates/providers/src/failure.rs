@@ -5,6 +5,8 @@
 use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;
 
+use crate::envelope::{self, Upstream};
+use crate::overflow;
 use crate::retry_after;
 
 /// Maximum number of bytes of an error body that are read and kept.
@@ -30,8 +32,16 @@ pub(crate) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// Converts it to an error.
+    /// Converts it to an error. The reason of a provider inside the envelope of an aggregator is classified, too.
     pub(crate) fn into_error(self) -> Error {
+        let Some(upstream) = envelope::upstream(self.body) else { return self.classified() };
+        let Upstream { code, .. } = &upstream;
+        let message = upstream.explain(self.message);
+        let code = code.as_deref().filter(|code| is_known(code)).or(self.code);
+        Failure { code, message: Some(&message), ..self }.classified()
+    }
+
+    fn classified(self) -> Error {
         let kind = self.kind();
         let mut error = Error::new(kind, self.text()).with_provider(self.provider);
         if kind == ErrorKind::InvalidRequest && self.is_unknown() {
@@ -55,6 +65,19 @@ impl Failure<'_> {
     }
 
     fn kind(&self) -> ErrorKind {
+        let kind = self.kind_by_message();
+        let is_open =
+            self.message.is_none() && matches!(kind, ErrorKind::InvalidRequest | ErrorKind::RateLimit);
+        // A server with the errors of another dialect has its message elsewhere in the body.
+        let body = self.body.get(..MAX_ERROR_BODY).unwrap_or(self.body);
+        if is_open && is_too_long(&String::from_utf8_lossy(body).to_lowercase()) {
+            ErrorKind::ContextLength
+        } else {
+            kind
+        }
+    }
+
+    fn kind_by_message(&self) -> ErrorKind {
         let by_status = self.status.map(ErrorKind::from_status);
         let lower = self.message.unwrap_or_default().to_lowercase();
         if self.status == Some(402) {
@@ -122,6 +145,7 @@ fn by_code(code: &str) -> Option<Verdict> {
         | "context_window_exceeded"
         | "model_context_window_exceeded"
         | "exceed_context_size_error"
+        | "model_max_prompt_tokens_exceeded"
         | "request_too_large" => Precise(ErrorKind::ContextLength),
         "insufficient_quota"
         | "billing_error"
@@ -165,16 +189,7 @@ fn by_code(code: &str) -> Option<Verdict> {
 /// Refines an ambiguous kind by the message.
 fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
-    let too_long = says(&[
-        "context length",
-        "context window",
-        "maximum context",
-        "prompt is too long",
-        "input is too long",
-        "input token count",
-        "exceed context limit",
-        "context size",
-    ]);
+    let too_long = matches!(kind, ErrorKind::InvalidRequest | ErrorKind::RateLimit) && is_too_long(lower);
     if kind == ErrorKind::RateLimit {
         // "Too many tokens" may mean a rate. Only a prompt that is too long exceeds a context, and one that is larger
         // than the rate limit window never fits.
@@ -204,6 +219,17 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
     } else {
         kind
     }
+}
+
+/// Returns whether a message in lower case means that the prompt is too long.
+fn is_too_long(lower: &str) -> bool {
+    let Some(form) = overflow::form_of(lower) else { return false };
+    tracing::debug!(
+        servers = form.servers,
+        source = form.source,
+        "the message means that the prompt is too long"
+    );
+    true
 }
 
 /// Returns the body as JSON or text, truncated to [`MAX_ERROR_BODY`].
@@ -276,6 +302,81 @@ mod tests {
             assert_eq!(error.kind(), *kind, "{failure:?}");
             assert_eq!(error.is_retryable(), kind.default_retry() != Retry::Never, "{failure:?}");
             assert_eq!((error.provider(), error.status(), error.error_code()), (Some("p"), *status, *code));
+        }
+    }
+
+    #[test]
+    fn overflows_without_a_known_code_are_recognised() {
+        use ErrorKind as K;
+        let cases: &[(Option<u16>, Option<&str>, Option<&str>, &str, K)] = &[
+            (Some(400), Some("model_max_prompt_tokens_exceeded"), None, "", K::ContextLength),
+            (Some(400), Some("1261"), Some("Prompt exceeds max length"), "", K::ContextLength),
+            (Some(400), Some("invalid-argument"), Some("maximum prompt length is 9"), "", K::ContextLength),
+            (Some(422), None, Some("`inputs` must have less than 9 tokens"), "", K::ContextLength),
+            (Some(429), None, Some("Please reduce the length of the messages"), "", K::ContextLength),
+            (None, None, Some("Range of input length should be [1, 9]"), "", K::ContextLength),
+            (Some(500), None, Some("Prompt too long"), "", K::Server),
+            (Some(401), None, Some("Prompt too long"), "", K::Authentication),
+            // The errors of another dialect.
+            (Some(400), None, None, r#"{"error": "Prompt too long"}"#, K::ContextLength),
+            (Some(400), None, None, r#"{"error": "no such file: not found"}"#, K::InvalidRequest),
+            (Some(503), None, None, r#"{"error": "Prompt too long"}"#, K::Server),
+        ];
+        for (status, code, message, body, kind) in cases {
+            let failure = Failure {
+                provider: "p",
+                status: *status,
+                code: *code,
+                message: *message,
+                body: body.as_bytes(),
+            };
+            assert_eq!(failure.into_error().kind(), *kind, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_inside_an_envelope_is_classified_and_shown() {
+        use ErrorKind as K;
+        let cases = [
+            (
+                400,
+                r#""{\"type\": \"error\", \"error\": {\"type\": \"invalid_request_error\", \"message\": \"prompt is too long: 9 > 5\"}}""#,
+                K::ContextLength,
+                "Provider returned error (P): prompt is too long: 9 > 5",
+            ),
+            (
+                400,
+                r#"{"error": {"code": "context_length_exceeded", "message": "no"}}"#,
+                K::ContextLength,
+                "Provider returned error (P): no",
+            ),
+            (
+                400,
+                r#"{"error": {"type": "invalid_request_error", "message": "at most 1 image"}}"#,
+                K::InvalidRequest,
+                "Provider returned error (P): at most 1 image",
+            ),
+            (429, r#""busy upstream""#, K::RateLimit, "Provider returned error (P): busy upstream"),
+            (
+                429,
+                r#"{"error": {"code": "insufficient_quota", "message": "paid up?"}}"#,
+                K::QuotaExceeded,
+                "Provider returned error (P): paid up?",
+            ),
+            (502, r#""prompt is too long""#, K::Server, "Provider returned error (P): prompt is too long"),
+        ];
+        for (status, raw, kind, message) in cases {
+            let body = format!(
+                r#"{{"error": {{"message": "Provider returned error", "metadata": {{"raw": {raw}, "provider_name": "P"}}}}}}"#
+            );
+            let failure = Failure {
+                status: Some(status),
+                message: Some("Provider returned error"),
+                body: body.as_bytes(),
+                ..Failure::default()
+            };
+            let error = failure.into_error();
+            assert_eq!((error.kind(), error.message()), (kind, message), "{body}");
         }
     }
 

@@ -17,6 +17,8 @@ mod default_client;
 #[cfg(feature = "_http")]
 mod dialect;
 #[cfg(feature = "_http")]
+mod envelope;
+#[cfg(feature = "_http")]
 mod failure;
 mod from_env;
 #[cfg(feature = "gemini")]
@@ -34,7 +36,11 @@ mod openai_common;
 #[cfg(feature = "_http")]
 mod options;
 #[cfg(feature = "_http")]
+mod overflow;
+#[cfg(feature = "_http")]
 mod rate_limit;
+#[cfg(feature = "_http")]
+mod refused_media;
 #[cfg(feature = "_http")]
 mod repair;
 #[cfg(feature = "_http")]

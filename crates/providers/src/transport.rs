@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::dialect::{Dialect, HttpRequest, SseEvent};
 use crate::media;
 use crate::rate_limit;
+use crate::refused_media;
 use crate::repair;
 use crate::transport::events::{Events, StreamLimits};
 use crate::transport::exchange::{Endpoint, ErrorContext, Exchange, timed_out};
@@ -124,14 +125,20 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, false)?;
-        let mut exchange = self.open(encoded, limits, ResponseMode::Complete { deadline }).await?;
-        self.read_and_decode(&request, &mut exchange).await
+        let opened = self.open(encoded, limits, ResponseMode::Complete { deadline }).await;
+        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, false))?;
+        self.read_and_decode(&request, &mut exchange, false).await
     }
 
-    async fn read_and_decode(&self, request: &Request, exchange: &mut Exchange) -> Result<Response, Error> {
+    async fn read_and_decode(
+        &self,
+        request: &Request,
+        exchange: &mut Exchange,
+        streaming: bool,
+    ) -> Result<Response, Error> {
         let body = exchange.read_all(MAX_BODY).await?;
-        let decoded = self.decode(request, &body);
-        let mut response = decoded.map_err(|error| exchange.context().annotate(error))?;
+        let decoded = self.decode(request, &body).map_err(|error| exchange.context().annotate(error));
+        let mut response = decoded.map_err(|error| self.with_refused_media(error, request, streaming))?;
         response.rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         Ok(response)
     }
@@ -150,11 +157,12 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, true)?;
-        let mut exchange = self.open(encoded, limits, ResponseMode::Streamed).await?;
+        let opened = self.open(encoded, limits, ResponseMode::Streamed).await;
+        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, true))?;
         exchange.expect_no_page(self.dialect.provider()).await?;
         if exchange.is_json() {
             // Some servers ignore `stream`.
-            let complete = self.read_and_decode(&request, &mut exchange);
+            let complete = self.read_and_decode(&request, &mut exchange, true);
             let response = match limits.content {
                 Some(limit) => tokio::time::timeout(limit, complete).await.unwrap_or_else(|_| {
                     Err(timed_out(format!("the response stalled: no content for {limit:?}")))
@@ -207,6 +215,19 @@ impl<D: Dialect> HttpAdapter<D> {
         }
         let body = exchange.read_error_body(deadline).await;
         Err(exchange.context().annotate(self.dialect.classify(status, &exchange.context().headers, &body)))
+    }
+
+    /// Adds the media that a refusal names.
+    fn with_refused_media(&self, error: Error, request: &Request, stream: bool) -> Error {
+        if !refused_media::may_be_named(&error) {
+            return error;
+        }
+        // Sending consumed the body. The encoding of each message is cached, so the new body is the same.
+        let Ok(encoded) = self.dialect.encode(request, stream) else { return error };
+        match refused_media::find(&error, &encoded.body.to_vec(), request) {
+            Some(media) => error.with_refused_media(media),
+            None => error,
+        }
     }
 
     fn header_map(&self, request: &HttpRequest) -> Result<HeaderMap, Error> {
@@ -373,5 +394,5 @@ fn seed() -> u64 {
 }
 
 #[cfg(test)]
-#[cfg(all(feature = "anthropic", feature = "compatible", feature = "openai"))]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
 mod tests;

@@ -22,6 +22,10 @@ const TAIL_SHARE: u64 = 4;
 /// A compaction that gains less than this part of the window is not tried again until the history has grown by as much.
 const LEAST_GAIN: u64 = 10;
 
+/// Share of the context window, in percent, above which a refusal without a known reason counts as a prompt that is too
+/// long.
+const ASSUMED_ABOVE: u64 = 90;
+
 /// Percent by which the use of the context has to change before it is reported again.
 const USAGE_STEP: u64 = 10;
 
@@ -124,7 +128,9 @@ impl Machine {
     /// Starts a compaction with the shortest tail, once, after a provider refused a request as too long. Returns whether it
     /// did.
     pub(super) fn compact_after_refusal(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
-        let may = error.kind == ErrorKind::ContextLength
+        self.measure_system();
+        let assumed = self.assumed_overflow(error);
+        let may = (error.kind == ErrorKind::ContextLength || assumed.is_some())
             && self.limits.compaction.at_percent.is_some()
             && !self.compactions.after_refusal
             && self.may_call_model();
@@ -132,9 +138,29 @@ impl Machine {
         let Some(context) = self.context.take() else { return false };
         self.compactions.after_refusal = true;
         self.compactions.trigger = None;
+        if let Some(percent) = assumed {
+            if let Some(progress) = &mut self.progress {
+                progress.assumed_overflow = true;
+            }
+            let message = format!(
+                "the provider refused a request that takes ~{percent}% of the context window ({error}); it may be too long, so the conversation is compacted once"
+            );
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
         let started = self.start_compaction(through, &context, out);
         self.context = Some(context);
         started
+    }
+
+    /// Returns the share of the context window, in percent, of a request that was refused without a known reason, if that
+    /// is probably the reason. Once per run.
+    fn assumed_overflow(&self, error: &ErrorInfo) -> Option<u64> {
+        let is_unknown = error.kind == ErrorKind::InvalidRequest && matches!(error.status, Some(400 | 422));
+        let is_first = self.progress.as_ref().is_some_and(|progress| !progress.assumed_overflow);
+        let window = self.context.as_ref().map_or(0, |context| context.context_window);
+        let used = self.estimated_tokens().saturating_mul(100);
+        let is_nearly_full = used > window.saturating_mul(ASSUMED_ABOVE);
+        (is_unknown && is_first && is_nearly_full).then(|| used / window.max(1))
     }
 
     /// Notes that a request was answered.

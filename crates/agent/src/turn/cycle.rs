@@ -50,6 +50,12 @@ pub(super) struct Progress {
     /// What the session had spent when the run began.
     #[serde(default)]
     pub(super) spent_before: Spent,
+    /// Whether a refusal without a known reason was treated as a prompt that is too long.
+    #[serde(default)]
+    pub(super) assumed_overflow: bool,
+    /// Message of the last refusal whose named media were removed.
+    #[serde(default)]
+    pub(super) repaired_for: Option<String>,
 }
 
 impl Progress {
@@ -66,6 +72,8 @@ impl Progress {
             sent_on: 0,
             response: FinalResponse::default(),
             spent_before,
+            assumed_overflow: false,
+            repaired_for: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Repairs of responses and of the history, so that the provider accepts the next request (design, section 10).
 
-use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, Message, MessageList, ToolResult};
+use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, MessageList, ToolResult};
 use serde_json::Value;
 
 use super::Machine;
@@ -30,8 +30,8 @@ impl Machine {
         }
     }
 
-    /// Removes the likely cause of a refused request: images, audio and documents in entries that no response has
-    /// followed yet. Returns whether there were any.
+    /// Removes the cause of a refused request: the image, audio or document that the provider names, else all of them in
+    /// entries that no response has followed yet. Returns whether there were any.
     ///
     /// Each is replaced by a note, so that no request is repeated for the same reason.
     pub(super) fn repair_after(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
@@ -39,54 +39,86 @@ impl Machine {
         if !matches!(error.kind, ErrorKind::InvalidRequest | ErrorKind::ContextLength) {
             return false;
         }
-        let mut removed = 0;
-        for turn in self.history.iter_mut().skip(self.accepted) {
-            removed += replace_media(turn);
-        }
-        if removed == 0 {
-            return false;
-        }
+        let repair = if self.replace_named(error) > 0 {
+            "the image, sound or document that it names is replaced by a note".to_owned()
+        } else {
+            let removed = self.replace_unaccepted(error);
+            if removed == 0 {
+                return false;
+            }
+            format!(
+                "what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
+            )
+        };
         self.repairs += 1;
         self.chain_is_current = false;
         self.messages = MessageList::default();
-        let message = format!(
-            "the provider refused the request ({error}); what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
-        );
+        let message = format!("the provider refused the request ({error}); {repair}");
         out.push(Action::emit(EventKind::HistoryRepaired { message }));
         true
     }
+
+    /// Replaces the media that a refusal names, wherever they are in the history. Returns their number.
+    fn replace_named(&mut self, error: &ErrorInfo) -> usize {
+        let Some(named) = error.refused_media.as_deref() else { return 0 };
+        let is_named = |source: &MediaSource| source.fingerprint() == *named;
+        let removed: usize = self.history.iter_mut().map(|turn| replace_media(turn, &is_named)).sum();
+        if removed > 0
+            && let Some(progress) = &mut self.progress
+        {
+            progress.repaired_for = Some(error.message.clone());
+        }
+        removed
+    }
+
+    /// Replaces the media that no response has followed yet. Returns their number.
+    fn replace_unaccepted(&mut self, error: &ErrorInfo) -> usize {
+        let last = self.progress.as_ref().and_then(|progress| progress.repaired_for.as_ref());
+        // The same refusal after the media that it named are gone has another cause than the newest media.
+        if last == Some(&error.message) {
+            return 0;
+        }
+        let unaccepted = self.history.iter_mut().skip(self.accepted);
+        unaccepted.map(|turn| replace_media(turn, &|_| true)).sum()
+    }
 }
 
-/// Replaces media by notes and returns their number.
-fn replace_media(turn: &mut Turn) -> usize {
-    let mut message = turn.item.message().clone();
-    let removed = message.content.iter_mut().map(replace_media_in).sum();
-    if removed > 0 {
-        turn.item = message.into();
+/// Replaces the media for which `is_refused` returns true by notes, and returns their number.
+fn replace_media(turn: &mut Turn, is_refused: &dyn Fn(&MediaSource) -> bool) -> usize {
+    // An entry without them keeps its cached encodings.
+    if !turn.item.content.iter().flat_map(ContentPart::media).any(is_refused) {
+        return 0;
     }
+    let mut message = turn.item.message().clone();
+    let removed: usize = message.content.iter_mut().map(|part| replace_media_in(part, is_refused)).sum();
+    turn.item = message.into();
     removed
 }
 
-fn replace_media_in(part: &mut ContentPart) -> usize {
-    let media = match part {
-        ContentPart::Image(_) => "image",
-        ContentPart::Audio(_) => "sound",
-        ContentPart::Document(_) => "document",
-        ContentPart::ToolResult(result) => return replace_images(result),
+fn replace_media_in(part: &mut ContentPart, is_refused: &dyn Fn(&MediaSource) -> bool) -> usize {
+    let (media, source) = match part {
+        ContentPart::Image(image) => ("image", &image.source),
+        ContentPart::Audio(audio) => ("sound", &audio.source),
+        ContentPart::Document(document) => ("document", &document.source),
+        ContentPart::ToolResult(result) => return replace_images(result, is_refused),
         ContentPart::Text(_)
         | ContentPart::ToolCall(_)
         | ContentPart::Thinking(_)
         | ContentPart::Opaque(_)
         | _ => return 0,
     };
+    if !is_refused(source) {
+        return 0;
+    }
     *part = ContentPart::text(note(media));
     1
 }
 
-fn replace_images(result: &mut ToolResult) -> usize {
-    let removed = result.images.len();
+fn replace_images(result: &mut ToolResult, is_refused: &dyn Fn(&MediaSource) -> bool) -> usize {
+    let before = result.images.len();
+    result.images.retain(|image| !is_refused(&image.source));
+    let removed = before - result.images.len();
     if removed > 0 {
-        result.images.clear();
         let text = result.text();
         let separator = if text.is_empty() { "" } else { "\n" };
         result.content = Value::String(format!("{text}{separator}{}", note("image")));

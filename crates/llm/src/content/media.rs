@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::data_url::DataUrl;
 use super::{ContentPart, ToolResult};
 use crate::error::{Error, ErrorKind};
+use crate::fingerprint::Fingerprint;
 
 /// Bytes that are cheap to clone, serialised as base64.
 #[derive(Clone, PartialEq, Eq)]
@@ -248,6 +249,19 @@ impl BitOr for PendingMedia {
 }
 
 impl MediaSource {
+    /// Returns the fingerprint of the bytes, or of the URL or path. A `data:` URL has the fingerprint of its bytes.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        match self {
+            Self::Data(bytes) => Fingerprint::of(bytes.as_bytes()),
+            Self::Url(url) => match DataUrl::parse(url).filter(|_| DataUrl::is_one(url)) {
+                Some(decoded) => Fingerprint::of(&decoded.bytes),
+                None => Fingerprint::of(url.as_bytes()),
+            },
+            Self::Path(path) => Fingerprint::of(path.as_bytes()),
+        }
+    }
+
     fn pending(&self) -> PendingMedia {
         match self {
             Self::Url(url) => PendingMedia { urls: DataUrl::is_one(url) || is_local_path(url), files: false },
@@ -306,6 +320,15 @@ mod tests {
         result.decode_urls().unwrap();
         assert_eq!(result.pending_media(), PendingMedia::default());
         assert!(result.media().all(|source| *source == MediaSource::Data(vec![1].into())));
+    }
+
+    #[test]
+    fn a_data_url_and_its_bytes_have_one_fingerprint() {
+        let bytes = MediaSource::Data(vec![1, 2, 255].into()).fingerprint();
+        assert_eq!(MediaSource::Url("data:image/png;base64,AQL/".into()).fingerprint(), bytes);
+        let url = MediaSource::Url("https://example.com/a.png".into()).fingerprint();
+        assert_eq!(url, Fingerprint::of(b"https://example.com/a.png"));
+        assert_ne!(url, bytes);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ToolDefinition;
 use crate::cache::EncodingCache;
-use crate::history::Fingerprint;
+use crate::fingerprint::Fingerprint;
 
 /// Tool definition in a [`ToolList`]: immutable, shared and encoded once.
 #[derive(Clone)]

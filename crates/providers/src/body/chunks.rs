@@ -104,9 +104,11 @@ impl Body {
         HttpBody { left: self.len() as u64, chunks: self.closed.into_iter(), sent: None }
     }
 
-    #[cfg(test)]
+    /// Returns a copy of all bytes.
     pub(crate) fn to_vec(&self) -> Vec<u8> {
-        [self.closed.concat(), self.open.clone()].concat()
+        let mut bytes = self.closed.concat();
+        bytes.extend_from_slice(&self.open);
+        bytes
     }
 }
 

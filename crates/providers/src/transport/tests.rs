@@ -3,7 +3,7 @@ mod certificate;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{Message, ProviderAdapter, Retry, StreamEvent};
+use pintle_llm::{ImageData, Message, ProviderAdapter, Retry, StreamEvent};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::compatible::Chat;
 use crate::transport::events::StreamLimits;
-use crate::{Anthropic, OpenAi, OpenAiCompatible};
+use crate::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
 
@@ -227,6 +227,70 @@ async fn error_responses_carry_delay_and_request_id() {
         assert_eq!((error.kind(), error.status()), (ErrorKind::RateLimit, Some(429)));
         assert_eq!(error.retry(), Retry::After(Some(Duration::from_secs(7))));
         assert_eq!((error.request_id(), error.provider()), (Some("req-1"), Some("openai-compatible")));
+    }
+}
+
+/// Builds an adapter for a base URL.
+type Build<'a> = &'a dyn Fn(&str) -> Box<dyn ProviderAdapter>;
+
+#[tokio::test]
+async fn media_that_a_refusal_names_are_in_the_error() {
+    let images = [1, 2].map(|byte| ImageData::data(vec![byte; 4], "image/png"));
+    let fingerprints = images.clone().map(|image| Some(image.source.fingerprint()));
+    let [first, second] = images;
+    let request = Request::new(
+        "m",
+        [
+            Message::user("look").with_part(first.into()),
+            Message::assistant("seen"),
+            Message::user("again").with_part(second.into()),
+        ],
+    );
+    let adapters: [(Build<'_>, [&str; 3]); 4] = [
+        (
+            &|url| Box::new(Anthropic::builder(KEY).base_url(url).build().unwrap()),
+            [
+                "messages.0.content.1.image.source.base64.data: bad",
+                "messages.2.content.1.image: bad",
+                "messages.2: bad",
+            ],
+        ),
+        (
+            &|url| Box::new(OpenAiCompatible::builder(url).api_key(KEY).build().unwrap()),
+            [
+                "messages[0].content[1].image_url",
+                "messages[2].content[1].image_url.url",
+                "messages[1].content",
+            ],
+        ),
+        (
+            &|url| Box::new(OpenAi::builder(KEY).base_url(url).build().unwrap()),
+            ["Invalid 'input[0].content[1].image_url'.", "input[2].content[1]", "input[1].content[0]"],
+        ),
+        (
+            &|url| Box::new(Gemini::builder(KEY).base_url(url).build().unwrap()),
+            ["contents[0].parts[1].inline_data", "contents[2].parts[1].inlineData", "contents[1].parts[0]"],
+        ),
+    ];
+    for (adapter, messages) in adapters {
+        for (message, expected) in messages.into_iter().zip([fingerprints[0], fingerprints[1], None]) {
+            let body = format!(
+                r#"{{"type": "error", "error": {{"type": "invalid_request_error", "message": "{message}"}}}}"#
+            );
+            let response =
+                http("400 Bad Request", "content-type: application/json\r\nconnection: close\r\n", &body);
+            for is_streamed in [true, false] {
+                let server = Server::responding(response.clone()).await;
+                let adapter = adapter(&server.base_url);
+                let error = if is_streamed {
+                    adapter.stream(&request).await.err().unwrap()
+                } else {
+                    adapter.complete(&request).await.unwrap_err()
+                };
+                let found = (error.kind(), error.refused_media());
+                assert_eq!(found, (ErrorKind::InvalidRequest, expected), "{}: {message}", adapter.name());
+            }
+        }
     }
 }
 

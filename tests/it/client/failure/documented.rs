@@ -6,13 +6,16 @@ use futures_util::StreamExt as _;
 use pintle_llm::{Client, Error, ErrorKind, Message, Request};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, FaultScript, FaultServer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::harness::model;
 
 const PAGE: &str = include_str!("../../../../docs/reference/errors.md");
 
-per_provider!(every_documented_error_is_classified);
+per_provider!(
+    every_documented_error_is_classified,
+    every_documented_overflow_is_recognised_in_bodies_of_any_form,
+);
 
 async fn every_documented_error_is_classified(dialect: Dialect) {
     let name = match dialect {
@@ -29,6 +32,44 @@ async fn every_documented_error_is_classified(dialect: Dialect) {
     }
     for row in rows {
         row.check(dialect).await;
+    }
+}
+
+/// Sends the messages of all servers, because each of them may offer any dialect.
+async fn every_documented_overflow_is_recognised_in_bodies_of_any_form(dialect: Dialect) {
+    let (_, section) = PAGE.split_once("### Prompts that are too long\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let rows: Vec<[&str; 3]> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .filter_map(|line| <[&str; 3]>::try_from(line.split(" | ").collect::<Vec<_>>()).ok())
+        .filter(|[server, ..]| *server != "server")
+        .collect();
+    assert!(rows.len() >= 15, "{rows:?}");
+    for [server, message, source] in rows {
+        assert!(source.contains('#'), "{server} has no source");
+        let message = message.trim_matches('`');
+        for body in [
+            json!({"error": {"message": message, "type": "invalid_request_error", "code": null}}),
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}),
+            json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}),
+            json!({"error": message}),
+            json!({"object": "error", "message": message, "type": "BadRequestError", "code": 400}),
+            json!({"error": {"message": "Provider returned error", "metadata": {"raw": message}}}),
+        ] {
+            let body = body.to_string();
+            let response = format!(
+                "HTTP/1.1 400 x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let script = FaultScript::new().read_request().write(response);
+            let server_of_body = FaultServer::start([script]).await.unwrap();
+            let client = client(dialect, &server_of_body.url());
+            let request = Request::new(model(dialect), [Message::user("What is there?")]);
+            let error = client.complete(request).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ContextLength, "{server}: {body}\n{error:?}");
+            assert!(error.to_string().contains(message.get(..9).unwrap()), "{server}: {error}");
+        }
     }
 }
 

@@ -131,6 +131,75 @@ fn request_refused_as_too_long_is_compacted_once() {
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed, "it would only be refused again");
 }
 
+/// Fails the model call with this status.
+fn refuse(harness: &mut Harness, kind: ErrorKind, status: Option<u16>) {
+    let error = Error::new(kind, "x");
+    let error = status.into_iter().fold(error, Error::with_status);
+    harness.failed_with(&error);
+}
+
+fn summary_is_requested(harness: &Harness) -> bool {
+    newest(harness).last().is_some_and(|message| message.starts_with("User This conver"))
+}
+
+/// Limits with which only a request that exceeds the window is preceded by a compaction.
+fn late() -> TurnLimits {
+    TurnLimits { compaction: CompactionPolicy::automatic().with_at_percent(100), ..TurnLimits::default() }
+}
+
+#[test]
+fn unknown_refusal_of_a_nearly_full_request_is_an_overflow() {
+    use ErrorKind::{InvalidRequest, NotFound, QuotaExceeded, Server};
+    for (tokens, kind, status, is_overflow) in [
+        (910, InvalidRequest, Some(400), true),
+        (910, InvalidRequest, Some(422), true),
+        (890, InvalidRequest, Some(400), false),
+        // The client refused the request, or the status has one meaning only.
+        (910, InvalidRequest, None, false),
+        (910, InvalidRequest, Some(409), false),
+        (910, QuotaExceeded, Some(400), false),
+        (910, NotFound, Some(400), false),
+        (910, Server, Some(500), false),
+    ] {
+        let mut harness = Harness::with(late());
+        harness.submit("one");
+        harness.reply_counted("first", tokens);
+        harness.submit("two");
+        refuse(&mut harness, kind, status);
+        let case = format!("{tokens} {kind:?} {status:?}");
+        assert_eq!(summary_is_requested(&harness), is_overflow, "{case}");
+        let is_said = |event: &EventKind| matches!(event, EventKind::Warning { message } if message.contains("it may be too long"));
+        assert_eq!(harness.events.iter().any(is_said), is_overflow, "{case}");
+        if is_overflow {
+            harness.say("Summary.");
+            assert_eq!(newest(&harness), ["System system", "User Summary of t", "User two"], "{case}");
+            harness.say("second");
+        }
+        let expected = if is_overflow { OutcomeStatus::Completed } else { OutcomeStatus::Failed };
+        assert_eq!(harness.last_outcome().0, expected, "{case}");
+    }
+}
+
+#[test]
+fn unknown_refusals_are_overflows_once_per_run() {
+    let mut harness = Harness::with(late());
+    harness.submit("one");
+    harness.reply_counted("first", 910);
+    harness.submit("two");
+    refuse(&mut harness, ErrorKind::InvalidRequest, Some(400));
+    harness.say("Summary.");
+    // The run continues with a request that is as large.
+    harness.tell(InputKind::Steer { message: "more".into() });
+    harness.reply_counted("second", 910);
+    refuse(&mut harness, ErrorKind::InvalidRequest, Some(400));
+    assert!(!summary_is_requested(&harness), "{:?}", newest(&harness));
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed);
+
+    harness.submit("again");
+    refuse(&mut harness, ErrorKind::InvalidRequest, Some(400));
+    assert!(summary_is_requested(&harness), "{:?}", newest(&harness));
+}
+
 #[test]
 fn failed_compaction_is_said_and_the_turn_goes_on() {
     for reply in ["", "fails"] {

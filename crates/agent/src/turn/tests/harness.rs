@@ -266,10 +266,10 @@ impl Harness {
         self.finished(index, finished);
     }
 
-    /// Finishes a call with an image that is not one.
+    /// Finishes a call with an image that is not one. Its bytes depend on the text.
     pub(super) fn finish_with_image(&mut self, index: usize, text: &str) {
         self.tell(InputKind::ToolStarted { call: self.key(index) });
-        let image = ImageData::data(b"not an image".to_vec(), "image/png");
+        let image = ImageData::data(text.as_bytes().to_vec(), "image/png");
         let result = ToolResult::new("whatever", text, false).with_image(image);
         self.finished(index, Execution::new(result, Output::from(text)));
     }
@@ -306,6 +306,12 @@ impl Harness {
     pub(super) fn failed(&mut self, kind: ErrorKind, partial: &str) {
         let error = Error::new(kind, "x").info().clone();
         self.tell(InputKind::ModelFailed { model_call: self.model_call(), error, partial: partial.into() });
+    }
+
+    /// Fails the model call with this error.
+    pub(super) fn failed_with(&mut self, error: &Error) {
+        let (model_call, error) = (self.model_call(), error.info().clone());
+        self.tell(InputKind::ModelFailed { model_call, error, partial: String::new() });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Repairs of the history after a refused request.
 
-use pintle_llm::ContentPart;
+use pintle_llm::{ContentPart, Fingerprint};
 
 use super::*;
 
@@ -13,6 +13,19 @@ fn look(harness: &mut Harness, text: &str) {
 
 fn repairs(harness: &Harness) -> usize {
     harness.kinds().iter().filter(|kind| *kind == "HISTORY_REPAIRED").count()
+}
+
+/// Fails the model call with this message, which names these media.
+fn refuse(harness: &mut Harness, message: &str, media: Option<Fingerprint>) {
+    let error = Error::new(ErrorKind::InvalidRequest, message).with_status(400);
+    let error = media.into_iter().fold(error, Error::with_refused_media);
+    harness.failed_with(&error);
+}
+
+/// Returns the number of images in each result of the newest request.
+fn images_sent(harness: &Harness) -> Vec<usize> {
+    let messages = harness.requests.last().unwrap().messages.iter();
+    messages.flat_map(|item| item.results()).map(|result| result.images.len()).collect()
 }
 
 const NOTE: &str = "[The image that was here is left out: the provider refused a request with it.]";
@@ -56,6 +69,44 @@ fn accepted_media_are_kept_until_the_model_changes() {
     harness.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(repairs(&harness), 1);
     assert_eq!(harness.sent()[2], format!("results a0:{NOTE}"));
+}
+
+#[test]
+fn named_image_is_replaced_instead_of_the_newest() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    for text in ["first", "second", "third"] {
+        look(&mut harness, text);
+    }
+    refuse(&mut harness, "messages.2: too wide", Some(Fingerprint::of(b"first")));
+    assert_eq!((images_sent(&harness), repairs(&harness)), (vec![0, 1, 1], 1));
+    assert_eq!(harness.sent()[2], format!("results a0:first\n{NOTE}"));
+
+    look(&mut harness, "fourth");
+    assert_eq!(images_sent(&harness), [0, 1, 1, 1], "later images are sent");
+    refuse(&mut harness, "messages.4: too wide", Some(Fingerprint::of(b"second")));
+    assert_eq!((images_sent(&harness), repairs(&harness)), (vec![0, 0, 1, 1], 2));
+
+    // The same refusal again: its cause is not the newest image.
+    refuse(&mut harness, "messages.4: too wide", None);
+    assert_eq!((harness.last_outcome().0, repairs(&harness)), (OutcomeStatus::Failed, 2));
+
+    // The session can still recover.
+    harness.submit("again");
+    refuse(&mut harness, "messages.4: too wide", None);
+    assert_eq!((images_sent(&harness), repairs(&harness)), (vec![0, 0, 1, 0], 3));
+    harness.say("done");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+}
+
+#[test]
+fn named_media_that_are_not_in_the_history_are_those_that_no_response_followed() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    look(&mut harness, "first");
+    look(&mut harness, "second");
+    refuse(&mut harness, "too wide", Some(Fingerprint::of(b"unknown")));
+    assert_eq!((images_sent(&harness), repairs(&harness)), (vec![1, 0], 1));
 }
 
 #[test]

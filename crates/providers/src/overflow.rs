@@ -1,0 +1,158 @@
+//! Messages with which servers refuse a prompt that is too long.
+//!
+//! Few compatible servers send a code for it, and each has its own message. The table has one row per message form, with the
+//! server and the public report or recorded response that shows it. A test has one message per server.
+
+/// Form of a message that means that the prompt is too long.
+#[derive(Debug)]
+pub(crate) struct OverflowForm {
+    /// Servers that send it.
+    pub(crate) servers: &'static str,
+    /// Texts that the message contains, in this order and in lower case.
+    parts: &'static [&'static str],
+    /// GitHub issue or recorded response that shows it.
+    pub(crate) source: &'static str,
+}
+
+const fn form(servers: &'static str, parts: &'static [&'static str], source: &'static str) -> OverflowForm {
+    OverflowForm { servers, parts, source }
+}
+
+static FORMS: &[OverflowForm] = &[
+    form("OpenAI Chat Completions, SGLang, LM Studio", &["context length"], "QwenLM/Qwen3#1321"),
+    form("OpenAI Responses, MiniMax", &["context window"], "MiniMax-AI/MiniMax-M2#119"),
+    form("vLLM, Mistral, OpenRouter", &["maximum context"], "0xku/kon#91"),
+    form("llama.cpp", &["context size"], "errors.md: exceed_context_size_error"),
+    form("Anthropic, Fireworks", &["prompt is too long"], "can1357/oh-my-pi#1618"),
+    form("Anthropic", &["exceed context limit"], "errors.md: input length and max_tokens"),
+    form("Amazon Bedrock", &["input is too long"], "aws-samples/bedrock-chat#95"),
+    form("Gemini", &["input token count"], "errors.md: input token count"),
+    form("Moonshot (Kimi)", &["exceeded model token limit"], "MoonshotAI/kimi-cli#2011"),
+    form("xAI", &["maximum prompt length is"], "cline/cline#3120"),
+    form("GitHub Copilot", &["prompt token count of", "exceeds the limit of"], "microsoft/vscode#289514"),
+    form(
+        "SGLang, gateways to GLM",
+        &["input length", "exceeds the maximum allowed"],
+        "sgl-project/sglang#4048",
+    ),
+    form("Z.ai (GLM)", &["prompt exceeds max length"], "mangowhoiscloud/geode#668"),
+    form("Z.ai (GLM), Ollama, Atlas", &["prompt too long"], "0xBakeer/inference-atlas#186"),
+    form("DashScope (Qwen)", &["range of input length should be"], "QwenLM/qwen-code#98"),
+    form("Cerebras, Groq", &["reduce the length of the messages"], "cline/cline#5140"),
+    form("vLLM with images", &["longer than the maximum model length"], "Gabesarch/grounded-rl#16"),
+    form(
+        "Text Generation Inference",
+        &["`inputs` tokens + `max_new_tokens` must be"],
+        "huggingface/llm-vscode#94",
+    ),
+    form(
+        "Text Generation Inference",
+        &["`inputs` must have less than", "tokens"],
+        "huggingface/text-generation-inference#695",
+    ),
+];
+
+/// Returns the form that a message in lower case has, if it means that the prompt is too long.
+pub(crate) fn form_of(lower: &str) -> Option<&'static OverflowForm> {
+    FORMS.iter().find(|form| form.matches(lower))
+}
+
+impl OverflowForm {
+    fn matches(&self, lower: &str) -> bool {
+        let rest = self.parts.iter().try_fold(lower, |rest, part| Some(rest.split_once(*part)?.1));
+        rest.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Server, and a message that it sends.
+    const MESSAGES: &[(&str, &str)] = &[
+        ("OpenAI Chat Completions", "This model's maximum context length is 128000 tokens."),
+        (
+            "OpenAI Responses",
+            "Your input exceeds the context window of this model. Please adjust your input.",
+        ),
+        ("Anthropic", "prompt is too long: 210000 tokens > 200000 maximum"),
+        ("Anthropic", "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        ("Gemini", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        ("Amazon Bedrock", "Input is too long for requested model."),
+        ("vLLM", "This model's maximum context length is 8192 tokens, and the prompt has 8300 input tokens."),
+        (
+            "vLLM with images",
+            "The decoder prompt (length 10127) is longer than the maximum model length of 8192.",
+        ),
+        ("llama.cpp", "the request exceeds the available context size, try increasing it"),
+        ("SGLang", "The input (61709 tokens) is longer than the model's context length (40960 tokens)."),
+        ("SGLang", "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens)."),
+        (
+            "LM Studio",
+            "The number of tokens to keep from the initial prompt is greater than the context length",
+        ),
+        ("Ollama", "prompt too long; the limit was exceeded by 12 tokens"),
+        ("Mistral", "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"),
+        ("Fireworks", "The prompt is too long: 267657, model limit: 262143"),
+        ("MiniMax", "invalid params, context window exceeds limit (2013)"),
+        (
+            "Moonshot (Kimi)",
+            "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)",
+        ),
+        ("xAI", "This model's maximum prompt length is 131072 but the request contains 136973 tokens."),
+        ("GitHub Copilot", "prompt token count of 138898 exceeds the limit of 64000"),
+        ("gateways to GLM", "Input length 131393 exceeds the maximum allowed input length of 131040 tokens."),
+        ("Z.ai (GLM)", "Prompt exceeds max length"),
+        (
+            "DashScope (Qwen)",
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]",
+        ),
+        (
+            "Cerebras",
+            "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000",
+        ),
+        (
+            "Text Generation Inference",
+            "Input validation error: `inputs` must have less than 1024 tokens. Given: 1168",
+        ),
+        (
+            "Text Generation Inference",
+            "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3474 `inputs` tokens",
+        ),
+    ];
+
+    #[test]
+    fn the_message_of_each_server_is_recognised() {
+        for (server, message) in MESSAGES {
+            let lower = message.to_lowercase();
+            let is_listed = FORMS.iter().any(|form| form.servers.contains(server) && form.matches(&lower));
+            assert!(is_listed && form_of(&lower).is_some(), "{server}: {message}");
+        }
+    }
+
+    #[test]
+    fn each_form_has_a_message_and_a_source() {
+        for form in FORMS {
+            let has_message = MESSAGES.iter().any(|(_, message)| form.matches(&message.to_lowercase()));
+            assert!(has_message, "{form:?}");
+            assert!(form.source.contains('#') || form.source.starts_with("errors.md"), "{form:?}");
+            assert!(form.parts.iter().all(|part| part.to_lowercase() == **part), "{form:?}");
+        }
+    }
+
+    #[test]
+    fn other_limits_are_not_overflows() {
+        for message in [
+            "Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64.",
+            "max_tokens: 250000 > 128000, which is the maximum allowed number of output tokens",
+            "`max_new_tokens` must be <= 192",
+            "Rate limit reached on tokens per minute: limit 30000, requested 1600",
+            "Number of request tokens has exceeded your per-minute rate limit",
+            "You have exceeded the limit of requests per day",
+            "At least one of the image dimensions exceed max allowed size: 8000 pixels",
+            "image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+        ] {
+            assert!(form_of(&message.to_lowercase()).is_none(), "{message}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Requests that a provider refuses: the run continues after a repair.
+
+use super::user::User;
+
+/// Returns a response with status 400 and this message, as a TOML string.
+fn refusal(message: &str) -> String {
+    let error = serde_json::json!({"type": "invalid_request_error", "message": message});
+    format!("'{}'", serde_json::json!({"type": "error", "error": error}))
+}
+
+#[test]
+fn an_overflow_in_the_words_of_any_server_compacts_the_conversation() {
+    for message in [
+        "Your request exceeded model token limit: 262144 (requested: 300000)",
+        "Prompt exceeds max length",
+        "Range of input length should be [1, 129024]",
+    ] {
+        let turns = format!(
+            "[[turn]]\n[[turn.call]]\ntool = \"Read\"\narguments = {{ file_path = \"one.txt\" }}\n\
+             [[turn]]\nfailure = [{{ status = 400, body = {} }}]\ntext = \"All is read.\"\n",
+            refusal(message)
+        );
+        let user = User::new(&turns);
+        std::fs::write(user.project().join("one.txt"), "one\n").unwrap();
+        assert!(user.run("Read everything").contains("All is read."), "{message}");
+        // The call, the refused request, the summary, and the request with the summary.
+        assert_eq!(user.model.requests().len(), 4, "{message}");
+        assert!(user.request(3).contains("Summary of the conversation"), "{message}: {}", user.request(3));
+    }
+}
+
+#[test]
+fn only_the_image_that_a_refusal_names_is_left_out() {
+    let read = |name: &str| {
+        format!("[[turn]]\n[[turn.call]]\ntool = \"Read\"\narguments = {{ file_path = \"{name}\" }}\n")
+    };
+    let message =
+        "messages.2.content.0.tool_result.content.1.image.source.base64.data: the image is too wide";
+    let seen =
+        format!("[[turn]]\nfailure = [{{ status = 400, body = {} }}]\ntext = \"Seen.\"\n", refusal(message));
+    let user = User::new(&[read("old.png"), read("new.png"), seen].concat());
+    for name in ["old.png", "new.png"] {
+        let image = [&b"\x89PNG\r\n\x1a\n"[..], name.as_bytes()].concat();
+        std::fs::write(user.project().join(name), image).unwrap();
+    }
+    assert!(user.run("Look at both").contains("Seen."));
+    assert_eq!(user.model.requests().len(), 4);
+    let images = |number: usize| user.request(number).matches("\"type\":\"image\"").count();
+    assert_eq!((images(2), images(3)), (2, 1));
+    let requests = user.model.requests();
+    let body = &requests[3].body;
+    let newest = body["messages"][4].to_string();
+    assert!(newest.contains("\"type\":\"image\""), "the newest image is sent: {newest}");
+    assert!(body["messages"][2].to_string().contains("is left out"), "{body}");
+}
