@@ -14,3 +14,4 @@ mod server;
 mod servers;
 mod swapped_links;
 mod user;
+mod worktrees;
