@@ -62,7 +62,7 @@ fn changes(user: &User, end: &[&str]) -> (Value, Value) {
     let listed = json(user, &["worktree", "list"]);
     let id = listed[0]["id"].as_str().unwrap().to_owned();
     let patch = json(user, &["worktree", "diff", &id])["patch"].clone();
-    json(user, &[&["worktree"], end, &[id.as_str()]].concat());
+    json(user, &[&["worktree"][..], end, &[id.as_str()]].concat());
     assert_eq!(json(user, &["worktree", "list"]), serde_json::json!([]));
     (listed[0]["files"].clone(), patch)
 }

@@ -156,9 +156,14 @@ impl Worktree {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// Returns the branch that is checked out in the worktree; `None` for a detached `HEAD`.
+    /// Returns the branch that is checked out in the worktree; `None` for a detached `HEAD` and a branch without a commit.
     async fn current_branch(&self, git: &Git) -> Result<Option<String>, Failure> {
-        Ok(git.attempt(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await?.ok())
+        let Ok(branch) = git.attempt(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await? else {
+            return Ok(None);
+        };
+        let reference = format!("refs/heads/{branch}");
+        let has_commit = git.attempt(&["show-ref", "--verify", "--quiet", &reference]).await?.is_ok();
+        Ok(has_commit.then_some(branch))
     }
 
     /// Returns the branch that the session checked out instead of its own one. It stays when the worktree is removed.
@@ -232,16 +237,28 @@ impl Worktree {
     ///
     /// A failure with git's own message.
     pub(crate) async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
-        self.read_changes(process_env).await.map_err(|failure| {
-            if process_env.is_directory(&self.repository) {
-                return failure;
-            }
-            failure.with_hint(&format!(
-                "{} is gone; if the repository was moved, `git worktree repair {}` in it reconnects the worktree",
-                self.repository.display(),
-                self.root.display()
-            ))
-        })
+        let failure = match self.read_changes(process_env).await {
+            Ok(changes) => return Ok(changes),
+            Err(failure) => failure,
+        };
+        if self.is_at_its_repository(process_env).await? {
+            return Err(failure);
+        }
+        Err(failure.with_hint(&format!(
+            "{} is not its repository any more; `git worktree repair {}` in a repository that was moved reconnects it",
+            self.repository.display(),
+            self.root.display()
+        )))
+    }
+
+    /// Returns whether the repository is where it was when the session started.
+    async fn is_at_its_repository(&self, process_env: &ProcessEnv) -> Result<bool, Failure> {
+        if !process_env.is_directory(&self.repository) {
+            return Ok(false);
+        }
+        let git = Git::new(&self.repository, process_env)?;
+        let found = git.attempt(&["rev-parse", "--show-toplevel"]).await?;
+        Ok(found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.repository)))
     }
 
     async fn read_changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
@@ -272,7 +289,7 @@ impl Worktree {
 
     /// Returns the root of the repository's working tree, which may have moved since the session started.
     async fn main_root(&self, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
-        if process_env.is_directory(&self.repository) {
+        if self.is_at_its_repository(process_env).await? {
             return Ok(self.repository.clone());
         }
         let listed = self.git(process_env)?.run(&["worktree", "list", "--porcelain"]).await?;
@@ -354,7 +371,7 @@ impl Worktree {
         }
         // The repository was moved or removed, or does not know the worktree.
         process_env.remove_directory(&self.root)?;
-        if process_env.is_directory(&self.repository) {
+        if self.is_at_its_repository(process_env).await? {
             self.discard(&Git::new(&self.repository, process_env)?).await;
         }
         Ok(())

@@ -231,17 +231,18 @@ fn session(repository: &Repository) -> (String, std::path::PathBuf) {
 fn a_worktree_is_merged_or_dropped_whatever_its_branch_is() {
     let commit =
         ["-c", "user.name=m", "-c", "user.email=m@localhost", "commit", "--quiet", "--all", "--message=more"];
-    for (commands, has_commits, kept) in [
-        (&[&["branch", "--move", "mine"][..]][..], false, Some("mine")),
+    let cases: [(&[&[&str]], bool, Option<&str>); 7] = [
+        (&[&["branch", "--move", "mine"]], false, Some("mine")),
         (&[&["branch", "--move", "mine"], &commit], true, Some("mine")),
         (&[&["checkout", "--quiet", "-b", "mine"], &commit], true, Some("mine")),
         (&[&["checkout", "--quiet", "--detach"]], false, None),
         (&[&["checkout", "--quiet", "--detach"], &commit], true, Some("pintle-ID-detached")),
         (&[&commit, &["checkout", "--quiet", "--detach"]], true, Some("pintle/ID")),
         (&[&["checkout", "--quiet", "--orphan", "mine"]], false, None),
-    ] {
+    ];
+    for (commands, has_commits, kept) in cases {
         for end in ["merge", "drop"] {
-            let repository = Repository::new(&format!("{WRITES}{WRITES}"));
+            let repository = Repository::new(WRITES);
             let (id, directory) = session(&repository);
             let (other, _) = session(&repository);
             for arguments in commands {
@@ -252,7 +253,7 @@ fn a_worktree_is_merged_or_dropped_whatever_its_branch_is() {
             let row = found.iter().find(|row| row["id"] == id.as_str()).unwrap();
             assert_eq!(row["commits"], u64::from(has_commits), "{commands:?}: {row}");
             let force: &[&str] = if end == "drop" { &["--force"] } else { &[] };
-            let ended = repository.json(&[&["worktree", end, &id], force].concat());
+            let ended = repository.json(&[&["worktree", end, id.as_str()][..], force].concat());
             assert!(!directory.exists(), "{commands:?}, {end}");
             if end == "merge" {
                 assert_eq!(repository.harness.read("kept.txt"), "one\nchanged\n", "{commands:?}");
@@ -285,9 +286,6 @@ fn a_branch_of_the_name_of_the_command_is_in_no_ones_way() {
 #[test]
 fn a_worktree_that_cannot_be_made_leaves_nothing() {
     let repository = Repository::new(WRITES);
-    std::fs::write(repository.state.path().join("worktrees"), "a file").unwrap();
-    assert_eq!(repository.run(&["--worktree", "Work."]).code, Some(1));
-    std::fs::remove_file(repository.state.path().join("worktrees")).unwrap();
     // A reference that is in the way of those of worktrees.
     git(repository.root(), &["update-ref", "refs/pintle", "HEAD"]);
     let refused = repository.run(&["--worktree", "Work."]);
@@ -300,7 +298,7 @@ fn a_worktree_that_cannot_be_made_leaves_nothing() {
 
 #[test]
 fn a_moved_repository_leaves_the_other_worktrees_usable() {
-    let repository = Repository::new(&format!("{WRITES}{WRITES}"));
+    let repository = Repository::new(WRITES);
     let (id, directory) = session(&repository);
     let (other, other_directory) = session(&repository);
     let moved = tempfile::tempdir().unwrap();
@@ -316,6 +314,8 @@ fn a_moved_repository_leaves_the_other_worktrees_usable() {
     assert!(!directory.exists());
     git(moved.path(), &["worktree", "repair", other_directory.to_str().unwrap()]);
     assert_eq!(repository.json(&["worktree", "diff", &other])["files"].as_array().unwrap().len(), 3);
+    repository.json(&["worktree", "merge", &other]);
+    assert_eq!(std::fs::read_to_string(moved.path().join("kept.txt")).unwrap(), "one\nchanged\n");
 }
 
 #[test]
