@@ -272,7 +272,7 @@ fn a_worktree_is_merged_or_dropped_whatever_its_branch_is() {
 }
 
 #[test]
-fn a_branch_of_the_name_of_the_command_is_in_no_ones_way() {
+fn a_branch_named_pintle_does_not_block_worktrees() {
     for name in ["pintle", "pintle/mine"] {
         let repository = Repository::new(WRITES);
         git(repository.root(), &["branch", name]);
