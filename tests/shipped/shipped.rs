@@ -15,3 +15,4 @@ mod server;
 mod servers;
 mod swapped_links;
 mod user;
+mod worktrees;

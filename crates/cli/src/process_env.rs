@@ -36,6 +36,25 @@ const OPENAI_KEY: &str = "OPENAI_API_KEY";
 /// Directories below the state directory that commands of sessions can write to.
 const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
+/// Variables that lead git to a certain repository, or to an index or objects of it.
+const OF_A_REPOSITORY: [&str; 15] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -70,6 +89,12 @@ impl ProcessEnv {
     /// Returns this environment for a command with a session in `directory`.
     pub(crate) fn with_workspace(mut self, directory: Option<&Path>) -> Self {
         self.workspaces.extend(directory.and_then(|directory| std::path::absolute(directory).ok()));
+        self
+    }
+
+    /// Returns this environment without the variables that lead git to a certain repository, such as those of a hook of git.
+    pub(crate) fn without_repository(mut self) -> Self {
+        self.variables.retain(|name, _| !OF_A_REPOSITORY.iter().any(|known| name == *known));
         self
     }
 
@@ -204,6 +229,16 @@ impl ProcessEnv {
     pub(crate) fn create_directory(&self, path: &Path) -> Result<(), Failure> {
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::failed(format!("cannot create {}", path.display())).caused_by(&error))
+    }
+
+    /// Removes a directory with everything in it.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names it.
+    pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Failure> {
+        std::fs::remove_dir_all(path)
+            .map_err(|error| Failure::failed(format!("cannot remove {}", path.display())).caused_by(&error))
     }
 
     /// Writes a text file that only the user can read, whole or not at all. Its directory is created.

@@ -186,6 +186,10 @@ async fn on_surface(
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
+    // In a hook of git, commands in the worktree would work on the repository of the hook.
+    let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(Selected::has_worktree);
+    let of_worktree = has_worktree.then(|| process_env.clone().without_repository());
+    let process_env = of_worktree.as_ref().unwrap_or(process_env);
     // Later, the terminal is in the modes of the conversation: what is not trusted is left out.
     if surface == Surface::Conversation && beginning.is_first() {
         match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {

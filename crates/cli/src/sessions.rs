@@ -268,6 +268,11 @@ impl Selected {
         flags::remembered(&self.summary, given)
     }
 
+    /// Returns whether the session works in a worktree.
+    pub(crate) fn has_worktree(&self) -> bool {
+        Worktree::of(&self.summary).is_some()
+    }
+
     /// Selects a session by its id.
     ///
     /// # Errors

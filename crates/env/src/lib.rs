@@ -21,6 +21,7 @@ mod error;
 mod exec;
 mod file;
 mod forward;
+mod git;
 #[cfg(any(target_os = "linux", feature = "local"))]
 mod host_files;
 #[cfg(feature = "local")]
@@ -55,6 +56,7 @@ pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mo
 pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
+pub use git::{Git, shell_word};
 #[cfg(feature = "local")]
 pub use linked_backup::{BackupSide, LinkedBackup};
 #[cfg(feature = "local")]

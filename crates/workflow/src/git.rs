@@ -14,31 +14,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Most bytes of git's message in an error.
 const MAX_MESSAGE: usize = 2_000;
 
-/// Settings that keep a repository's own from running programs.
-const NEUTRAL: [&str; 9] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "advice.addEmbeddedRepo=false",
-    "protocol.ext.allow=never",
-    "submodule.recurse=false",
-];
-
-/// Settings with which content is compared byte by byte.
-const EXACT: [&str; 4] =
-    ["core.attributesFile=/dev/null", "core.autocrlf=false", "core.fileMode=true", "core.symlinks=true"];
-
-/// Variables that lead git elsewhere.
-const UNSET: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"];
-
-/// Variables that bring settings along.
-const UNSET_SETTINGS: [&str; 4] =
-    ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_ATTR_SOURCE", "GIT_EXTERNAL_DIFF"];
-
 /// Error of git.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -54,6 +29,16 @@ pub enum GitError {
         /// Message of git.
         message: String,
     },
+}
+
+impl GitError {
+    /// Returns the command with which git can be used on a repository of another user, if git refused it for its owner.
+    pub(crate) fn ownership_remedy(&self) -> Option<&str> {
+        match self {
+            Self::Failed { message, .. } => pintle_env::Git::ownership_remedy(message),
+            Self::Run(_) => None,
+        }
+    }
 }
 
 /// Git on one repository.
@@ -124,43 +109,26 @@ impl Git {
     }
 
     fn request(&self, arguments: &[&str], input: Option<&[u8]>) -> ExecRequest {
-        let settings = if self.is_of_user { &[][..] } else { &UNSET_SETTINGS };
-        let unset = UNSET.iter().chain(settings).filter(|name| !self.variables.contains_key(*name));
-        let words = unset.flat_map(|name| ["-u", name]).chain(["git"]);
-        let exact = if self.is_of_user { &[][..] } else { &EXACT };
-        let words = words.chain(NEUTRAL.iter().chain(exact).flat_map(|setting| ["-c", setting]));
-        let line: Vec<String> = words.chain(arguments.iter().copied()).map(quoted).collect();
-        let mut request = ExecRequest::new(format!("env {}", line.join(" ")))
-            .with_timeout(TIMEOUT)
-            .with_working_dir(&self.directory)
-            .with_env("GIT_TERMINAL_PROMPT", "0")
-            .with_env("LC_ALL", "C");
+        let mut git = pintle_env::Git::new();
         if !self.is_of_user {
-            request = request
-                .with_env("GIT_CONFIG_NOSYSTEM", "1")
-                .with_env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .with_env("GIT_ATTR_NOSYSTEM", "1");
+            git = git.without_user_settings();
         }
         for role in ["AUTHOR", "COMMITTER"] {
-            request = request
-                .with_env(format!("GIT_{role}_NAME"), "pintle")
-                .with_env(format!("GIT_{role}_EMAIL"), "");
+            git = git
+                .with_variable(format!("GIT_{role}_NAME"), "pintle")
+                .with_variable(format!("GIT_{role}_EMAIL"), "");
             if !self.is_of_user {
                 // The same content gives the same commit, on each host.
-                request = request.with_env(format!("GIT_{role}_DATE"), "1000000000 +0000");
+                git = git.with_variable(format!("GIT_{role}_DATE"), "1000000000 +0000");
             }
         }
         for (name, value) in &self.variables {
-            request = request.with_env(*name, value);
+            git = git.with_variable(*name, value);
         }
+        let request = git.request(arguments).with_timeout(TIMEOUT).with_working_dir(&self.directory);
         match input {
             Some(input) => request.with_stdin(input),
             None => request,
         }
     }
-}
-
-/// Quotes a word for the shell.
-pub(crate) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
-use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, shell_word};
 use pintle_store::{Blobs, Hash, StoreError};
 use thiserror::Error;
 
 use crate::command_run::Reference;
 use crate::diff::{ChangedFile, Diff};
-use crate::git::{Git, GitError, quoted};
+use crate::git::{Git, GitError};
 
 /// Most bytes of new and changed files that are taken from a candidate.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
@@ -31,9 +31,6 @@ const HISTORY: &str = "--depth=50";
 
 /// Name of the commit from which a task starts, in its repository.
 const BASE: &str = "refs/pintle/base";
-
-/// Comparison of two trees, file by file.
-const DIFF: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-renames"];
 
 /// Files that tools leave behind, and that are no part of a change.
 const EXCLUDED: &str =
@@ -97,11 +94,19 @@ impl UserRepository {
     ) -> Result<Self, RepositoryError> {
         let git = Git::of_user(&machine, directory);
         let shown = directory.display();
-        let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| match error {
-            GitError::Run(_) => RepositoryError::Git(error),
-            GitError::Failed { .. } => RepositoryError::Unusable(format!(
-                "{shown} is not in the working tree of a git repository; expected one, since candidates are compared by git"
-            )),
+        let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| {
+            if matches!(error, GitError::Run(_)) {
+                return RepositoryError::Git(error);
+            }
+            let reason = match error.ownership_remedy() {
+                Some(remedy) => format!(
+                    "{shown} is in a repository of another user (dubious ownership); `{remedy}` allows git to use it"
+                ),
+                None => format!(
+                    "{shown} is not in the working tree of a git repository; expected one, since candidates are compared by git"
+                ),
+            };
+            RepositoryError::Unusable(reason)
         })?;
         let git = Git::of_user(&machine, Path::new(&root));
         let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.map_err(|_| {
@@ -328,7 +333,8 @@ impl TaskRepository {
     pub async fn diff(&self, root: &Path, from: &str, blobs: &dyn Blobs) -> Result<Diff, RepositoryError> {
         let tree = self.tree(root, from).await?;
         let files = self.changed(from, &tree).await?;
-        let arguments = [&DIFF[..], &["--patch", "--binary", "--full-index", from, &tree]].concat();
+        let arguments =
+            [&pintle_env::Git::DIFF[..], &["--patch", "--binary", "--full-index", from, &tree]].concat();
         let patch = self.git().bytes(&arguments, None).await?;
         let (bytes, hash) = (patch.len() as u64, blobs.put(patch).await?);
         Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files })
@@ -357,7 +363,7 @@ impl TaskRepository {
     }
 
     async fn changed(&self, from: &str, tree: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
-        let arguments = [&DIFF[..], &["--raw", "--numstat", "-z", from, tree]].concat();
+        let arguments = [&pintle_env::Git::DIFF[..], &["--raw", "--numstat", "-z", from, tree]].concat();
         let (files, links) = raw::parse(&self.git().bytes(&arguments, None).await?)?;
         for (path, hash) in links {
             let target = self.git().run(&["cat-file", "blob", &hash]).await?;
@@ -428,7 +434,7 @@ pub async fn remove_directory(
     machine: &dyn ExecutionEnvironment,
     path: &Path,
 ) -> Result<(), RepositoryError> {
-    let path = quoted(&path.display().to_string());
+    let path = shell_word(&path.display().to_string());
     let line = format!(
         "test ! -e {path} || rm -rf -- {path} 2>/dev/null || {{ chmod -R u+rwX -- {path}; rm -rf -- {path}; }}"
     );

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment, Output};
+use pintle_env::{ExecResult, ExecutionEnvironment, Git, Output};
 
 use super::environment::GitContext;
 use crate::sanitize::single_line;
@@ -29,21 +29,16 @@ const BLOCK: usize = 64 << 10;
 /// All queries in one shell line, since every process delays the first request.
 ///
 /// The root and the prefix below it end with a zero byte, because a path may contain a line break. The status is last:
-/// only it can be slow, so that a time-out loses nothing else. File system monitors are disabled, since the
-/// repository's configuration could name any program, which would keep running.
+/// only it can be slow, so that a time-out loses nothing else.
 const QUERIES: &str = "git rev-parse --show-toplevel --show-prefix && printf '\\0' && { \
-     git log -n 10 --no-show-signature --no-color '--format=* %h %s'; \
-     git -c core.fsmonitor=false status --porcelain=v2 --branch --ignore-submodules=dirty --untracked-files=normal; }";
+     git log -n 10 '--format=* %h %s'; \
+     git status --porcelain=v2 --branch --ignore-submodules=dirty --untracked-files=normal; }";
 
 /// Takes the snapshot; `None` if the working directory is outside of a work tree or git did not report it in time.
 pub(super) async fn snapshot(env: &dyn ExecutionEnvironment) -> Option<GitContext> {
-    let request = ExecRequest::new(QUERIES)
-        .with_timeout(TIMEOUT)
-        // Prevents git from refreshing the index, which writes to the repository.
-        .with_env("GIT_OPTIONAL_LOCKS", "0")
-        .with_env("GIT_TERMINAL_PROMPT", "0")
-        .with_env("LC_ALL", "C");
-    let result = match env.exec_command(request).await {
+    // Prevents git from refreshing the index, which writes to the repository.
+    let git = Git::new().with_variable("GIT_OPTIONAL_LOCKS", "0");
+    let result = match env.exec_command(git.script(QUERIES).with_timeout(TIMEOUT)).await {
         Ok(result) => result,
         Err(error) => {
             tracing::debug!(%error, "git could not be run");

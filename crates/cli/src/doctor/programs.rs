@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use pintle_env::LocalEnvironment;
+use pintle_env::{ExecutionEnvironment as _, Git, LocalEnvironment};
 
 use super::report::Check;
 use crate::host_command::{self, Ended};
 
 /// How long a program may take to answer.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Most bytes of git's output that are read.
+const MAX_MESSAGE: usize = 4_000;
 
 /// Output of a program.
 #[derive(Debug, PartialEq)]
@@ -24,12 +27,23 @@ enum Answer {
 pub(super) async fn git(environment: &LocalEnvironment) -> Check {
     let remedy = "install git: worktrees of sessions need it";
     match ask(environment, &["git", "--version"]).await {
-        Answer::Line(version) => match ask(environment, &["git", "rev-parse", "--show-toplevel"]).await {
-            Answer::Line(root) => Check::ok("git", format!("{version}, in the repository {root}")),
-            Answer::Missing | Answer::Failed(_) => {
-                Check::ok("git", format!("{version}, not in a repository"))
+        Answer::Line(version) => {
+            let request = Git::new().request(&["rev-parse", "--show-toplevel"]).with_timeout(TIME_LIMIT);
+            let Ok(found) = environment.exec_command(request).await else {
+                return Check::ok("git", format!("{version}, not in a repository"));
+            };
+            let message = found.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+            let root = found.stdout.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+            match (first_line(&root), Git::ownership_remedy(&message)) {
+                (_, Some(remedy)) => Check::warning(
+                    "git",
+                    format!("{version}, in a repository of another user (dubious ownership)"),
+                    format!("`{remedy}` allows git to use it"),
+                ),
+                (Some(root), None) => Check::ok("git", format!("{version}, in the repository {root}")),
+                (None, None) => Check::ok("git", format!("{version}, not in a repository")),
             }
-        },
+        }
         Answer::Missing => Check::warning("git", "not installed", remedy),
         Answer::Failed(why) => Check::warning("git", why, remedy),
     }

@@ -13,6 +13,7 @@ use self::git::Git;
 use crate::args::WorktreeBase;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
+use crate::render::sanitize;
 
 /// Properties of a summary: the root of the worktree, and that of the repository that it belongs to.
 const ROOT: &str = "worktree";
@@ -36,6 +37,27 @@ pub(crate) struct Changes {
     patch: Vec<u8>,
     /// Number of commits that the session made.
     pub(crate) commits: u64,
+    /// Repositories and submodules that the session created or changed. Their content is not in the patch.
+    repositories: Vec<String>,
+}
+
+/// Files of a worktree in a separate index.
+struct Staged {
+    git: Git,
+    /// Tree of the files.
+    tree: String,
+    /// Paths of untracked repositories, which are not in the tree.
+    repositories: Vec<String>,
+    /// Whether `HEAD` is a commit.
+    has_head: bool,
+}
+
+/// Result of a merge.
+struct Merged {
+    /// Root of the working tree that has the changes now.
+    repository: PathBuf,
+    /// Branch that is kept: the session made commits, or checked out another branch than its own.
+    branch: Option<String>,
 }
 
 impl Changes {
@@ -58,27 +80,49 @@ impl Worktree {
         process_env: &ProcessEnv,
     ) -> Result<(Self, PathBuf), Failure> {
         let here = Git::new(directory, process_env)?;
-        let repository = here.run(&["rev-parse", "--show-toplevel"]).await.map_err(|_| {
+        let find = ["rev-parse", "--show-toplevel"];
+        let repository = here.attempt(&find).await?.map_err(|message| {
+            if pintle_env::Git::ownership_remedy(&message).is_some() {
+                return git::failure(&find, &message);
+            }
             Failure::usage(format!("--worktree: {} is not in a git repository", directory.display()))
         })?;
         let prefix = here.run(&["rev-parse", "--show-prefix"]).await?;
-        if here.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.is_err() {
+        if here.attempt(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?.is_err() {
             return Err(Failure::usage(format!("--worktree: {repository} has no commit yet")));
         }
         let session = SessionId::generate();
         let root = state.join("worktrees").join(session.as_str());
         process_env.create_directory(&state.join("worktrees"))?;
         let worktree = Self { session, root, repository: PathBuf::from(repository) };
-        let path = worktree.root.display().to_string();
         let main = Git::new(&worktree.repository, process_env)?;
-        main.run(&["worktree", "add", "--quiet", "-b", &worktree.branch(), &path, "HEAD"]).await?;
-        if let Err(failure) = worktree.fill(base, &main, process_env).await {
+        if let Err(failure) = worktree.add(base, &main, process_env).await {
             // Nothing of the user's is in it yet.
-            let _ = worktree.remove(process_env).await;
+            worktree.discard(&main).await;
             return Err(failure);
         }
         let inside = worktree.root.join(prefix);
         Ok((worktree, inside))
+    }
+
+    async fn add(&self, base: WorktreeBase, main: &Git, process_env: &ProcessEnv) -> Result<(), Failure> {
+        let [usual, other] = self.branches();
+        // A branch of this name has a file where the other branches need a directory.
+        let is_taken = main.attempt(&["show-ref", "--verify", "--quiet", "refs/heads/pintle"]).await?.is_ok();
+        let branch = if is_taken { other } else { usual };
+        let path = self.root.display().to_string();
+        main.run(&["worktree", "add", "--quiet", "-b", &branch, &path, "HEAD"]).await?;
+        self.fill(base, main, process_env).await
+    }
+
+    /// Removes whatever git has of the worktree, of which parts may be missing.
+    async fn discard(&self, main: &Git) {
+        let (path, base) = (self.root.display().to_string(), self.base());
+        let _ = main.run(&["worktree", "remove", "--force", "--force", &path]).await;
+        let _ = main.run(&["update-ref", "-d", &base]).await;
+        for branch in self.branches() {
+            let _ = main.run(&["branch", "--quiet", "-D", &branch]).await;
+        }
     }
 
     /// Returns the worktree of a session, if it was made with one.
@@ -99,8 +143,37 @@ impl Worktree {
         process_env.directory(Some(&self.root)).is_ok()
     }
 
-    fn branch(&self) -> String {
-        format!("pintle/{}", self.session)
+    /// Names for the branch of the session: the second one is for repositories with a branch `pintle`.
+    fn branches(&self) -> [String; 2] {
+        [format!("pintle/{}", self.session), format!("pintle-{}", self.session)]
+    }
+
+    /// Returns those of the session's [branches](Self::branches) that exist. The session may have renamed its branch.
+    async fn own_branches(&self, git: &Git) -> Result<Vec<String>, Failure> {
+        let [usual, other] = self.branches().map(|branch| format!("refs/heads/{branch}"));
+        let found = git.run(&["for-each-ref", "--format=%(refname)", &usual, &other]).await?;
+        let names = found.lines().filter_map(|name| name.strip_prefix("refs/heads/"));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Returns the branch that is checked out in the worktree; `None` for a detached `HEAD` and a branch without a commit.
+    async fn current_branch(&self, git: &Git) -> Result<Option<String>, Failure> {
+        let Ok(branch) = git.attempt(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await? else {
+            return Ok(None);
+        };
+        let reference = format!("refs/heads/{branch}");
+        let has_commit = git.attempt(&["show-ref", "--verify", "--quiet", &reference]).await?.is_ok();
+        Ok(has_commit.then_some(branch))
+    }
+
+    /// Returns the branch that the session checked out instead of its own one. It stays when the worktree is removed.
+    ///
+    /// # Errors
+    ///
+    /// A failure with git's own message.
+    async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
+        let current = self.current_branch(&self.git(process_env)?).await?;
+        Ok(current.filter(|branch| !self.branches().contains(branch)))
     }
 
     /// Reference to the commit of the worktree's first state, whose parent is the commit that it was made from.
@@ -112,15 +185,28 @@ impl Worktree {
         Git::new(&self.root, process_env)
     }
 
-    /// Git with an index of its own, in which all files of the worktree are staged.
-    async fn staged(&self, process_env: &ProcessEnv) -> Result<(Git, tempfile::TempDir), Failure> {
+    /// Stages all files of the worktree in a separate index.
+    async fn staged(&self, process_env: &ProcessEnv) -> Result<Staged, Failure> {
         let directory = tempfile::tempdir().map_err(|error| {
             Failure::failed("cannot create a temporary directory for git").caused_by(&error)
         })?;
         let git = self.git(process_env)?.with_index(directory.path().join("index"));
-        git.run(&["read-tree", "HEAD"]).await?;
-        git.run(&["add", "--all"]).await?;
-        Ok((git, directory))
+        let has_head = git.attempt(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?.is_ok();
+        let base = self.base();
+        git.run(&["read-tree", if has_head { "HEAD" } else { base.as_str() }]).await?;
+        let others = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
+        let repositories: Vec<String> =
+            names(&others).filter(|name| is_repository(name)).map(lossy).collect();
+        // A repository would be staged without its content, or fail for want of a commit.
+        let excluded: Vec<String> = repositories
+            .iter()
+            .map(|name| format!(":(exclude,top,literal){}", name.trim_end_matches('/')))
+            .collect();
+        let paths: Vec<&str> = excluded.iter().map(String::as_str).collect();
+        let add: &[&str] = if paths.is_empty() { &["add", "--all"] } else { &["add", "--all", "--", "."] };
+        git.run(&[add, &paths[..]].concat()).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        Ok(Staged { git, tree, repositories, has_head })
     }
 
     /// Takes over the local changes, if they are wanted, and remembers the first state.
@@ -134,12 +220,11 @@ impl Worktree {
                 git.run(&["reset", "--quiet", "HEAD"]).await?;
             }
             let untracked = main.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-            for name in untracked.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+            for name in names(&untracked).filter(|name| !is_repository(name)) {
                 process_env.copy_below(&self.repository, &self.root, name)?;
             }
         }
-        let (git, _index) = self.staged(process_env).await?;
-        let tree = git.run(&["write-tree"]).await?;
+        let Staged { git, tree, .. } = self.staged(process_env).await?;
         let message = format!("First state of session {}", self.session);
         let commit = git.run(&["commit-tree", &tree, "-p", "HEAD", "-m", &message]).await?;
         git.run(&["update-ref", &self.base(), &commit]).await?;
@@ -152,29 +237,87 @@ impl Worktree {
     ///
     /// A failure with git's own message.
     pub(crate) async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
-        let (git, _index) = self.staged(process_env).await?;
+        let failure = match self.read_changes(process_env).await {
+            Ok(changes) => return Ok(changes),
+            Err(failure) => failure,
+        };
+        if self.is_at_its_repository(process_env).await? {
+            return Err(failure);
+        }
+        Err(failure.with_hint(&format!(
+            "{} is not its repository any more; `git worktree repair {}` in a repository that was moved reconnects it",
+            self.repository.display(),
+            self.root.display()
+        )))
+    }
+
+    /// Returns whether the repository is where it was when the session started.
+    async fn is_at_its_repository(&self, process_env: &ProcessEnv) -> Result<bool, Failure> {
+        if !process_env.is_directory(&self.repository) {
+            return Ok(false);
+        }
+        let git = Git::new(&self.repository, process_env)?;
+        let found = git.attempt(&["rev-parse", "--show-toplevel"]).await?;
+        Ok(found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.repository)))
+    }
+
+    async fn read_changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
+        let Staged { git, tree, repositories, has_head } = self.staged(process_env).await?;
         let base = self.base();
-        let diff = ["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
-        let with = |more: &[&'static str]| [&diff[..], more].concat();
-        let names = git.run(&[&with(&["--name-status"])[..], &[&base]].concat()).await?;
-        let patch = git.bytes(&[&with(&["--binary", "--full-index"])[..], &[&base]].concat()).await?;
-        let range = format!("{base}^..{}", self.branch());
-        let commits = git.run(&["rev-list", "--count", &range]).await?;
-        Ok(Changes {
-            files: names.lines().map(str::to_owned).collect(),
-            patch,
-            commits: commits.parse().unwrap_or(0),
-        })
+        let with = |format: &[&'static str]| [&pintle_env::Git::DIFF[..], format].concat();
+        let trees = [base.as_str(), tree.as_str()];
+        let status = git.run(&[&with(&["--name-status"])[..], &trees].concat()).await?;
+        let patch =
+            git.bytes(&[&with(&["--patch", "--binary", "--full-index"])[..], &trees].concat()).await?;
+        let raw = git.run(&[&with(&["--raw"])[..], &trees].concat()).await?;
+        let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
+        files.extend(repositories.iter().map(|name| format!("A\t{name}")));
+        let recorded = raw.lines().filter_map(repository_of_raw_line).map(str::to_owned);
+        let repositories = repositories.into_iter().chain(recorded).collect();
+        let mut tips = self.own_branches(&git).await?;
+        tips.extend(has_head.then(|| "HEAD".to_owned()));
+        let commits = if tips.is_empty() {
+            0
+        } else {
+            let tips: Vec<&str> = tips.iter().map(String::as_str).collect();
+            let exclusion = format!("^{base}^");
+            let count = [&["rev-list", "--count", &exclusion][..], &tips[..]].concat();
+            git.run(&count).await?.parse().unwrap_or(0)
+        };
+        Ok(Changes { files, patch, commits, repositories })
+    }
+
+    /// Returns the root of the repository's working tree, which may have moved since the session started.
+    async fn main_root(&self, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+        if self.is_at_its_repository(process_env).await? {
+            return Ok(self.repository.clone());
+        }
+        let listed = self.git(process_env)?.run(&["worktree", "list", "--porcelain"]).await?;
+        // The main one is the first.
+        let first = listed.lines().next().and_then(|line| line.strip_prefix("worktree "));
+        Ok(first.map_or_else(|| self.repository.clone(), PathBuf::from))
     }
 
     /// Applies the changes to the repository's working tree, all or none, and removes the worktree. The index of the
-    /// repository is not touched. Returns the branch that is kept because the session made commits.
+    /// repository is not touched.
     ///
     /// # Errors
     ///
-    /// A failure if a change does not apply; nothing is changed then.
-    async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
-        let main = Git::new(&self.repository, process_env)?;
+    /// A failure if a change does not apply, or if the session made repositories; nothing is changed then.
+    async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Merged, Failure> {
+        if !changes.repositories.is_empty() {
+            let names = changes.repositories.join(", ");
+            return Err(Failure::failed(format!(
+                "cannot merge git repositories and submodules that the session created or changed: {}",
+                sanitize(&names)
+            ))
+            .with_hint(&format!(
+                "nothing was changed; move them out of {}, or delete their `.git` to merge their files",
+                self.root.display()
+            )));
+        }
+        let repository = self.main_root(process_env).await?;
+        let main = Git::new(&repository, process_env)?;
         if !changes.patch.is_empty() {
             let file = tempfile::NamedTempFile::new()
                 .and_then(|mut file| std::io::Write::write_all(&mut file, &changes.patch).map(|()| file))
@@ -189,28 +332,107 @@ impl Worktree {
             })?;
             main.run(&[&apply[..], &[&path]].concat()).await?;
         }
-        let kept = (changes.commits > 0).then(|| self.branch());
-        self.remove_but(kept.is_some(), process_env).await?;
-        Ok(kept)
+        let branch = if changes.commits > 0 {
+            Some(self.branch_with_commits(process_env).await?)
+        } else {
+            self.other_branch(process_env).await?
+        };
+        self.remove_but(branch.as_deref(), &main).await?;
+        Ok(Merged { repository, branch })
     }
 
-    /// Removes the worktree with everything in it.
+    /// Returns the branch with the session's commits, which a detached `HEAD` gets now.
+    async fn branch_with_commits(&self, process_env: &ProcessEnv) -> Result<String, Failure> {
+        let git = self.git(process_env)?;
+        if let Some(branch) = self.current_branch(&git).await? {
+            return Ok(branch);
+        }
+        for branch in self.own_branches(&git).await? {
+            let has_all = ["merge-base", "--is-ancestor", "HEAD", &format!("refs/heads/{branch}")];
+            if git.attempt(&has_all).await?.is_ok() {
+                return Ok(branch);
+            }
+        }
+        let branch = format!("pintle-{}-detached", self.session);
+        git.run(&["update-ref", &format!("refs/heads/{branch}"), "HEAD"]).await?;
+        Ok(branch)
+    }
+
+    /// Removes the worktree with everything in it, and the session's branch.
     ///
     /// # Errors
     ///
     /// A failure with git's own message.
     pub(crate) async fn remove(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
-        self.remove_but(false, process_env).await
+        let found = self.git(process_env)?.attempt(&["rev-parse", "--show-toplevel"]).await?;
+        if found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.root)) {
+            let main = Git::new(&self.main_root(process_env).await?, process_env)?;
+            return self.remove_but(None, &main).await;
+        }
+        // The repository was moved or removed, or does not know the worktree.
+        process_env.remove_directory(&self.root)?;
+        if self.is_at_its_repository(process_env).await? {
+            self.discard(&Git::new(&self.repository, process_env)?).await;
+        }
+        Ok(())
     }
 
-    async fn remove_but(&self, keep_branch: bool, process_env: &ProcessEnv) -> Result<(), Failure> {
-        let main = Git::new(&self.repository, process_env)?;
+    /// Removes the worktree, and those of the session's branches that have no commits besides those of `kept`.
+    async fn remove_but(&self, kept: Option<&str>, main: &Git) -> Result<(), Failure> {
         let path = self.root.display().to_string();
         main.run(&["worktree", "remove", "--force", "--force", &path]).await?;
         let _ = main.run(&["update-ref", "-d", &self.base()]).await;
-        if !keep_branch {
-            main.run(&["branch", "--quiet", "-D", &self.branch()]).await?;
+        for branch in self.own_branches(main).await? {
+            let is_removed = match kept {
+                Some(kept) if kept == branch => false,
+                Some(kept) => {
+                    let (branch, kept) = (format!("refs/heads/{branch}"), format!("refs/heads/{kept}"));
+                    main.attempt(&["merge-base", "--is-ancestor", &branch, &kept]).await?.is_ok()
+                }
+                None => true,
+            };
+            if is_removed {
+                main.run(&["branch", "--quiet", "-D", &branch]).await?;
+            }
         }
         Ok(())
+    }
+}
+
+/// Returns the names in output of git that ends each with a zero byte.
+fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|name| !name.is_empty())
+}
+
+/// Returns whether an untracked name is a repository: git lists the files of any other directory.
+fn is_repository(name: &[u8]) -> bool {
+    name.ends_with(b"/")
+}
+
+fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// Returns the path in a line of `git diff-tree --raw` whose new mode is that of a commit of another repository.
+fn repository_of_raw_line(line: &str) -> Option<&str> {
+    let (modes, path) = line.split_once('\t')?;
+    (modes.split(' ').nth(1) == Some("160000")).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_are_found_by_their_mode() {
+        for (line, expected) in [
+            (":000000 160000 0000000 abcdef0 A\tvendor/lib", Some("vendor/lib")),
+            (":160000 160000 abcdef0 abcdef1 M\tsub", Some("sub")),
+            (":160000 000000 abcdef0 0000000 D\tsub", None),
+            (":100644 100644 abcdef0 abcdef1 M\t160000", None),
+            ("", None),
+        ] {
+            assert_eq!(repository_of_raw_line(line), expected, "{line}");
+        }
     }
 }

@@ -216,3 +216,137 @@ fn worktree_needs_a_repository_with_a_commit_and_is_dropped_by_force_only() {
     assert_eq!(dropped["dropped"].as_str(), Some(directory));
     assert!(!Path::new(directory).exists() && repository.worktrees().is_empty());
 }
+
+/// Runs a session in a new worktree, and returns its id and its directory.
+fn session(repository: &Repository) -> (String, std::path::PathBuf) {
+    let known: Vec<Value> = repository.worktrees().iter().map(|worktree| worktree["id"].clone()).collect();
+    let output = repository.run(&["--worktree", "Work."]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let worktrees = repository.worktrees();
+    let new = worktrees.iter().find(|worktree| !known.contains(&worktree["id"])).unwrap();
+    (new["id"].as_str().unwrap().to_owned(), new["directory"].as_str().unwrap().into())
+}
+
+#[test]
+fn a_worktree_is_merged_or_dropped_whatever_its_branch_is() {
+    let commit =
+        ["-c", "user.name=m", "-c", "user.email=m@localhost", "commit", "--quiet", "--all", "--message=more"];
+    let cases: [(&[&[&str]], bool, Option<&str>); 7] = [
+        (&[&["branch", "--move", "mine"]], false, Some("mine")),
+        (&[&["branch", "--move", "mine"], &commit], true, Some("mine")),
+        (&[&["checkout", "--quiet", "-b", "mine"], &commit], true, Some("mine")),
+        (&[&["checkout", "--quiet", "--detach"]], false, None),
+        (&[&["checkout", "--quiet", "--detach"], &commit], true, Some("pintle-ID-detached")),
+        (&[&commit, &["checkout", "--quiet", "--detach"]], true, Some("pintle/ID")),
+        (&[&["checkout", "--quiet", "--orphan", "mine"]], false, None),
+    ];
+    for (commands, has_commits, kept) in cases {
+        for end in ["merge", "drop"] {
+            let repository = Repository::new(WRITES);
+            let (id, directory) = session(&repository);
+            let (other, _) = session(&repository);
+            for arguments in commands {
+                git(&directory, arguments);
+            }
+            assert_eq!(repository.worktrees().len(), 2, "{commands:?}");
+            let found = repository.worktrees();
+            let row = found.iter().find(|row| row["id"] == id.as_str()).unwrap();
+            assert_eq!(row["commits"], u64::from(has_commits), "{commands:?}: {row}");
+            let force: &[&str] = if end == "drop" { &["--force"] } else { &[] };
+            let ended = repository.json(&[&["worktree", end, id.as_str()][..], force].concat());
+            assert!(!directory.exists(), "{commands:?}, {end}");
+            if end == "merge" {
+                assert_eq!(repository.harness.read("kept.txt"), "one\nchanged\n", "{commands:?}");
+                if let Some(kept) = kept {
+                    assert_eq!(ended["branch"], kept.replace("ID", &id), "{commands:?}");
+                }
+            }
+            let branches = git(repository.root(), &["branch", "--list", "--format=%(refname:short)"]);
+            let own = branches.lines().filter(|branch| branch.contains(&id)).count();
+            assert_eq!(own > 0, end == "merge" && kept.is_some_and(|kept| kept.contains("ID")), "{branches}");
+            assert_eq!(branches.contains("mine"), kept == Some("mine"), "{commands:?}, {end}: {branches}");
+            assert_eq!(repository.worktrees().len(), 1, "{commands:?}, {end}");
+            repository.json(&["worktree", "drop", "--force", &other]);
+        }
+    }
+}
+
+#[test]
+fn a_branch_named_pintle_does_not_block_worktrees() {
+    for name in ["pintle", "pintle/mine"] {
+        let repository = Repository::new(WRITES);
+        git(repository.root(), &["branch", name]);
+        let (id, _) = session(&repository);
+        repository.json(&["worktree", "merge", &id]);
+        let branches = git(repository.root(), &["branch", "--list", "--format=%(refname:short)"]);
+        assert_eq!(branches, format!("main\n{name}\n"));
+    }
+}
+
+#[test]
+fn a_worktree_that_cannot_be_made_leaves_nothing() {
+    let repository = Repository::new(WRITES);
+    // A reference that is in the way of those of worktrees.
+    git(repository.root(), &["update-ref", "refs/pintle", "HEAD"]);
+    let refused = repository.run(&["--worktree", "Work."]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let references = git(repository.root(), &["for-each-ref", "--format=%(refname)"]);
+    assert_eq!(references, "refs/heads/main\nrefs/pintle\n");
+    assert_eq!(git(repository.root(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(std::fs::read_dir(repository.state.path().join("worktrees")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_moved_repository_leaves_the_other_worktrees_usable() {
+    let repository = Repository::new(WRITES);
+    let (id, directory) = session(&repository);
+    let (other, other_directory) = session(&repository);
+    let moved = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(repository.root()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::rename(entry.path(), moved.path().join(entry.file_name())).unwrap();
+    }
+    let rows = repository.worktrees();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["error"].is_string()), "{rows:?}");
+    let refused = repository.pintle(&["worktree", "drop", &id]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("drop --force"), "{refused:?}");
+    repository.json(&["worktree", "drop", "--force", &id]);
+    assert!(!directory.exists());
+    git(moved.path(), &["worktree", "repair", other_directory.to_str().unwrap()]);
+    assert_eq!(repository.json(&["worktree", "diff", &other])["files"].as_array().unwrap().len(), 3);
+    repository.json(&["worktree", "merge", &other]);
+    assert_eq!(std::fs::read_to_string(moved.path().join("kept.txt")).unwrap(), "one\nchanged\n");
+}
+
+#[test]
+fn a_merge_deletes_no_repository_that_the_session_made() {
+    for (command, name) in [
+        ("git init -q vendor/lib && echo 1 >vendor/lib/f", "vendor/lib"),
+        (
+            "git init -q vendor/lib && cd vendor/lib && echo 1 >f && git add f && \
+             git -c user.name=m -c user.email=m@localhost commit -qm first",
+            "vendor/lib",
+        ),
+        (
+            "git init -q vendor/lib && cd vendor/lib && echo 1 >f && git add f && \
+             git -c user.name=m -c user.email=m@localhost commit -qm first && cd ../.. && git add vendor/lib 2>/dev/null",
+            "vendor/lib",
+        ),
+    ] {
+        let script = format!(
+            "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = {{ command = '''{command}''' }}\n[[turn]]\ntext = \"Done.\"\n"
+        );
+        let repository = Repository::new(&script);
+        let (id, directory) = session(&repository);
+        let refused = repository.pintle(&["worktree", "merge", &id]);
+        assert!(refused.code == Some(1) && refused.stderr.contains(name), "{command}: {refused:?}");
+        assert!(!repository.root().join("vendor").exists(), "{command}");
+        let refused = repository.pintle(&["worktree", "drop", &id]);
+        assert_eq!(refused.code, Some(2), "{command}: {refused:?}");
+        assert_eq!(std::fs::read_to_string(directory.join("vendor/lib/f")).unwrap(), "1\n", "{command}");
+        std::fs::remove_dir_all(directory.join("vendor/lib/.git")).unwrap();
+        git(&directory, &["reset", "--quiet"]);
+        repository.json(&["worktree", "merge", &id]);
+        assert_eq!(repository.harness.read("vendor/lib/f"), "1\n", "{command}");
+    }
+}

@@ -114,6 +114,33 @@ async fn gathering_runs_no_hooks_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn variables_of_hooks_and_settings_of_the_user_do_not_change_the_facts() {
+    let (directory, env) = repository(&[
+        "touch a b; git add .; git commit -q -m One",
+        "git mv a c; touch new; git stash -q -u; git stash apply -q --index",
+    ])
+    .await;
+    let expected = EnvironmentContext::gather(&env, DATE.into()).await.git;
+    assert_eq!(expected.as_ref().map(|git| (git.modified, git.untracked)), Some((Some(1), Some(1))));
+    let settings = tempfile::tempdir().unwrap();
+    let file = settings.path().join("settings");
+    let text = "[status]\n\trenames = false\n\tshowStash = true\n[core]\n\tabbrev = 20\n[log]\n\tshowSignature = true\n\
+        [color]\n\tui = always\n[format]\n\tpretty = oneline\n";
+    let writer = environment(settings.path());
+    writer.write(&file, text.as_bytes()).await.unwrap();
+    for (name, value) in [
+        ("GIT_CONFIG_GLOBAL", file.as_os_str()),
+        ("GIT_DIR", OsStr::new("/nonexistent")),
+        ("GIT_WORK_TREE", OsStr::new("/")),
+        ("GIT_INDEX_FILE", OsStr::new(".git/other")),
+        ("GIT_CONFIG_PARAMETERS", OsStr::new("'status.renames'='false'")),
+    ] {
+        let env = builder(directory.path()).variable(name, value).build().unwrap();
+        assert_eq!(EnvironmentContext::gather(&env, DATE.into()).await.git, expected, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn without_git_there_is_no_repository() {
     let (directory, _env) = repository(&[]).await;
     let nothing = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! `pintle worktree`.
 
 use pintle_store::{Filter, Page, Summary};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Changes, Worktree};
 use crate::args::{ListFormat, WorktreeArgs, WorktreeCommand};
@@ -63,21 +63,33 @@ fn diff(worktree: &Worktree, changes: &Changes) -> Report {
 
 async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, Failure> {
     let changes = worktree.changes(process_env).await?;
-    let kept = worktree.merge(&changes, process_env).await?;
-    let repository = worktree.repository.display().to_string();
+    let merged = worktree.merge(&changes, process_env).await?;
+    let repository = merged.repository.display().to_string();
     let mut text: String = changes.files.iter().map(|file| format!("{file}\n")).collect();
     text.push_str(&format!("merged {} files into {repository}\n", changes.files.len()));
-    if let Some(branch) = &kept {
-        text.push_str(&format!("the {} commits of the session stay on branch {branch}\n", changes.commits));
+    match &merged.branch {
+        Some(branch) if changes.commits > 0 => {
+            text.push_str(&format!(
+                "the {} commits of the session stay on branch {}\n",
+                changes.commits,
+                sanitize(branch)
+            ));
+        }
+        Some(branch) => text.push_str(&branch_stays(branch)),
+        None => {}
     }
     let json = json!({
         "id": worktree.session.as_str(),
         "files": changes.files,
         "commits": changes.commits,
         "repository": repository,
-        "branch": kept,
+        "branch": merged.branch,
     });
     Ok(Report { text, json })
+}
+
+fn branch_stays(branch: &str) -> String {
+    format!("the branch {}, which the session checked out, stays\n", sanitize(branch))
 }
 
 async fn drop_worktree(
@@ -85,15 +97,22 @@ async fn drop_worktree(
     force: bool,
     process_env: &ProcessEnv,
 ) -> Result<Report, Failure> {
-    let changes = worktree.changes(process_env).await?;
-    if !changes.is_empty() && !force {
-        return Err(unmerged(worktree, &changes)
-            .with_hint("`pintle worktree merge` takes them over, and `drop --force` throws them away"));
-    }
+    let files = match worktree.changes(process_env).await {
+        Ok(changes) if !changes.is_empty() && !force => {
+            return Err(unmerged(worktree, &changes)
+                .with_hint("`pintle worktree merge` takes them over, and `drop --force` throws them away"));
+        }
+        Ok(changes) => changes.files,
+        // Whatever is in a worktree that git cannot read, it is to be removed.
+        Err(_) if force => Vec::new(),
+        Err(failure) => return Err(failure.with_hint("`drop --force` removes the worktree")),
+    };
+    let branch = worktree.other_branch(process_env).await.ok().flatten();
     worktree.remove(process_env).await?;
     let root = worktree.root.display().to_string();
-    let json = json!({ "id": worktree.session.as_str(), "dropped": root, "files": changes.files });
-    Ok(Report { text: format!("dropped {root}\n"), json })
+    let json = json!({ "id": worktree.session.as_str(), "dropped": root, "files": files, "branch": branch });
+    let branch = branch.as_deref().map(branch_stays).unwrap_or_default();
+    Ok(Report { text: format!("dropped {root}\n{branch}"), json })
 }
 
 /// Returns the failure of an operation that would lose changes.
@@ -128,25 +147,35 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
     let mut rows = Vec::new();
     let mut text = String::new();
     for (summary, worktree) in with_worktree.filter(|(_, worktree)| worktree.exists(process_env)) {
-        let changes = worktree.changes(process_env).await?;
         let (root, repository) =
             (worktree.root.display().to_string(), worktree.repository.display().to_string());
+        let (found, mut row) = match worktree.changes(process_env).await {
+            Ok(changes) => (
+                format!("{:>4} files  {:>3} commits", changes.files.len(), changes.commits),
+                Map::from_iter([
+                    ("files".to_owned(), json!(changes.files)),
+                    ("commits".to_owned(), json!(changes.commits)),
+                ]),
+            ),
+            // The others are listed all the same.
+            Err(failure) => (
+                format!("cannot be read: {}", sanitize(&failure.message().replace('\n', " "))),
+                Map::from_iter([("error".to_owned(), json!(failure.message()))]),
+            ),
+        };
+        row.extend([
+            ("id".to_owned(), json!(summary.id.as_str())),
+            ("title".to_owned(), json!(summary.title)),
+            ("directory".to_owned(), json!(root)),
+            ("repository".to_owned(), json!(repository)),
+        ]);
         text.push_str(&format!(
-            "{}  {:>4} files  {:>3} commits  {}  {}\n",
+            "{}  {found}  {}  {}\n",
             summary.id,
-            changes.files.len(),
-            changes.commits,
             sanitize(&repository),
             sanitize(&summary.title)
         ));
-        rows.push(json!({
-            "id": summary.id.as_str(),
-            "title": summary.title,
-            "directory": root,
-            "repository": repository,
-            "files": changes.files,
-            "commits": changes.commits,
-        }));
+        rows.push(Value::Object(row));
     }
     if rows.is_empty() {
         text.push_str("no worktrees\n");

@@ -1,9 +1,9 @@
-//! Git, as the command runs it itself: without hooks, file monitors and external programs for diffs.
+//! Git in one directory, as the command runs it itself.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
+use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -13,15 +13,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Most bytes of git's message in a failure.
 const MAX_MESSAGE: usize = 4_000;
-
-/// Settings that keep a repository's own configuration from running programs.
-const NEUTRAL: &[&str] = &[
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "core.quotePath=false",
-];
 
 /// Git in one directory.
 #[derive(Debug)]
@@ -51,9 +42,7 @@ impl Git {
     ///
     /// A failure with git's own message.
     pub(super) async fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let output = self.bytes(arguments).await?;
-        let text = String::from_utf8_lossy(&output).into_owned();
-        Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+        Ok(text(&self.bytes(arguments).await?))
     }
 
     /// Runs a command and returns its standard output.
@@ -62,35 +51,57 @@ impl Git {
     ///
     /// As for [`Git::run`].
     pub(super) async fn bytes(&self, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
-        let settings = NEUTRAL.iter().flat_map(|setting| ["-c", setting]);
-        let words = ["git"].into_iter().chain(settings).chain(arguments.iter().copied());
-        let line = words.map(quoted).collect::<Vec<_>>().join(" ");
-        let mut request = ExecRequest::new(line).with_timeout(TIMEOUT).with_env("GIT_TERMINAL_PROMPT", "0");
-        for (name, value) in [("GIT_AUTHOR", "pintle"), ("GIT_COMMITTER", "pintle")] {
-            request = request.with_env(format!("{name}_NAME"), value).with_env(format!("{name}_EMAIL"), "");
+        self.output(arguments).await?.map_err(|message| failure(arguments, &message))
+    }
+
+    /// Runs a command that may fail, and returns its standard output as [`Git::run`] does, or git's message.
+    ///
+    /// # Errors
+    ///
+    /// A failure if git does not run, or not to its end.
+    pub(super) async fn attempt(&self, arguments: &[&str]) -> Result<Result<String, String>, Failure> {
+        Ok(self.output(arguments).await?.map(|output| text(&output)))
+    }
+
+    async fn output(&self, arguments: &[&str]) -> Result<Result<Vec<u8>, String>, Failure> {
+        let mut git = pintle_env::Git::new();
+        for role in ["AUTHOR", "COMMITTER"] {
+            git = git
+                .with_variable(format!("GIT_{role}_NAME"), "pintle")
+                .with_variable(format!("GIT_{role}_EMAIL"), "");
         }
         if let Some(index) = &self.index {
-            request = request.with_env("GIT_INDEX_FILE", index.display().to_string());
+            git = git.with_variable("GIT_INDEX_FILE", index.display().to_string());
         }
-        let failed = |message: String| {
-            let command = arguments.first().copied().unwrap_or_default();
-            Failure::failed(format!("`git {command}` failed: {message}"))
-        };
-        let result = self.env.exec_command(request).await.map_err(|error| failed(error.to_string()))?;
+        let request = git.request(arguments).with_timeout(TIMEOUT);
+        let result = self.env.exec_command(request).await;
+        let result = result.map_err(|error| failure(arguments, &error.to_string()))?;
         if result.timed_out {
-            return Err(failed(format!("no end within {} s", TIMEOUT.as_secs())));
+            return Err(failure(arguments, &format!("no end within {} s", TIMEOUT.as_secs())));
         }
         if !result.success() {
-            let message = result.stderr.read_at(0, MAX_MESSAGE).unwrap_or_default();
-            return Err(failed(String::from_utf8_lossy(&message).trim().to_owned()));
+            let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+            return Ok(Err(message.trim().to_owned()));
         }
-        result.stdout.read_at(0, usize::MAX).map_err(|error| failed(error.to_string()))
+        result.stdout.read_at(0, usize::MAX).map(Ok).map_err(|error| failure(arguments, &error.to_string()))
     }
 }
 
-/// Quotes a word for the shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+/// Returns the failure of a command with git's message, and with git's remedy for a repository of another user.
+pub(super) fn failure(arguments: &[&str], message: &str) -> Failure {
+    let command = arguments.first().copied().unwrap_or_default();
+    match pintle_env::Git::ownership_remedy(message) {
+        Some(remedy) => Failure::failed(format!(
+            "`git {command}` failed: the repository belongs to another user (dubious ownership)"
+        ))
+        .with_hint(&format!("`{remedy}` allows git to use it")),
+        None => Failure::failed(format!("`git {command}` failed: {message}")),
+    }
+}
+
+fn text(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -98,7 +109,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_reach_git_as_they_are() {
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    fn a_repository_of_another_user_is_named_with_the_remedy() {
+        let message = "fatal: detected dubious ownership in repository at '/p'\nTo add an exception for this directory, call:\n\n\
+            \tgit config --global --add safe.directory /p";
+        for (message, expected) in [
+            (
+                message,
+                "`git status` failed: the repository belongs to another user (dubious ownership); \
+                 `git config --global --add safe.directory /p` allows git to use it",
+            ),
+            ("fatal: bad revision", "`git status` failed: fatal: bad revision"),
+        ] {
+            assert_eq!(failure(&["status", "--short"], message).message(), expected);
+        }
     }
 }
