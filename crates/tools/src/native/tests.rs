@@ -289,3 +289,22 @@ async fn an_exit_code_is_reported_and_no_failure() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_model_reads_the_last_progress_frame_and_the_application_all() {
+    let command = "for i in 1 2 3; do printf '\\rstep %d/3' $i; done; echo; echo done";
+    let harness = Harness::new();
+    let arguments = json!({"command": command}).to_string();
+    let of_openai = json!({"cmd": command}).to_string();
+    let executions = [
+        harness.execute(crate::builtin::Shell::new(), &arguments).await,
+        harness.execute(anthropic::Bash::new(), &arguments).await,
+        harness.execute(gemini::RunShellCommand::new(), &arguments).await,
+        harness.execute(openai::ExecCommand::new(), &of_openai).await,
+    ];
+    for execution in executions {
+        let (read, all) = (execution.result.text(), execution.output.to_text_lossy().unwrap());
+        assert!(read.contains("step 3/3\ndone\n") && !read.contains("step 1/3"), "{read}");
+        assert!(all.contains("\rstep 1/3\rstep 2/3\rstep 3/3\ndone\n"), "{all}");
+    }
+}
