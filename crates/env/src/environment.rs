@@ -33,7 +33,8 @@ use crate::{
 /// faster, with the same results; the contract suite behind the feature `testing` checks that they
 /// are the same.
 ///
-/// Relative paths start at [`working_directory`](Self::working_directory). Every method is cancel
+/// Relative paths start at [`working_directory`](Self::working_directory), and those that start with `~` at
+/// [`home_directory`](Self::home_directory). Every method is cancel
 /// safe: dropping its future stops the work and terminates the processes it started. Each file then
 /// has either its old or its new content.
 ///
@@ -43,6 +44,12 @@ use crate::{
 pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// The directory in which commands start and relative paths begin; always absolute.
     fn working_directory(&self) -> &Path;
+
+    /// The home directory of commands, absolute, which `~` at the start of a path stands for. It is known once the
+    /// environment is initialized. Default: `None`, for environments without one.
+    fn home_directory(&self) -> Option<&Path> {
+        None
+    }
 
     /// The platform as the loop specification names it: `linux`, `darwin`, `wasm`.
     fn platform(&self) -> &str;
@@ -374,9 +381,10 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     }
 
     /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
-    /// without touching the file system.
+    /// without touching the file system. `~` and `~/` at its start are the
+    /// [home directory](Self::home_directory), if there is one; `./~` is an entry of that name.
     fn resolve(&self, path: &Path) -> PathBuf {
-        path::normalize(&self.working_directory().join(path))
+        path::resolve(path, self.working_directory(), self.home_directory())
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
 ) -> Result<Vec<PathBuf>, EnvError> {
     let root = env.resolve(request.directory());
     env.metadata(&root).await?;
-    let pattern = GlobPattern::parse(&request.pattern, &root)?;
+    let pattern = GlobPattern::parse(&request.pattern, &root, env.home_directory())?;
     let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, request.scope).await?;
     let mut found = Vec::new();
     while let Some(file) = walk.next().await? {

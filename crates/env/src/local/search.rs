@@ -13,7 +13,7 @@ use crate::{
     error::EnvError,
     host_files::{self, files::Files},
     search::{
-        GlobRequest, GrepOutput, GrepRequest, SearchScope,
+        GrepOutput, GrepRequest, SearchScope,
         ignore_rules::{
             EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
             governing_directories,
@@ -28,11 +28,11 @@ use crate::{
 /// Finds the matching files below `root`.
 pub(super) async fn find_files(
     files: &Files,
-    request: &GlobRequest,
+    pattern: GlobPattern,
+    scope: SearchScope,
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<Vec<PathBuf>, EnvError> {
-    let (pattern, scope) = (GlobPattern::parse(&request.pattern, &root)?, request.scope);
     let files = files.clone();
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();

@@ -81,7 +81,7 @@ impl<T: Transport> Remote<T> {
         root: &Path,
     ) -> Result<Vec<PathBuf>, EnvError> {
         self.stat(root).await?;
-        let pattern = GlobPattern::parse(&request.pattern, root)?;
+        let pattern = GlobPattern::parse(&request.pattern, root, self.home_directory())?;
         let listing = self.listing(&pattern.base, pattern.max_depth, request.scope).await?;
         let (mut found, mut links) = (Vec::new(), Vec::new());
         for entry in listing.files().filter(|entry| pattern.matches(&entry.path)) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::{error::EnvError, file::MAX_ENTRIES, path::normalize};
+use crate::{error::EnvError, file::MAX_ENTRIES, path::resolve};
 
 /// Characters that do not stand for themselves.
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
@@ -20,15 +20,15 @@ pub(crate) struct GlobPattern {
 }
 
 impl GlobPattern {
-    /// Parses a glob that is relative to `root`, or absolute.
-    pub(crate) fn parse(pattern: &str, root: &Path) -> Result<Self, EnvError> {
+    /// Parses a glob that is relative to `root`, absolute, or below `home` if it starts with `~/`.
+    pub(crate) fn parse(pattern: &str, root: &Path, home: Option<&Path>) -> Result<Self, EnvError> {
         if pattern.is_empty() {
             return Err(EnvError::invalid_pattern(pattern, "the glob is empty"));
         }
         let (prefix, rest) = split_base(pattern);
         let max_depth = (!rest.contains("**")).then(|| rest.matches('/').count() + 1);
         Ok(Self {
-            base: normalize(&root.join(prefix)),
+            base: resolve(Path::new(prefix), root, home),
             max_depth,
             matcher: compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
         })
@@ -126,12 +126,14 @@ mod tests {
             ("src/*/a.rs", "/r/src", Some(2), "/r/src/x/a.rs"),
             ("src/a.rs", "/r/src", Some(1), "/r/src/a.rs"),
             ("/abs/*.rs", "/abs", Some(1), "/abs/a.rs"),
+            ("~/*.rs", "/home/me", Some(1), "/home/me/a.rs"),
+            ("./~/*.rs", "/r/~", Some(1), "/r/~/a.rs"),
             ("./x/../*.rs", "/r", Some(1), "/r/a.rs"),
             ("{a,b/c}/*", "/r", Some(3), "/r/b/c/d"),
             ("[ab].rs", "/r", Some(1), "/r/b.rs"),
             (r"k\eys/*", "/r", Some(2), "/r/keys/a"),
         ] {
-            let glob = GlobPattern::parse(pattern, Path::new("/r")).unwrap();
+            let glob = GlobPattern::parse(pattern, Path::new("/r"), Some(Path::new("/home/me"))).unwrap();
             assert_eq!(glob.base, Path::new(base), "{pattern}");
             assert_eq!(glob.max_depth, depth, "{pattern}");
             assert!(glob.matches(Path::new(hit)), "{pattern}");
@@ -140,14 +142,14 @@ mod tests {
 
     #[test]
     fn a_star_stays_within_one_name() {
-        let glob = GlobPattern::parse("*.rs", Path::new("/r")).unwrap();
+        let glob = GlobPattern::parse("*.rs", Path::new("/r"), None).unwrap();
         assert!(!glob.matches(Path::new("/r/src/a.rs")));
     }
 
     #[test]
     fn invalid_globs_are_refused() {
         for pattern in ["", "a[", "{a"] {
-            let error = GlobPattern::parse(pattern, Path::new("/r")).unwrap_err();
+            let error = GlobPattern::parse(pattern, Path::new("/r"), None).unwrap_err();
             assert!(matches!(error, EnvError::InvalidPattern { .. }), "{pattern}");
         }
     }
