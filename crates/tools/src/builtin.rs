@@ -40,7 +40,7 @@ pub(crate) use diff::file_change;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub(crate) use edit_file::{edit_file, write_edited};
 pub use glob::{Glob, GlobInput};
-pub(crate) use grep::cut_line;
+pub(crate) use grep::shown_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use image::{ImageError, MAX_IMAGE, image_of, read_image};
 pub use list_dir::{ListDir, ListDirInput};

@@ -140,8 +140,13 @@ mod tests {
     use super::{super::GrepLine, *};
 
     fn found(path: &str, matches: usize) -> (PathBuf, FileOutcome) {
-        let lines =
-            (1..=matches as u64).map(|number| GrepLine { number, text: String::new(), is_match: true });
+        let lines = (1..=matches as u64).map(|number| GrepLine {
+            number,
+            text: String::new(),
+            skipped: 0,
+            match_start: 0,
+            is_match: true,
+        });
         let file = GrepFile { path: path.into(), matches, lines: lines.collect() };
         (path.into(), FileOutcome::Matches(file))
     }

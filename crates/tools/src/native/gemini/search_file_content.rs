@@ -7,7 +7,7 @@ use pintle_env::{ExecutionEnvironment, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{cut_line, display_path};
+use crate::builtin::{display_path, shown_line};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -76,7 +76,7 @@ fn render(env: &dyn ExecutionEnvironment, input: &SearchFileContentInput, found:
     for file in &found.files {
         let _infallible = writeln!(text, "File: {}", display_path(env, &file.path));
         for line in &file.lines {
-            let _infallible = writeln!(text, "L{}: {}", line.number, cut_line(&line.text));
+            let _infallible = writeln!(text, "L{}: {}", line.number, shown_line(line));
         }
         text.push_str("---\n");
     }

@@ -2,7 +2,7 @@
 
 use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
 
-use crate::builtin::{cut_line, display_path};
+use crate::builtin::{display_path, shown_line};
 
 /// The range of results that is shown.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(super) fn content(
 
 fn match_line(path: &str, line: &GrepLine, numbers: bool) -> String {
     let separator = if line.is_match { ':' } else { '-' };
-    let text = cut_line(&line.text);
+    let text = shown_line(line);
     if numbers {
         format!("{path}{separator}{}{separator}{text}", line.number)
     } else {
