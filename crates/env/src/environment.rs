@@ -282,7 +282,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Finds files by a glob relative to `path`, newest first, then sorted by path.
     ///
     /// `*` and `?` match within one name, `**` spans directories, and `{a,b}` and `[a-z]` are
-    /// supported. Names before the first wildcard, even an absolute path, select the directory to
+    /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before the first wildcard, even an absolute path, select the directory to
     /// search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
     /// or not there is a repository, as is `.git`; other hidden files are found. Links are listed
     /// and not followed.

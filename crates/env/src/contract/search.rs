@@ -10,9 +10,10 @@ use crate::{
 };
 
 /// The searched tree.
-const FIXTURE: [(&str, &str); 10] = [
+const FIXTURE: [(&str, &str); 11] = [
     (".gitignore", "*.log\n/build/\n!keep.log\n"),
     (".hidden/h.txt", "needle hidden\n"),
+    ("[id]/[[...p-a]].md", "nothing\n"),
     ("a.txt", "first\nneedle one\nthird\nNeedle two\nlast\n"),
     ("b.rs", "fn needle() {}\r\n"),
     ("build/out.txt", "needle\n"),
@@ -51,6 +52,8 @@ async fn globs(subject: Subject<'_>) -> Checked {
         ("src/**/*.{rs,md}", "src/deep/c.rs src/deep/d.md"),
         ("src/deep/[cx].rs", "src/deep/c.rs"),
         ("src/deep/c.rs", "src/deep/c.rs"),
+        ("[id]/*.md", "[id]/[[...p-a]].md"),
+        ("[id]/[[...p-a]].md", "[id]/[[...p-a]].md"),
         ("**/*.log", "keep.log"),
         ("**/*.txt", ".hidden/h.txt a.txt src/build/in.txt"),
         ("build/*", "build/out.txt"),

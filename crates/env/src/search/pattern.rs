@@ -16,7 +16,7 @@ pub(crate) struct GlobPattern {
     pub(crate) base: PathBuf,
     /// Maximum depth of a match below the base, if bounded.
     pub(crate) max_depth: Option<usize>,
-    matcher: GlobMatcher,
+    matcher: Matcher,
 }
 
 impl GlobPattern {
@@ -30,7 +30,7 @@ impl GlobPattern {
         Ok(Self {
             base: resolve(Path::new(prefix), root, home),
             max_depth,
-            matcher: compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
+            matcher: Matcher::compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
         })
     }
 
@@ -51,7 +51,7 @@ impl GlobPattern {
 /// A filter on the files of a content search.
 #[derive(Clone, Debug)]
 pub(crate) struct FileFilter {
-    matcher: GlobMatcher,
+    matcher: Matcher,
     /// Match the relative path rather than the name.
     anchored: bool,
     negated: bool,
@@ -65,7 +65,7 @@ impl FileFilter {
         let anchored = glob.contains('/');
         let relative = glob.strip_prefix('/').unwrap_or(glob);
         Ok(Self {
-            matcher: compile(relative).map_err(|error| EnvError::invalid_pattern(filter, error))?,
+            matcher: Matcher::compile(relative).map_err(|error| EnvError::invalid_pattern(filter, error))?,
             anchored,
             negated,
         })
@@ -80,6 +80,56 @@ impl FileFilter {
         };
         matches != self.negated
     }
+}
+
+/// A glob that also takes its brackets literally: many projects have directories named `[id]` or `[...slug]`, and a path
+/// that names one is given as a glob.
+#[derive(Clone, Debug)]
+struct Matcher {
+    /// `None` if it is valid with literal brackets only.
+    classes: Option<GlobMatcher>,
+    /// `None` without brackets that close.
+    literal: Option<GlobMatcher>,
+}
+
+impl Matcher {
+    fn compile(glob: &str) -> Result<Self, globset::Error> {
+        let literal = with_literal_brackets(glob).and_then(|glob| compile(&glob).ok());
+        match compile(glob) {
+            Ok(classes) => Ok(Self { classes: Some(classes), literal }),
+            Err(_) if literal.is_some() => Ok(Self { classes: None, literal }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_match(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        [&self.classes, &self.literal].into_iter().flatten().any(|glob| glob.is_match(path))
+    }
+}
+
+/// Returns a glob in which brackets are literal; `None` if there are none, or if they do not pair.
+fn with_literal_brackets(glob: &str) -> Option<String> {
+    let (mut literal, mut open, mut has_brackets) = (String::new(), 0_usize, false);
+    let mut characters = glob.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                literal.push('\\');
+                literal.extend(characters.next());
+            }
+            '[' => {
+                (open, has_brackets) = (open + 1, true);
+                literal.push_str("[[]");
+            }
+            ']' => {
+                open = open.checked_sub(1)?;
+                literal.push_str("[]]");
+            }
+            other => literal.push(other),
+        }
+    }
+    (has_brackets && open == 0).then_some(literal)
 }
 
 fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
@@ -155,6 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn brackets_are_classes_and_names() {
+        for (pattern, path, matches) in [
+            ("app/[id]/page.tsx", "/r/app/[id]/page.tsx", true),
+            ("app/[id]/page.tsx", "/r/app/i/page.tsx", true),
+            ("app/[id]/page.tsx", "/r/app/id/page.tsx", false),
+            ("app/docs/[...slug]/*.tsx", "/r/app/docs/[...slug]/page.tsx", true),
+            // As a class, it is an invalid range.
+            ("app/[[...sign-in]]/page.tsx", "/r/app/[[...sign-in]]/page.tsx", true),
+            ("**/[id]/*.tsx", "/r/a/b/[id]/page.tsx", true),
+            ("{a,[id]}/x", "/r/[id]/x", true),
+            ("[!a].rs", "/r/b.rs", true),
+            (r"\[id\]/x", "/r/[id]/x", true),
+            (r"\[id\]/x", "/r/i/x", false),
+            ("[]a].rs", "/r/].rs", true),
+        ] {
+            let glob = GlobPattern::parse(pattern, Path::new("/r"), None).unwrap();
+            assert_eq!(glob.matches(Path::new(path)), matches, "{pattern} {path}");
+        }
+    }
+
+    #[test]
     fn filters_match_names_or_paths() {
         for (filter, path, admitted) in [
             ("*.py", "a/b/c.py", true),
@@ -166,6 +237,8 @@ mod tests {
             ("/*.py", "c.py", true),
             ("/*.py", "a/c.py", false),
             ("**/*.{py,rs}", "c.rs", true),
+            ("app/[id]/*.tsx", "app/[id]/page.tsx", true),
+            ("!app/[id]/*.tsx", "app/[id]/page.tsx", false),
         ] {
             let parsed = FileFilter::parse(filter).unwrap();
             assert_eq!(parsed.admits(Path::new(path)), admitted, "{filter} {path}");
