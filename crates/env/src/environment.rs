@@ -282,10 +282,11 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Finds files by a glob relative to `path`, newest first, then sorted by path.
     ///
     /// `*` and `?` match within one name, `**` spans directories, and `{a,b}` and `[a-z]` are
-    /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before the first wildcard, even an absolute path, select the directory to
-    /// search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
-    /// or not there is a repository, as is `.git`; other hidden files are found. Links are listed
-    /// and not followed.
+    /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before
+    /// the first wildcard, even an absolute path, select the directory to search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
+    /// or not there is a repository, as is `.git`; other hidden files are found. A glob without
+    /// wildcards finds its file even if it is ignored, and a search that starts in a directory in
+    /// which everything is ignored visits all of it. Links are listed and not followed.
     ///
     /// # Errors
     ///
@@ -354,8 +355,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
 
     /// Lists the tree below a directory with its metadata, within limits of number and time.
     ///
-    /// Leaves out what a search leaves out: files matched by `.gitignore`, `.ignore` or
-    /// `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
+    /// Leaves out files matched by `.gitignore`, `.ignore` or `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
     /// Directories with a repository of their own are walked like others. Links are not followed,
     /// except the root. Entries that disappear meanwhile may be missing.
     ///

@@ -160,6 +160,8 @@ pub struct GrepOutput {
     pub binary_files: usize,
     /// Number of files that could not be read; if truncated, only up to the last file reported.
     pub unreadable_files: usize,
+    /// Number of files and directories that were not searched because they are ignored.
+    pub ignored: usize,
 }
 
 /// A file with a match.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::SearchScope;
 use crate::{error::EnvError, file::MAX_ENTRIES, path::resolve};
 
 /// Characters that do not stand for themselves.
@@ -16,6 +17,8 @@ pub(crate) struct GlobPattern {
     pub(crate) base: PathBuf,
     /// Maximum depth of a match below the base, if bounded.
     pub(crate) max_depth: Option<usize>,
+    /// Whether it is the path of one file.
+    is_path: bool,
     matcher: Matcher,
 }
 
@@ -30,8 +33,14 @@ impl GlobPattern {
         Ok(Self {
             base: resolve(Path::new(prefix), root, home),
             max_depth,
+            is_path: !pattern.contains(SPECIAL),
             matcher: Matcher::compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
         })
+    }
+
+    /// Returns the scope of a search for the glob: a file that it names is found whatever its name and the ignore rules.
+    pub(crate) fn scope(&self, scope: SearchScope) -> SearchScope {
+        if self.is_path { scope.with_hidden(true).with_ignored(true) } else { scope }
     }
 
     /// Returns true if a path below the base matches.

@@ -60,8 +60,8 @@ impl Results {
         }
     }
 
-    /// Returns the first results.
-    pub(crate) fn finish(mut self) -> GrepOutput {
+    /// Returns the first results of a search that left out `ignored` entries.
+    pub(crate) fn finish(mut self, ignored: usize) -> GrepOutput {
         let truncated = self.total > self.max;
         if truncated {
             self.cut_last();
@@ -75,6 +75,7 @@ impl Results {
             truncated,
             binary_files: self.binary.len(),
             unreadable_files: self.unreadable.len(),
+            ignored,
         }
     }
 
@@ -163,7 +164,7 @@ mod tests {
                 results.add(path, outcome);
             }
         }
-        results.finish()
+        results.finish(0)
     }
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
         let mut results = Results::new(&request);
         let (path, outcome) = found("/a", 2);
         results.add(path, outcome);
-        let output = results.finish();
+        let output = results.finish(0);
         assert_eq!((output.files[0].matches, output.files[0].lines.len()), (1, 1));
     }
 

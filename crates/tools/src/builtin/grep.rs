@@ -133,7 +133,18 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     if found.unreadable_files > 0 {
         notes.push(format!("Files that cannot be read: {}", found.unreadable_files));
     }
+    notes.extend(ignored_note(found));
     notes
+}
+
+/// Returns a note for a search without a match about what it left out.
+pub(crate) fn ignored_note(found: &GrepOutput) -> Option<String> {
+    (found.files.is_empty() && found.ignored > 0).then(|| {
+        format!(
+            "Ignored files and directories that were not searched: {}. To search one, name it as the path.",
+            found.ignored
+        )
+    })
 }
 
 /// Returns the text of a line; of a long one, the part with the first match, and the number of characters around it.
@@ -167,7 +178,8 @@ mod tests {
         harness.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
         harness.write("sub/b.py", "def fn():\n    pass\n");
         harness.write("sub/c.bin", b"fn\0");
-        harness.write(".gitignore", "ignored\n");
+        harness.write(".gitignore", "ignored\nwhole/*\n");
+        harness.write("whole/w.rs", "fn whole() {}\n");
         harness.write("ignored", "fn\n");
         harness
     }
@@ -184,6 +196,7 @@ mod tests {
             (json!({"pattern": "fn", "path": "sub"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "glob_filter": "*.py"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "path": "ignored"}), "ignored:1:fn"),
+            (json!({"pattern": "fn", "path": "whole"}), "whole/w.rs:1:fn whole() {}"),
             (json!({"pattern": "^fn", "output_mode": "count"}), "a.rs:2"),
             (json!({"pattern": "fn", "output_mode": "files_with_matches"}), "a.rs\nsub/b.py"),
             (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
@@ -207,6 +220,7 @@ mod tests {
         insta::assert_snapshot!(harness.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
         ok: No matches found
         [Binary files skipped: 1]
+        [Ignored files and directories that were not searched: 2. To search one, name it as the path.]
         ");
         harness.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
         let answer = harness.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
