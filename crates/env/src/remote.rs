@@ -350,8 +350,8 @@ macro_rules! forward_to_remote {
         impl $crate::ExecutionEnvironment for $environment {
             $crate::forward! {
                 remote:
-                working_directory, home_directory, platform, os_version, output_limits, initialize, cleanup, place, spawn, exec_command,
-                read, write, metadata, list, remove, rename, canonicalize, find_files, grep, create_directory,
+                working_directory, home_directory, platform, os_version, output_limits, initialize, cleanup, place, spawn,
+                exec_command, read, write, metadata, list, remove, rename, canonicalize, find_files, grep, create_directory,
                 create_symlink, set_mode, walk, read_many,
             }
         }

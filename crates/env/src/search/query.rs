@@ -235,13 +235,14 @@ mod tests {
 
     #[test]
     fn the_start_of_the_first_match_is_reported() {
-        for (pattern, content, start) in [
-            ("b", &b"abab\n"[..], 1),
+        let cases: [(&str, &[u8], usize); 5] = [
+            ("b", b"abab\n", 1),
             ("^a", b"ab\r\n", 0),
             ("b$", b"\xc3\xa9b\n", 2),
             ("b", b"\xffb", 3),
             ("$", b"ab\r\n", 2),
-        ] {
+        ];
+        for (pattern, content, start) in cases {
             let line = first_line(pattern, content);
             assert_eq!((line.match_start, line.skipped), (start, 0), "{pattern} {line:?}");
         }

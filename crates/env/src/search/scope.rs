@@ -8,8 +8,8 @@ use std::{
 use super::ignore_rules::{IgnoreRules, REPOSITORY, is_ignore_file};
 
 /// Which files below the starting directory a search visits. The starting directory itself is
-/// searched whatever its name, and if everything in it is ignored, nothing below it counts as ignored. `.git` is never
-/// searched.
+/// searched whatever its name, and if everything in it is ignored, ignore rules do not apply below
+/// it. `.git` is never searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchScope {
