@@ -4,6 +4,7 @@
 
 mod commands;
 mod configuration;
+mod files;
 mod grants;
 mod home;
 mod planted_programs;

@@ -181,7 +181,7 @@ impl EditorEnvironment {
 #[async_trait]
 impl ExecutionEnvironment for EditorEnvironment {
     forward! {
-        inner: working_directory, platform, os_version, output_limits, place, resolve, initialize, cleanup, spawn, metadata,
+        inner: working_directory, home_directory, platform, os_version, output_limits, place, resolve, initialize, cleanup, spawn, metadata,
         list, remove, rename, canonicalize, file_exists, list_directory, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many
     }

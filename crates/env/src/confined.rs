@@ -20,7 +20,6 @@ use crate::{
     environment::{ExecutionEnvironment, IntoEnvironment, expect_directory},
     error::EnvError,
     file::{DirEntry, Metadata},
-    path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
     walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
@@ -122,7 +121,7 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    forward! { inner: working_directory, platform, os_version, cleanup, output_limits, command_limits, place }
+    forward! { inner: working_directory, home_directory, platform, os_version, cleanup, output_limits, command_limits, place }
 
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         let inner = self.inner.outside_sandbox()?;
@@ -332,7 +331,8 @@ impl ExecutionEnvironment for Confined {
             // Uses the primitives above: a separate walker would resolve names.
             return crate::environment::search::find_files(self, request).await;
         }
-        let parsed = GlobPattern::parse(&request.pattern, &self.resolve(request.directory()))?;
+        let root = self.resolve(request.directory());
+        let parsed = GlobPattern::parse(&request.pattern, &root, self.home_directory())?;
         self.resolve_within("searching", request.directory(), LastLink::Followed).await?;
         self.resolve_within("searching", &parsed.base, LastLink::Followed).await?;
         self.inner.find_files(request).await
@@ -346,10 +346,6 @@ impl ExecutionEnvironment for Confined {
         let path = request.path.as_deref().unwrap_or(Path::new(""));
         self.resolve_within("searching", path, LastLink::Followed).await?;
         self.inner.grep(request).await
-    }
-
-    fn resolve(&self, path: &Path) -> PathBuf {
-        normalize(&self.working_directory().join(path))
     }
 }
 

@@ -33,7 +33,8 @@ use crate::{
 /// faster, with the same results; the contract suite behind the feature `testing` checks that they
 /// are the same.
 ///
-/// Relative paths start at [`working_directory`](Self::working_directory). Every method is cancel
+/// Relative paths start at [`working_directory`](Self::working_directory), and those that start with `~` at
+/// [`home_directory`](Self::home_directory). Every method is cancel
 /// safe: dropping its future stops the work and terminates the processes it started. Each file then
 /// has either its old or its new content.
 ///
@@ -43,6 +44,12 @@ use crate::{
 pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// The directory in which commands start and relative paths begin; always absolute.
     fn working_directory(&self) -> &Path;
+
+    /// The home directory of commands, absolute, which `~` at the start of a path stands for. It is known once the
+    /// environment is initialized. Default: `None`, for environments without one.
+    fn home_directory(&self) -> Option<&Path> {
+        None
+    }
 
     /// The platform as the loop specification names it: `linux`, `darwin`, `wasm`.
     fn platform(&self) -> &str;
@@ -275,10 +282,11 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Finds files by a glob relative to `path`, newest first, then sorted by path.
     ///
     /// `*` and `?` match within one name, `**` spans directories, and `{a,b}` and `[a-z]` are
-    /// supported. Names before the first wildcard, even an absolute path, select the directory to
-    /// search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
-    /// or not there is a repository, as is `.git`; other hidden files are found. Links are listed
-    /// and not followed.
+    /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before
+    /// the first wildcard, even an absolute path, select the directory to search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
+    /// or not there is a repository, as is `.git`; other hidden files are found. A glob without
+    /// wildcards finds its file even if it is ignored, and a search that starts in a directory in
+    /// which everything is ignored visits all of it. Links are listed and not followed.
     ///
     /// # Errors
     ///
@@ -347,8 +355,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
 
     /// Lists the tree below a directory with its metadata, within limits of number and time.
     ///
-    /// Leaves out what a search leaves out: files matched by `.gitignore`, `.ignore` or
-    /// `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
+    /// Leaves out files matched by `.gitignore`, `.ignore` or `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
     /// Directories with a repository of their own are walked like others. Links are not followed,
     /// except the root. Entries that disappear meanwhile may be missing.
     ///
@@ -374,9 +381,10 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     }
 
     /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
-    /// without touching the file system.
+    /// without touching the file system. `~` and `~/` at its start are the
+    /// [home directory](Self::home_directory), if there is one; `./~` is an entry of that name.
     fn resolve(&self, path: &Path) -> PathBuf {
-        path::normalize(&self.working_directory().join(path))
+        path::resolve(path, self.working_directory(), self.home_directory())
     }
 }
 

@@ -21,6 +21,11 @@ macro_rules! forward {
             self.$field.working_directory()
         }
     };
+    (@home_directory $field:ident) => {
+        fn home_directory(&self) -> Option<&std::path::Path> {
+            self.$field.home_directory()
+        }
+    };
     (@platform $field:ident) => {
         fn platform(&self) -> &str {
             self.$field.platform()

@@ -43,7 +43,7 @@ use crate::{
     output::OutputLimits,
     path::normalize,
     process::Process,
-    search::{GlobRequest, GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
     setters::setters,
     variables::{EnvPolicy, TAG_VARIABLE},
     walk::{FileContent, ReadLimits, WalkOutput, WalkRequest},
@@ -76,6 +76,7 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 #[derive(Clone)]
 pub struct LocalEnvironment {
     working_directory: PathBuf,
+    home: Option<PathBuf>,
     os_version: String,
     shell: PathBuf,
     variables: Arc<BTreeMap<OsString, OsString>>,
@@ -291,6 +292,11 @@ impl LocalEnvironmentBuilder {
                 None => limits,
             }
         });
+        let home = [&self.variables, &self.host_env]
+            .into_iter()
+            .find_map(|variables| variables.get("HOME".as_ref() as &std::ffi::OsStr))
+            .map(|home| normalize(Path::new(home)))
+            .filter(|home| home.is_absolute());
         let mut variables = self.policy.choose(self.host_env);
         variables.extend(self.variables);
         let tag = environment_tag(outer_tag.as_deref());
@@ -300,6 +306,7 @@ impl LocalEnvironmentBuilder {
         });
         Ok(LocalEnvironment {
             working_directory: normalize(&self.working_directory),
+            home,
             os_version: os_version(),
             shell: self.shell.unwrap_or_else(default_shell),
             variables: Arc::new(variables),
@@ -316,6 +323,10 @@ impl LocalEnvironmentBuilder {
 impl ExecutionEnvironment for LocalEnvironment {
     fn working_directory(&self) -> &Path {
         &self.working_directory
+    }
+
+    fn home_directory(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 
     fn platform(&self) -> &str {
@@ -447,7 +458,8 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         let root = self.resolve(request.directory());
-        search::find_files(&self.files, request, root, self.working_directory.clone()).await
+        let pattern = GlobPattern::parse(&request.pattern, &root, self.home_directory())?;
+        search::find_files(&self.files, pattern, request.scope, root, self.working_directory.clone()).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

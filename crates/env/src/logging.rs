@@ -82,7 +82,7 @@ impl Logging {
 
 #[async_trait]
 impl ExecutionEnvironment for Logging {
-    forward! { inner: working_directory, platform, os_version, output_limits, command_limits, place, resolve }
+    forward! { inner: working_directory, home_directory, platform, os_version, output_limits, command_limits, place, resolve }
 
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         let inner = self.inner.outside_sandbox()?;

@@ -34,6 +34,7 @@ type ScriptFn = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 #[derive(Clone)]
 pub struct MemoryEnvironment {
     working_directory: PathBuf,
+    home: Option<PathBuf>,
     script_for: Option<ScriptFn>,
     /// Environment outside of the sandbox, if it pretends to have one.
     outside: Option<Arc<MemoryEnvironment>>,
@@ -57,12 +58,20 @@ impl MemoryEnvironment {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let environment = Self {
             working_directory: directory.into(),
+            home: None,
             script_for: None,
             outside: None,
             state: Arc::default(),
         };
         let directory = environment.working_directory.clone();
         environment.with_directory(directory)
+    }
+
+    /// Sets the home directory, which is absolute.
+    #[must_use]
+    pub fn with_home(mut self, home: impl Into<PathBuf>) -> Self {
+        self.home = Some(home.into());
+        self
     }
 
     /// Adds a file with its parent directories, replacing whatever is in the way.
@@ -134,6 +143,10 @@ impl MemoryEnvironment {
 impl ExecutionEnvironment for MemoryEnvironment {
     fn working_directory(&self) -> &Path {
         &self.working_directory
+    }
+
+    fn home_directory(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 
     fn platform(&self) -> &str {

@@ -19,6 +19,15 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
+/// Makes a path absolute: `~` as its first name is the home directory, if that is known; a relative path is joined to
+/// `directory`.
+pub(crate) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => normalize(&home.join(below)),
+        (Ok(_) | Err(_), _) => normalize(&directory.join(path)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +43,24 @@ mod tests {
             ("/a//b", "/a/b"),
         ] {
             assert_eq!(normalize(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_tilde_is_the_home_directory() {
+        let home = Some(Path::new("/home/me"));
+        for (path, home, expected) in [
+            ("~", home, "/home/me"),
+            ("~/a", home, "/home/me/a"),
+            ("~/../a", home, "/home/a"),
+            ("./~/a", home, "/w/~/a"),
+            ("~a", home, "/w/~a"),
+            ("a/~", home, "/w/a/~"),
+            ("/~", home, "/~"),
+            ("", home, "/w"),
+            ("~/a", None, "/w/~/a"),
+        ] {
+            assert_eq!(resolve(Path::new(path), Path::new("/w"), home), Path::new(expected), "{path}");
         }
     }
 }

@@ -118,7 +118,7 @@ impl ReadOnly {
 impl ExecutionEnvironment for ReadOnly {
     forward! {
         inner:
-        working_directory, platform, os_version, initialize, cleanup, output_limits, command_limits, read, metadata, list,
+        working_directory, home_directory, platform, os_version, initialize, cleanup, output_limits, command_limits, read, metadata, list,
         canonicalize, place, read_file, file_exists, list_directory, find_files, grep, walk, read_many, resolve,
     }
 

@@ -144,7 +144,7 @@ impl<T: Transport> Remote<T> {
         let info = SystemInfo::parse(&text).ok_or_else(|| {
             lost_error(self.transport.name(), format!("unexpected system information {text:?}"))
         })?;
-        let directory = self.settings.working_directory.clone().unwrap_or_else(|| info.home.clone());
+        let directory = self.settings.working_directory.clone().unwrap_or_else(|| info.directory.clone());
         Ok(&self.system_info.get_or_init(|| (info, directory)).0)
     }
 
@@ -197,6 +197,12 @@ impl<T: Transport> ExecutionEnvironment for Remote<T> {
             (Some((_, directory)), _) | (None, Some(directory)) => directory,
             (None, None) => Path::new("/"),
         }
+    }
+
+    fn home_directory(&self) -> Option<&Path> {
+        let set = self.settings.variables.get("HOME".as_ref() as &std::ffi::OsStr).map(Path::new);
+        let home = set.or_else(|| self.system_info.get()?.0.home.as_deref());
+        home.filter(|home| home.is_absolute())
     }
 
     fn platform(&self) -> &str {
@@ -344,8 +350,8 @@ macro_rules! forward_to_remote {
         impl $crate::ExecutionEnvironment for $environment {
             $crate::forward! {
                 remote:
-                working_directory, platform, os_version, output_limits, initialize, cleanup, place, spawn, exec_command,
-                read, write, metadata, list, remove, rename, canonicalize, find_files, grep, create_directory,
+                working_directory, home_directory, platform, os_version, output_limits, initialize, cleanup, place, spawn,
+                exec_command, read, write, metadata, list, remove, rename, canonicalize, find_files, grep, create_directory,
                 create_symlink, set_mode, walk, read_many,
             }
         }

@@ -458,7 +458,7 @@ impl Sandboxed {
 impl ExecutionEnvironment for Sandboxed {
     forward! {
         inner:
-        working_directory, platform, os_version, output_limits, place, read, write, metadata, list,
+        working_directory, home_directory, platform, os_version, output_limits, place, read, write, metadata, list,
         remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many,
     }

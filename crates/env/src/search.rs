@@ -160,6 +160,8 @@ pub struct GrepOutput {
     pub binary_files: usize,
     /// Number of files that could not be read; if truncated, only up to the last file reported.
     pub unreadable_files: usize,
+    /// Number of files and directories that were not searched because they are ignored.
+    pub ignored: usize,
 }
 
 /// A file with a match.
@@ -181,8 +183,13 @@ pub struct GrepFile {
 pub struct GrepLine {
     /// The line number, starting at 1.
     pub number: u64,
-    /// The line without its line ending, with U+FFFD for invalid UTF-8, cut off after 64 KiB.
+    /// The line without its line ending, with U+FFFD for invalid UTF-8. Of a line above 64 KiB, a part of that size: the
+    /// first, or one with the start of the first match.
     pub text: String,
+    /// Number of characters of the line before `text`.
+    pub skipped: usize,
+    /// Start of the first match in `text`, in bytes; 0 for context.
+    pub match_start: usize,
     /// True for a match, false for context.
     pub is_match: bool,
 }

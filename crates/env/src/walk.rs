@@ -1,9 +1,13 @@
 //! Walks of a directory tree, and reads of many files at once.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
     file::{FileIdentity, MAX_ENTRIES},
+    search::ignore_rules::is_ignore_file,
     setters::setters,
 };
 
@@ -59,6 +63,17 @@ impl WalkOutput {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.reached.is_none() && self.unreadable.is_empty()
+    }
+
+    /// Returns true if everything in the root is ignored, ignore files aside. A [search](crate::SearchScope) that starts
+    /// there visits all of it.
+    #[must_use]
+    pub fn is_all_ignored(&self) -> bool {
+        let is_in_root = |path: &Path| path.components().count() == 1;
+        let is_visited =
+            |path: &Path| is_in_root(path) && path.file_name().is_none_or(|name| !is_ignore_file(name));
+        self.ignored.iter().any(|path| is_in_root(path))
+            && !self.entries.iter().any(|entry| is_visited(&entry.path))
     }
 
     /// Sorts the paths and keeps as many as the request allows.

@@ -39,9 +39,10 @@ pub use background::{
 pub(crate) use diff::file_change;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub(crate) use edit_file::{edit_file, write_edited};
+pub(crate) use glob::ignored_matches;
 pub use glob::{Glob, GlobInput};
-pub(crate) use grep::cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
+pub(crate) use grep::{ignored_note, shown_line};
 pub use image::{ImageError, MAX_IMAGE, image_of, read_image};
 pub use list_dir::{ListDir, ListDirInput};
 pub(crate) use path::{display_path, search_base, unreadable};

@@ -4,7 +4,7 @@ mod arguments;
 mod stored;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -85,10 +85,12 @@ impl PreparedCall {
         }
         let Fitted { object, arguments, repairs } = fitted;
         let mut input = tool.tool().parse(&object).map_err(|error| tool_error(tool.name(), error))?;
-        let resolved =
-            |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
-        let reads = resolved(std::mem::take(&mut input.reads));
-        let writes = resolved(std::mem::take(&mut input.writes));
+        let resolved = |paths: Vec<PathBuf>| -> Result<Vec<PathBuf>, ToolError> {
+            paths.iter().map(|path| absolute(env, path)).collect()
+        };
+        let failed = |error| tool_error(tool.name(), error);
+        let reads = resolved(std::mem::take(&mut input.reads)).map_err(failed)?;
+        let writes = resolved(std::mem::take(&mut input.writes)).map_err(failed)?;
         let sandbox = match input.leaves_sandbox {
             true => Some(SandboxSide::Outside),
             false if runs_commands(&tool) => env.command_limits().map(|_limits| SandboxSide::Inside),
@@ -324,6 +326,22 @@ impl fmt::Debug for InputSlot {
 /// Adds the tool's name to a failure, as the model reads it.
 pub(crate) fn tool_error(name: &str, error: ToolError) -> ToolError {
     ToolError::new(error.kind(), format!("Tool error ({name}): {}", error.for_model())).with_source(error)
+}
+
+/// Returns an absolute path, as the environment understands it.
+///
+/// # Errors
+///
+/// A path with `~`, if the home directory is not known.
+fn absolute(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, ToolError> {
+    if path.starts_with("~") && env.home_directory().is_none() {
+        return Err(ToolError::invalid_arguments(format!(
+            "the home directory is not known, so {path} names no file: give an absolute path, or ./{path} for an \
+             entry named ~",
+            path = path.display()
+        )));
+    }
+    Ok(env.resolve(path))
 }
 
 fn unknown_tool(registry: &ToolRegistry, name: &str) -> ToolError {

@@ -28,6 +28,7 @@ use crate::error::{ToolError, ToolErrorKind};
 use crate::gate;
 pub use crate::gate::{Gate, Verdict};
 use crate::gate::{Judgement, Permission};
+use crate::kind::ToolKind;
 use crate::registry::ToolRegistry;
 use crate::schema;
 use crate::tool::ToolOutput;
@@ -125,7 +126,7 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
         }
     };
     output.text = spooled(output.text, cx.env.output_limits()).await;
-    let text = text_for_model(&output, call, limits).await;
+    let text = text_for_model(&output, call, limits, cx.env.output_limits()).await;
     let mut result = ToolResult::new(call.call_id(), text, output.is_error);
     result.images = output.images;
     let ToolOutput { text, timed_out, exit_code, changes, question, .. } = output;
@@ -192,16 +193,35 @@ async fn spooled(output: Output, limits: OutputLimits) -> Output {
     copied.await.ok().flatten().unwrap_or(output)
 }
 
-/// Returns the text that the model reads: the preface, and the truncated text.
-async fn text_for_model(output: &ToolOutput, call: &PreparedCall, limits: &TruncationLimits) -> String {
+/// Returns the text that the model reads: the preface, and the truncated text. Of the progress frames of commands, it has
+/// the last of each line.
+async fn text_for_model(
+    output: &ToolOutput,
+    call: &PreparedCall,
+    limits: &TruncationLimits,
+    spool_limits: OutputLimits,
+) -> String {
     const MAX_PREFACE: usize = 2_000;
     if output.preface.is_empty() && output.text.is_empty() && output.images.is_empty() {
         return "(no output)".into();
     }
     let mut rule = limits.rule(call.name(), call.kind(), call.registered().truncation());
     rule.chars = rule.chars.min(output.max_chars.unwrap_or(usize::MAX));
-    let text = truncated(output.shortened.as_ref().unwrap_or(&output.text), rule).await;
+    let mut text = output.shortened.as_ref().unwrap_or(&output.text).clone();
+    if call.kind() == ToolKind::Shell.as_str() {
+        text = folded(text, spool_limits).await;
+    }
+    let text = truncated(&text, rule).await;
     format!("{}{text}", schema::shortened(output.preface.clone(), MAX_PREFACE))
+}
+
+/// Folds the progress frames of an output. A spooled one is copied on a blocking thread. An output that cannot be read is
+/// returned as it is, so that truncation reports the error.
+async fn folded(output: Output, limits: OutputLimits) -> Output {
+    let held = output.clone();
+    let fold = move || truncate::fold_frames(&held, limits).ok().flatten();
+    let folded = if output.is_spooled() { spawn_blocking(fold).await.ok().flatten() } else { fold() };
+    folded.unwrap_or(output)
 }
 
 /// Truncates an output. A spooled one is read from disk on a blocking thread.

@@ -5,6 +5,7 @@
 //! count as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends
 //! in one has an empty last line, as in the specification.
 
+mod frames;
 mod limits;
 mod shortened;
 mod text;
@@ -13,6 +14,7 @@ use std::io;
 
 use pintle_env::Output;
 
+pub(crate) use self::frames::fold_frames;
 pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
 pub(crate) use self::shortened::ShortenedText;
 

@@ -422,7 +422,7 @@ pub enum EventKind {
         /// Tokens of the call that wrote it.
         usage: Usage,
     },
-    /// The most recent calls repeat.
+    /// The most recent calls repeat, and so do their results.
     LoopDetection {
         /// Message to the model.
         message: String,

@@ -17,7 +17,7 @@ pub struct TurnLimits {
     pub max_tool_rounds_per_input: u64,
     /// Whether repeating patterns of calls are detected. Default true.
     pub enable_loop_detection: bool,
-    /// Number of calls that must repeat before the model is warned. Default 10.
+    /// Number of calls that must repeat, with their results, before the model is warned. Default 10.
     pub loop_detection_window: usize,
     /// Maximum number of concurrent tool calls, where the profile allows concurrency. Default 8.
     pub max_parallel_tools: usize,

@@ -56,7 +56,7 @@ async fn canonical(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBu
 
 #[async_trait]
 impl ExecutionEnvironment for Subdirectory {
-    forward! { inner: platform, os_version, initialize, cleanup, output_limits, command_limits }
+    forward! { inner: home_directory, platform, os_version, initialize, cleanup, output_limits, command_limits }
 
     fn working_directory(&self) -> &Path {
         &self.directory

@@ -368,7 +368,7 @@ impl Machine {
         match response.finish_reason.reason {
             Finish::Length if !calls.is_empty() => {
                 self.reset_response();
-                self.track_for_loops(&calls);
+                self.track_unrun_for_loops(&calls);
                 self.settle_unrun(calls, NotRun::CutOff, out);
                 self.next_round(out);
             }
@@ -507,14 +507,14 @@ impl Machine {
         if let Some(progress) = &mut self.progress {
             progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
         }
-        self.track_for_loops(&calls);
         let kinds = calls.iter().map(|call| self.call_kind(&call.name)).collect();
         Round::new(model_call, calls, kinds, at_once)
     }
 
-    pub(super) fn track_for_loops(&mut self, calls: &[ToolCall]) {
+    /// Adds calls that do not run to those that loop detection compares.
+    pub(super) fn track_unrun_for_loops(&mut self, calls: &[ToolCall]) {
         for call in calls {
-            self.calls.push(call, self.limits.loop_detection_window);
+            self.calls.push(call, None, self.limits.loop_detection_window);
         }
     }
 

@@ -268,7 +268,7 @@ impl Machine {
         } else if calls.is_empty() {
             self.fold_answer(&response, followed, out);
         } else if finish == Finish::Length {
-            self.track_for_loops(&calls);
+            self.track_unrun_for_loops(&calls);
             self.settle_unrun(calls, NotRun::CutOff, out);
             self.fold_steering(followed, out);
             self.await_request();
@@ -459,8 +459,7 @@ impl Machine {
         if !round.is_done() {
             return;
         }
-        let results = round.results();
-        self.record(Turn::tool_results(results, self.now));
+        self.record_round();
         let lost = std::mem::take(&mut self.environment_lost);
         let stopped = self.stop_reason.take();
         let question = self.question.take();

@@ -675,14 +675,23 @@ impl Machine {
         }
     }
 
+    /// Records the results of a round in which every call has one.
+    pub(super) fn record_round(&mut self) {
+        let Phase::RunningTools(round) = &self.phase else { return };
+        let results = round.results();
+        for (state, result) in round.calls.iter().zip(&results) {
+            self.calls.push(&state.call, Some(result), self.limits.loop_detection_window);
+        }
+        self.record(Turn::tool_results(results, self.now));
+    }
+
     /// Ends the round if every call has its result.
     pub(super) fn settle_round(&mut self, out: &mut Vec<Action>) {
         let Phase::RunningTools(round) = &self.phase else { return };
         if !round.is_done() {
             return;
         }
-        let results = round.results();
-        self.record(Turn::tool_results(results, self.now));
+        self.record_round();
         let lost = std::mem::take(&mut self.environment_lost);
         let stopped = self.stop_reason.take();
         let question = self.question.take();

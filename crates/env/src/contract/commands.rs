@@ -45,6 +45,7 @@ pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(),
     subject.write("present", "").await?;
     exits(subject).await?;
     surroundings(subject).await?;
+    home(subject).await?;
     links(subject).await?;
     arguments(subject).await?;
     volume(subject).await?;
@@ -120,6 +121,14 @@ async fn surroundings(subject: Subject<'_>) -> Checked {
     let missing: [&str; 0] = [];
     let spawned = subject.env.spawn(Command::argv("no-such-program-at-all", missing)).await;
     fails("a missing program is not started", spawned, |error| matches!(error, EnvError::Spawn { .. }))
+}
+
+async fn home(subject: Subject<'_>) -> Checked {
+    let Some(home) = subject.env.home_directory() else { return Ok(()) };
+    let below = subject.env.resolve(Path::new("~/below"));
+    equals("a tilde in a path is the home directory", below, home.join("below"))?;
+    let result = run(subject, ExecRequest::new("printf %s ~")).await?;
+    holds("a tilde in a path is what it is in a command", Path::new(&text(&result.stdout)) == home, &result)
 }
 
 async fn links(subject: Subject<'_>) -> Checked {

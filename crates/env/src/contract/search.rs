@@ -10,9 +10,10 @@ use crate::{
 };
 
 /// The searched tree.
-const FIXTURE: [(&str, &str); 10] = [
-    (".gitignore", "*.log\n/build/\n!keep.log\n"),
+const FIXTURE: [(&str, &str); 12] = [
+    (".gitignore", "*.log\n/build/\n/whole/*\n!keep.log\n"),
     (".hidden/h.txt", "needle hidden\n"),
+    ("[id]/[[...p-a]].md", "nothing\n"),
     ("a.txt", "first\nneedle one\nthird\nNeedle two\nlast\n"),
     ("b.rs", "fn needle() {}\r\n"),
     ("build/out.txt", "needle\n"),
@@ -21,6 +22,7 @@ const FIXTURE: [(&str, &str); 10] = [
     ("src/build/in.txt", "needle\n"),
     ("src/deep/c.rs", "needle\nneedle\nneedle\n"),
     ("src/deep/d.md", "nothing\n"),
+    ("whole/w.py", "needle\n"),
 ];
 
 /// Checks `glob` and `grep` on a fixture tree.
@@ -51,9 +53,15 @@ async fn globs(subject: Subject<'_>) -> Checked {
         ("src/**/*.{rs,md}", "src/deep/c.rs src/deep/d.md"),
         ("src/deep/[cx].rs", "src/deep/c.rs"),
         ("src/deep/c.rs", "src/deep/c.rs"),
+        ("[id]/*.md", "[id]/[[...p-a]].md"),
+        ("[id]/[[...p-a]].md", "[id]/[[...p-a]].md"),
         ("**/*.log", "keep.log"),
         ("**/*.txt", ".hidden/h.txt a.txt src/build/in.txt"),
         ("build/*", "build/out.txt"),
+        ("note.log", "note.log"),
+        ("whole/*", "whole/w.py"),
+        ("whole/w.py", "whole/w.py"),
+        ("**/*.py", ""),
         ("nowhere/*", ""),
         ("?.md", ""),
     ] {
@@ -122,6 +130,7 @@ async fn modes(subject: Subject<'_>) -> Checked {
     )?;
     equals("a binary file is skipped and counted", content.binary_files, 1_usize)?;
     equals("every file is readable", content.unreadable_files, 0_usize)?;
+    equals("ignored files and directories are counted", content.ignored, 3_usize)?;
     holds("nothing is truncated silently", !content.truncated, &content)?;
     for (mode, expected) in [(GrepMode::Count, [1, 1, 1, 1, 1, 3]), (GrepMode::FilesWithMatches, [1; 6])] {
         let output = grep(subject, &needle.clone().with_output_mode(mode)).await?;
@@ -146,6 +155,7 @@ async fn selection(subject: Subject<'_>) -> Checked {
         ("a filter by path", needle.clone().with_glob_filter("src/*/*.txt"), "src/build/in.txt"),
         ("a negated filter", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
         ("an ignored directory by its name", needle.clone().with_path(subject.at("build")), "build/out.txt"),
+        ("a directory with ignored files only", needle.clone().with_path(subject.at("whole")), "whole/w.py"),
         ("an ignored file by its name", needle.clone().with_path(subject.at("note.log")), "note.log"),
         ("a regular expression", GrepRequest::new("^fn .*\\}$").with_path(subject.root), ""),
         ("a dollar before a line feed", GrepRequest::new("^needle one$").with_path(subject.root), "a.txt"),

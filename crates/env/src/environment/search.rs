@@ -23,8 +23,9 @@ pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
 ) -> Result<Vec<PathBuf>, EnvError> {
     let root = env.resolve(request.directory());
     env.metadata(&root).await?;
-    let pattern = GlobPattern::parse(&request.pattern, &root)?;
-    let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, request.scope).await?;
+    let pattern = GlobPattern::parse(&request.pattern, &root, env.home_directory())?;
+    let scope = pattern.scope(request.scope);
+    let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, scope).await?;
     let mut found = Vec::new();
     while let Some(file) = walk.next().await? {
         if !pattern.matches(&file.path) {
@@ -53,7 +54,7 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
     if env.metadata(&root).await?.is_file() {
         let bytes = env.read(&root, None).await?;
         results.add(root.clone(), query.search_bytes(root, bytes).await?);
-        return Ok(results.finish());
+        return Ok(results.finish(0));
     }
     let mut walk = Walk::new(env, &root, None, request.scope).await?;
     while let Some(file) = walk.next().await? {
@@ -67,7 +68,7 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
         };
         results.add(file.path, outcome);
     }
-    Ok(results.finish())
+    Ok(results.finish(walk.ignored()))
 }
 
 #[cfg(test)]

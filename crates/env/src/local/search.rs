@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
@@ -11,9 +14,10 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use crate::{
     blocking::{Cancelled, blocking},
     error::EnvError,
+    file::MAX_ENTRIES,
     host_files::{self, files::Files},
     search::{
-        GlobRequest, GrepOutput, GrepRequest, SearchScope,
+        GrepOutput, GrepRequest, SearchScope,
         ignore_rules::{
             EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
             governing_directories,
@@ -28,18 +32,19 @@ use crate::{
 /// Finds the matching files below `root`.
 pub(super) async fn find_files(
     files: &Files,
-    request: &GlobRequest,
+    pattern: GlobPattern,
+    scope: SearchScope,
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<Vec<PathBuf>, EnvError> {
-    let (pattern, scope) = (GlobPattern::parse(&request.pattern, &root)?, request.scope);
     let files = files.clone();
+    let scope = pattern.scope(scope);
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
         files.metadata(&root)?;
         let found = Mutex::new(Vec::new());
-        let tree = Tree::new(&pattern.base, &working_directory, scope, &cancelled);
+        let tree = Tree::new(&files, &pattern.base, &working_directory, scope, &cancelled);
         tree.visit(pattern.max_depth, || {
             |entry: &DirEntry| {
                 let metadata = || match entry.path_is_symlink() {
@@ -84,11 +89,12 @@ pub(super) async fn grep(
         if files.metadata(&root)?.is_file() {
             let content = files.open(&root)?;
             results.add(root.clone(), query.search(root, content, &cancelled));
-            return Ok(results.finish());
+            return Ok(results.finish(0));
         }
         let results = Mutex::new(results);
         let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
-        Tree::new(&root, &working_directory, request.scope, &cancelled).visit(None, || {
+        let tree = Tree::new(&files, &root, &working_directory, request.scope, &cancelled);
+        let ignored = tree.visit(None, || {
             let mut search = FileSearch::new(&query);
             let (files, query, root, cancelled) = (&files, &query, &root, &cancelled);
             move |entry: &DirEntry| {
@@ -105,7 +111,7 @@ pub(super) async fn grep(
             }
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(results.finish())
+        Ok(results.finish(ignored))
     })
     .await?
 }
@@ -114,27 +120,41 @@ pub(super) async fn grep(
 struct Tree<'a> {
     root: &'a Path,
     rules: KnownRules,
+    ignored: Arc<AtomicUsize>,
     cancelled: &'a Cancelled,
 }
 
 impl<'a> Tree<'a> {
-    fn new(root: &'a Path, working_directory: &Path, scope: SearchScope, cancelled: &'a Cancelled) -> Self {
+    fn new(
+        files: &Files,
+        root: &'a Path,
+        working_directory: &Path,
+        scope: SearchScope,
+        cancelled: &'a Cancelled,
+    ) -> Self {
         let repository = root.ancestors().find(|directory| directory.join(REPOSITORY).exists());
         let mut rules = None;
         for directory in governing_directories(root, working_directory, repository) {
             rules = Some(read_rules(rules.as_ref(), &directory));
         }
+        let scope = match &rules {
+            Some(rules) if !scope.ignored => starting_scope(files, root, rules, scope),
+            Some(_) | None => scope,
+        };
+        let ignored = Arc::new(AtomicUsize::new(0));
         let known = rules.map(|rules| (root.to_path_buf(), rules));
-        let rules = KnownRules { scope, of: RwLock::new(known.into_iter().collect()) };
-        Self { root, rules, cancelled }
+        let of = RwLock::new(known.into_iter().collect());
+        let rules = KnownRules { scope, of, ignored: Arc::clone(&ignored) };
+        Self { root, rules, ignored, cancelled }
     }
 
-    /// Passes every file and link to a visitor; each thread creates its own.
+    /// Passes every file and link to a visitor; each thread creates its own. Returns the number of entries that were left
+    /// out because they are ignored.
     fn visit<V: FnMut(&DirEntry) -> WalkState + Send>(
         self,
         max_depth: Option<usize>,
         visitor: impl Fn() -> V,
-    ) {
+    ) -> usize {
         // With a trailing slash a root that is a link is followed.
         let walker = WalkBuilder::new(self.root.join(""))
             .standard_filters(false)
@@ -153,13 +173,23 @@ impl<'a> Tree<'a> {
                 }
             })
         });
+        self.ignored.load(Ordering::Relaxed)
     }
+}
+
+/// Returns the scope of a search that starts in a directory with these rules.
+fn starting_scope(files: &Files, root: &Path, rules: &IgnoreRules, scope: SearchScope) -> SearchScope {
+    // A directory that cannot be listed has nothing to find.
+    let entries = files.list(root, MAX_ENTRIES).unwrap_or_default();
+    scope.starting_in(rules, entries.iter().map(|entry| (root.join(&entry.name), entry.is_dir)))
 }
 
 /// The ignore rules of the directories visited so far.
 struct KnownRules {
     scope: SearchScope,
     of: RwLock<HashMap<PathBuf, Arc<IgnoreRules>>>,
+    /// Number of entries that were left out because they are ignored.
+    ignored: Arc<AtomicUsize>,
 }
 
 impl KnownRules {
@@ -174,6 +204,9 @@ impl KnownRules {
         let rules = known.get(parent).cloned();
         drop(known);
         if self.scope.excludes(rules.as_deref(), path, is_dir) {
+            if self.scope.ignores(rules.as_deref(), path, is_dir) {
+                self.ignored.fetch_add(1, Ordering::Relaxed);
+            }
             return false;
         }
         if is_dir {

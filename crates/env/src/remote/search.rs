@@ -81,8 +81,9 @@ impl<T: Transport> Remote<T> {
         root: &Path,
     ) -> Result<Vec<PathBuf>, EnvError> {
         self.stat(root).await?;
-        let pattern = GlobPattern::parse(&request.pattern, root)?;
-        let listing = self.listing(&pattern.base, pattern.max_depth, request.scope).await?;
+        let pattern = GlobPattern::parse(&request.pattern, root, self.home_directory())?;
+        let scope = pattern.scope(request.scope);
+        let listing = self.listing(&pattern.base, pattern.max_depth, scope).await?;
         let (mut found, mut links) = (Vec::new(), Vec::new());
         for entry in listing.files().filter(|entry| pattern.matches(&entry.path)) {
             if entry.stat.is_link() {
@@ -110,7 +111,7 @@ impl<T: Transport> Remote<T> {
         if self.stat(root).await?.is_file() {
             let bytes = self.read_bytes(root, None).await?;
             results.add(root.to_path_buf(), query.search_bytes(root.to_path_buf(), bytes).await?);
-            return Ok(results.finish());
+            return Ok(results.finish(0));
         }
         let listing = self.listing(root, None, request.scope).await?;
         let mut candidates: Vec<Entry> = listing
@@ -130,7 +131,7 @@ impl<T: Transport> Remote<T> {
             }
         }
         self.search_wanted(&query, &wanted, &mut results).await?;
-        Ok(results.finish())
+        Ok(results.finish(listing.ignored().len()))
     }
 
     /// Fetches files in path order and searches them while they can be among the first results.
@@ -257,7 +258,9 @@ impl<T: Transport> Remote<T> {
         let above = self.contents(Listing::above(root)).await?;
         listing.set_above(self.working_directory(), &above.into_iter().map(Content::into_rule).collect());
         let rules = self.contents(listing.rule_files()).await?;
-        listing.apply(&rules.into_iter().map(Content::into_rule).collect(), scope);
+        let rules = rules.into_iter().map(Content::into_rule).collect();
+        let scope = listing.starting_scope(&rules, scope);
+        listing.apply(&rules, scope);
         Ok(listing)
     }
 }

@@ -11,7 +11,9 @@ pub(super) struct SystemInfo {
     pub(super) platform: String,
     pub(super) os_version: String,
     /// The directory in which a line starts.
-    pub(super) home: PathBuf,
+    pub(super) directory: PathBuf,
+    /// The home directory of the user; `None` if there is none.
+    pub(super) home: Option<PathBuf>,
     pub(super) stat: StatDialect,
     pub(super) has_ripgrep: bool,
     /// Names of the environment variables.
@@ -28,7 +30,8 @@ impl SystemInfo {
         Some(Self {
             platform: system.to_lowercase(),
             os_version: format!("{system} {release}").trim().to_owned(),
-            home: PathBuf::from(lines.next()?),
+            directory: PathBuf::from(lines.next()?),
+            home: lines.next().map(PathBuf::from).filter(|home| home.is_absolute()),
             stat: if lines.next()? == "c" { StatDialect::Gnu } else { StatDialect::Bsd },
             has_ripgrep: lines.next()? == "rg",
             variables: lines.by_ref().take_while(|name| !name.is_empty()).map(str::to_owned).collect(),
@@ -43,9 +46,11 @@ mod tests {
 
     #[test]
     fn facts_are_read() {
-        let facts = SystemInfo::parse("Darwin\n24.1.0\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
+        let facts =
+            SystemInfo::parse("Darwin\n24.1.0\n/srv\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
         assert_eq!((facts.platform.as_str(), facts.os_version.as_str()), ("darwin", "Darwin 24.1.0"));
         assert_eq!((facts.stat, facts.has_ripgrep), (StatDialect::Bsd, true));
+        assert_eq!((facts.directory, facts.home), ("/srv".into(), Some("/Users/me".into())));
         assert_eq!(facts.variables, ["HOME", "PATH"]);
         assert_eq!(facts.secrets, ["PATH"]);
         assert_eq!(SystemInfo::parse("Linux\n6.1\n"), None);

@@ -1,6 +1,7 @@
 //! Ignore rules of a search: those of ripgrep, bounded by the repository or the working directory.
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,6 +18,11 @@ pub(crate) const REPOSITORY: &str = ".git";
 pub(crate) const IGNORE_FILE: &str = ".ignore";
 pub(crate) const GITIGNORE_FILE: &str = ".gitignore";
 pub(crate) const EXCLUDE_FILE: &str = ".git/info/exclude";
+
+/// Returns true for the name of a file with ignore rules.
+pub(crate) fn is_ignore_file(name: &OsStr) -> bool {
+    name == IGNORE_FILE || name == GITIGNORE_FILE
+}
 
 /// Contents of the ignore files of one directory.
 #[derive(Debug, Default)]

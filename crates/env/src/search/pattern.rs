@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::{error::EnvError, file::MAX_ENTRIES, path::normalize};
+use super::SearchScope;
+use crate::{error::EnvError, file::MAX_ENTRIES, path::resolve};
 
 /// Characters that do not stand for themselves.
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
@@ -16,22 +17,30 @@ pub(crate) struct GlobPattern {
     pub(crate) base: PathBuf,
     /// Maximum depth of a match below the base, if bounded.
     pub(crate) max_depth: Option<usize>,
-    matcher: GlobMatcher,
+    /// Whether it is the path of one file.
+    is_path: bool,
+    matcher: Matcher,
 }
 
 impl GlobPattern {
-    /// Parses a glob that is relative to `root`, or absolute.
-    pub(crate) fn parse(pattern: &str, root: &Path) -> Result<Self, EnvError> {
+    /// Parses a glob that is relative to `root`, absolute, or below `home` if it starts with `~/`.
+    pub(crate) fn parse(pattern: &str, root: &Path, home: Option<&Path>) -> Result<Self, EnvError> {
         if pattern.is_empty() {
             return Err(EnvError::invalid_pattern(pattern, "the glob is empty"));
         }
         let (prefix, rest) = split_base(pattern);
         let max_depth = (!rest.contains("**")).then(|| rest.matches('/').count() + 1);
         Ok(Self {
-            base: normalize(&root.join(prefix)),
+            base: resolve(Path::new(prefix), root, home),
             max_depth,
-            matcher: compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
+            is_path: !pattern.contains(SPECIAL),
+            matcher: Matcher::compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
         })
+    }
+
+    /// Returns the scope of a search for the glob: a file that it names is found whatever its name and the ignore rules.
+    pub(crate) fn scope(&self, scope: SearchScope) -> SearchScope {
+        if self.is_path { scope.with_hidden(true).with_ignored(true) } else { scope }
     }
 
     /// Returns true if a path below the base matches.
@@ -51,7 +60,7 @@ impl GlobPattern {
 /// A filter on the files of a content search.
 #[derive(Clone, Debug)]
 pub(crate) struct FileFilter {
-    matcher: GlobMatcher,
+    matcher: Matcher,
     /// Match the relative path rather than the name.
     anchored: bool,
     negated: bool,
@@ -65,7 +74,7 @@ impl FileFilter {
         let anchored = glob.contains('/');
         let relative = glob.strip_prefix('/').unwrap_or(glob);
         Ok(Self {
-            matcher: compile(relative).map_err(|error| EnvError::invalid_pattern(filter, error))?,
+            matcher: Matcher::compile(relative).map_err(|error| EnvError::invalid_pattern(filter, error))?,
             anchored,
             negated,
         })
@@ -80,6 +89,56 @@ impl FileFilter {
         };
         matches != self.negated
     }
+}
+
+/// A glob that also takes its brackets literally: many projects have directories named `[id]` or `[...slug]`, and a path
+/// that names one is given as a glob.
+#[derive(Clone, Debug)]
+struct Matcher {
+    /// `None` if it is valid with literal brackets only.
+    classes: Option<GlobMatcher>,
+    /// `None` without brackets that close.
+    literal: Option<GlobMatcher>,
+}
+
+impl Matcher {
+    fn compile(glob: &str) -> Result<Self, globset::Error> {
+        let literal = with_literal_brackets(glob).and_then(|glob| compile(&glob).ok());
+        match compile(glob) {
+            Ok(classes) => Ok(Self { classes: Some(classes), literal }),
+            Err(_) if literal.is_some() => Ok(Self { classes: None, literal }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_match(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        [&self.classes, &self.literal].into_iter().flatten().any(|glob| glob.is_match(path))
+    }
+}
+
+/// Returns a glob in which brackets are literal; `None` if there are none, or if they do not pair.
+fn with_literal_brackets(glob: &str) -> Option<String> {
+    let (mut literal, mut open, mut has_brackets) = (String::new(), 0_usize, false);
+    let mut characters = glob.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                literal.push('\\');
+                literal.extend(characters.next());
+            }
+            '[' => {
+                (open, has_brackets) = (open + 1, true);
+                literal.push_str("[[]");
+            }
+            ']' => {
+                open = open.checked_sub(1)?;
+                literal.push_str("[]]");
+            }
+            other => literal.push(other),
+        }
+    }
+    (has_brackets && open == 0).then_some(literal)
 }
 
 fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
@@ -126,12 +185,14 @@ mod tests {
             ("src/*/a.rs", "/r/src", Some(2), "/r/src/x/a.rs"),
             ("src/a.rs", "/r/src", Some(1), "/r/src/a.rs"),
             ("/abs/*.rs", "/abs", Some(1), "/abs/a.rs"),
+            ("~/*.rs", "/home/me", Some(1), "/home/me/a.rs"),
+            ("./~/*.rs", "/r/~", Some(1), "/r/~/a.rs"),
             ("./x/../*.rs", "/r", Some(1), "/r/a.rs"),
             ("{a,b/c}/*", "/r", Some(3), "/r/b/c/d"),
             ("[ab].rs", "/r", Some(1), "/r/b.rs"),
             (r"k\eys/*", "/r", Some(2), "/r/keys/a"),
         ] {
-            let glob = GlobPattern::parse(pattern, Path::new("/r")).unwrap();
+            let glob = GlobPattern::parse(pattern, Path::new("/r"), Some(Path::new("/home/me"))).unwrap();
             assert_eq!(glob.base, Path::new(base), "{pattern}");
             assert_eq!(glob.max_depth, depth, "{pattern}");
             assert!(glob.matches(Path::new(hit)), "{pattern}");
@@ -140,15 +201,36 @@ mod tests {
 
     #[test]
     fn a_star_stays_within_one_name() {
-        let glob = GlobPattern::parse("*.rs", Path::new("/r")).unwrap();
+        let glob = GlobPattern::parse("*.rs", Path::new("/r"), None).unwrap();
         assert!(!glob.matches(Path::new("/r/src/a.rs")));
     }
 
     #[test]
     fn invalid_globs_are_refused() {
         for pattern in ["", "a[", "{a"] {
-            let error = GlobPattern::parse(pattern, Path::new("/r")).unwrap_err();
+            let error = GlobPattern::parse(pattern, Path::new("/r"), None).unwrap_err();
             assert!(matches!(error, EnvError::InvalidPattern { .. }), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn brackets_are_classes_and_names() {
+        for (pattern, path, matches) in [
+            ("app/[id]/page.tsx", "/r/app/[id]/page.tsx", true),
+            ("app/[id]/page.tsx", "/r/app/i/page.tsx", true),
+            ("app/[id]/page.tsx", "/r/app/id/page.tsx", false),
+            ("app/docs/[...slug]/*.tsx", "/r/app/docs/[...slug]/page.tsx", true),
+            // As a class, it is an invalid range.
+            ("app/[[...sign-in]]/page.tsx", "/r/app/[[...sign-in]]/page.tsx", true),
+            ("**/[id]/*.tsx", "/r/a/b/[id]/page.tsx", true),
+            ("{a,[id]}/x", "/r/[id]/x", true),
+            ("[!a].rs", "/r/b.rs", true),
+            (r"\[id\]/x", "/r/[id]/x", true),
+            (r"\[id\]/x", "/r/i/x", false),
+            ("[]a].rs", "/r/].rs", true),
+        ] {
+            let glob = GlobPattern::parse(pattern, Path::new("/r"), None).unwrap();
+            assert_eq!(glob.matches(Path::new(path)), matches, "{pattern} {path}");
         }
     }
 
@@ -164,6 +246,8 @@ mod tests {
             ("/*.py", "c.py", true),
             ("/*.py", "a/c.py", false),
             ("**/*.{py,rs}", "c.rs", true),
+            ("app/[id]/*.tsx", "app/[id]/page.tsx", true),
+            ("!app/[id]/*.tsx", "app/[id]/page.tsx", false),
         ] {
             let parsed = FileFilter::parse(filter).unwrap();
             assert_eq!(parsed.admits(Path::new(path)), admitted, "{filter} {path}");

@@ -2,10 +2,11 @@
 
 use std::{
     io::{self, Read},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
-use grep_matcher::LineTerminator;
+use grep_matcher::{LineTerminator, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
@@ -135,7 +136,9 @@ struct LineSink<'a> {
 
 impl LineSink<'_> {
     fn keep(&mut self, bytes: &[u8], number: Option<u64>, is_match: bool) {
-        self.lines.push(GrepLine { number: number.unwrap_or_default(), text: line_text(bytes), is_match });
+        let found = if is_match { self.query.matcher.find(bytes).ok().flatten() } else { None };
+        let found = found.map_or(0..0, |found| found.start()..found.end());
+        self.lines.push(grep_line(bytes, number, is_match, &found));
     }
 }
 
@@ -181,15 +184,86 @@ impl<R: Read> Read for CancellableRead<'_, R> {
     }
 }
 
-fn line_text(bytes: &[u8]) -> String {
+/// Returns a line for the result. Of a line above [`MAX_LINE`], the part starts so that it has the start of `found`, the
+/// first match.
+fn grep_line(bytes: &[u8], number: Option<u64>, is_match: bool, found: &Range<usize>) -> GrepLine {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let mut text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line)).into_owned();
-    if line.len() > MAX_LINE {
+    let match_start = found.start.min(line.len());
+    let mut start = 0;
+    if let Some(last_start) = line.len().checked_sub(MAX_LINE)
+        && found.end > MAX_LINE
+    {
+        start = match_start.saturating_sub(MAX_LINE / 2).min(last_start);
+        let rest = line.get(start..match_start).unwrap_or_default();
+        // A character has at most three continuation bytes.
+        start += rest.iter().take(3).take_while(|byte| *byte & 0b1100_0000 == 0b1000_0000).count();
+    }
+    let end = start.saturating_add(MAX_LINE).min(line.len());
+    let text_of = |range: Range<usize>| String::from_utf8_lossy(line.get(range).unwrap_or_default());
+    let mut text = text_of(start..match_start).into_owned();
+    let match_start_in_text = text.len();
+    text.push_str(&text_of(match_start..end));
+    if end < line.len() {
         // The cut may have split a character, which then became a replacement character.
         while text.ends_with(char::REPLACEMENT_CHARACTER) {
             text.pop();
         }
     }
-    text
+    GrepLine {
+        number: number.unwrap_or_default(),
+        skipped: text_of(0..start).chars().count(),
+        match_start: match_start_in_text.min(text.len()),
+        text,
+        is_match,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_line(pattern: &str, content: &[u8]) -> GrepLine {
+        let query = Query::compile(&GrepRequest::new(pattern)).unwrap();
+        match query.search("a".into(), content, &Cancelled::default()) {
+            FileOutcome::Matches(mut file) => file.lines.remove(0),
+            other @ (FileOutcome::NoMatch | FileOutcome::Binary | FileOutcome::Unreadable) => {
+                panic!("{pattern}: {other:?}")
+            }
+        }
+    }
+
+    #[test]
+    fn the_start_of_the_first_match_is_reported() {
+        let cases: [(&str, &[u8], usize); 5] = [
+            ("b", b"abab\n", 1),
+            ("^a", b"ab\r\n", 0),
+            ("b$", b"\xc3\xa9b\n", 2),
+            ("b", b"\xffb", 3),
+            ("$", b"ab\r\n", 2),
+        ];
+        for (pattern, content, start) in cases {
+            let line = first_line(pattern, content);
+            assert_eq!((line.match_start, line.skipped), (start, 0), "{pattern} {line:?}");
+        }
+    }
+
+    #[test]
+    fn the_part_of_a_long_line_has_the_match() {
+        for before in [0, 1, MAX_LINE - 6, MAX_LINE - 5, MAX_LINE, 3 * MAX_LINE] {
+            for after in [0, 1, 3 * MAX_LINE] {
+                for filling in ["x", "é"] {
+                    let content = format!("{}needle{}", filling.repeat(before), filling.repeat(after));
+                    let line = first_line("needle", content.as_bytes());
+                    assert!(line.text.len() <= MAX_LINE, "{before} {after} {filling}");
+                    assert!(
+                        line.text[line.match_start..].starts_with("needle"),
+                        "{before} {after} {filling}"
+                    );
+                    let shown_before = line.text[..line.match_start].chars().count();
+                    assert_eq!(line.skipped + shown_before, before, "{before} {after} {filling}");
+                }
+            }
+        }
+    }
 }

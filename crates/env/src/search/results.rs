@@ -60,8 +60,8 @@ impl Results {
         }
     }
 
-    /// Returns the first results.
-    pub(crate) fn finish(mut self) -> GrepOutput {
+    /// Returns the first results of a search that left out `ignored` entries.
+    pub(crate) fn finish(mut self, ignored: usize) -> GrepOutput {
         let truncated = self.total > self.max;
         if truncated {
             self.cut_last();
@@ -75,6 +75,7 @@ impl Results {
             truncated,
             binary_files: self.binary.len(),
             unreadable_files: self.unreadable.len(),
+            ignored,
         }
     }
 
@@ -140,8 +141,13 @@ mod tests {
     use super::{super::GrepLine, *};
 
     fn found(path: &str, matches: usize) -> (PathBuf, FileOutcome) {
-        let lines =
-            (1..=matches as u64).map(|number| GrepLine { number, text: String::new(), is_match: true });
+        let lines = (1..=matches as u64).map(|number| GrepLine {
+            number,
+            text: String::new(),
+            skipped: 0,
+            match_start: 0,
+            is_match: true,
+        });
         let file = GrepFile { path: path.into(), matches, lines: lines.collect() };
         (path.into(), FileOutcome::Matches(file))
     }
@@ -158,7 +164,7 @@ mod tests {
                 results.add(path, outcome);
             }
         }
-        results.finish()
+        results.finish(0)
     }
 
     #[test]
@@ -167,7 +173,7 @@ mod tests {
         let mut results = Results::new(&request);
         let (path, outcome) = found("/a", 2);
         results.add(path, outcome);
-        let output = results.finish();
+        let output = results.finish(0);
         assert_eq!((output.files[0].matches, output.files[0].lines.len()), (1, 1));
     }
 

@@ -109,6 +109,9 @@ impl Search<'_> {
     /// Adds files that a search visits. It starts where the call does: other files may be ignored below the target of a link.
     async fn add_walked(&self, facts: &mut CallFacts, directory: &ReadRoot) -> Result<(), EnvError> {
         let found = self.env.walk(&WalkRequest::new(&directory.named)).await?;
+        if found.is_all_ignored() {
+            return self.add_listed(facts, directory, usize::MAX, true).await;
+        }
         if let Some(reason) = self.missing(&found, directory) {
             facts.undecided = Some(reason);
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pintle_env::{ExecutionEnvironment, GlobRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -49,11 +50,27 @@ impl Tool for Glob {
         let directory = input.path.as_deref().unwrap_or(".");
         let found = cx.env.glob(&input.pattern, Path::new(directory)).await?;
         if found.is_empty() {
-            return Ok(ToolOutput::new("No files found"));
+            let ignored = ignored_matches(cx.env.as_ref(), &input.pattern, Path::new(directory)).await;
+            return Ok(ToolOutput::new(format!("No files found{}", ignored.unwrap_or_default())));
         }
         let paths: Vec<String> = found.iter().map(|path| display_path(cx.env.as_ref(), path)).collect();
         Ok(ToolOutput::new(paths.join("\n")))
     }
+}
+
+/// Returns a line about the ignored files that a search without a result left out; `None` if there are none.
+pub(crate) async fn ignored_matches(
+    env: &dyn ExecutionEnvironment,
+    pattern: &str,
+    directory: &Path,
+) -> Option<String> {
+    let scope = SearchScope::default().with_ignored(true);
+    let request = GlobRequest::new(pattern).with_path(directory).with_scope(scope);
+    // The search itself has succeeded: the number is not worth an error.
+    let count = env.find_files(&request).await.ok()?.len();
+    (count > 0).then(|| {
+        format!("\n[Ignored files that match and were left out: {count}. A path without wildcards finds its file.]")
+    })
 }
 
 #[cfg(test)]
@@ -93,6 +110,45 @@ mod tests {
                 format!("ok: {expected}"),
                 "{arguments}"
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn ignored_files_are_found_by_name_or_counted() {
+        let harness = Harness::new();
+        harness.write(".gitignore", "*.log\n/whole/*\n/build/\n");
+        for name in [
+            "a.log",
+            "logs/b.log",
+            "logs/c.txt",
+            "whole/w.py",
+            "whole/v/x.py",
+            "build/d/o.js",
+            "app/[id]/p.tsx",
+        ] {
+            harness.write(name, "");
+        }
+        let omitted = |count: usize| {
+            format!(
+                "No files found\n[Ignored files that match and were left out: {count}. A path without wildcards finds \
+                 its file.]"
+            )
+        };
+        let cases = [
+            (json!({"pattern": "a.log"}), "a.log".to_owned()),
+            (json!({"pattern": "logs/b.log"}), "logs/b.log".to_owned()),
+            (json!({"pattern": "build/d/o.js"}), "build/d/o.js".to_owned()),
+            (json!({"pattern": "*.py", "path": "whole"}), "whole/w.py".to_owned()),
+            (json!({"pattern": "whole/v/*"}), "whole/v/x.py".to_owned()),
+            (json!({"pattern": "app/[id]/p.tsx"}), "app/[id]/p.tsx".to_owned()),
+            (json!({"pattern": "app/[id]/*"}), "app/[id]/p.tsx".to_owned()),
+            (json!({"pattern": "**/*.log"}), omitted(2)),
+            (json!({"pattern": "logs/*.log"}), omitted(1)),
+            (json!({"pattern": "**/*.rs"}), "No files found".to_owned()),
+        ];
+        for (arguments, expected) in cases {
+            let answer = harness.call(Glob::new(), &arguments.to_string()).await;
+            assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
         }
     }
 

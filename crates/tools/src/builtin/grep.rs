@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use std::path::PathBuf;
 
-use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest};
+use pintle_env::{ExecutionEnvironment, GrepLine, GrepMode, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,8 +20,8 @@ const LINE_LIMIT: usize = 1000;
 stateless_tool! {
     /// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
     ///
-    /// Paths inside of the working directory are relative. Lines are cut after 1,000 characters, with a count of the
-    /// rest.
+    /// Paths inside of the working directory are relative. Of a line with more than 1,000 characters, so many around
+    /// the first match are shown, with a count of the others.
     pub struct Grep;
 }
 
@@ -101,7 +101,7 @@ fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOut
         match request.output_mode {
             GrepMode::Content => {
                 lines.extend(
-                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut_line(&line.text))),
+                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, shown_line(line))),
                 );
             }
             GrepMode::FilesWithMatches => lines.push(path),
@@ -133,18 +133,37 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     if found.unreadable_files > 0 {
         notes.push(format!("Files that cannot be read: {}", found.unreadable_files));
     }
+    notes.extend(ignored_note(found));
     notes
 }
 
-/// Cuts a long line.
-pub(crate) fn cut_line(line: &str) -> String {
-    match line.char_indices().nth(LINE_LIMIT) {
-        None => line.to_owned(),
-        Some((end, _)) => {
-            let (kept, rest) = line.split_at(end);
-            format!("{kept}… ({} more characters)", rest.chars().count())
-        }
+/// Returns a note for a search without a match about what it left out.
+pub(crate) fn ignored_note(found: &GrepOutput) -> Option<String> {
+    (found.files.is_empty() && found.ignored > 0).then(|| {
+        format!(
+            "Ignored files and directories that were not searched: {}. To search one, name it as the path.",
+            found.ignored
+        )
+    })
+}
+
+/// Returns the text of a line; of a long one, the part with the first match, and the number of characters around it.
+pub(crate) fn shown_line(line: &GrepLine) -> String {
+    let chars = line.text.chars().count();
+    if chars <= LINE_LIMIT && line.skipped == 0 {
+        return line.text.clone();
     }
+    let before_match = line.text.get(..line.match_start).unwrap_or_default().chars().count();
+    let first = if line.skipped == 0 && before_match <= LINE_LIMIT / 2 {
+        0
+    } else {
+        before_match.saturating_sub(LINE_LIMIT / 4).min(chars.saturating_sub(LINE_LIMIT))
+    };
+    let kept: String = line.text.chars().skip(first).take(LINE_LIMIT).collect();
+    let (before, after) = (line.skipped + first, chars.saturating_sub(first + LINE_LIMIT));
+    let before = if before == 0 { String::new() } else { format!("({before} earlier characters) …") };
+    let after = if after == 0 { String::new() } else { format!("… ({after} more characters)") };
+    format!("{before}{kept}{after}")
 }
 
 #[cfg(test)]
@@ -159,7 +178,8 @@ mod tests {
         harness.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
         harness.write("sub/b.py", "def fn():\n    pass\n");
         harness.write("sub/c.bin", b"fn\0");
-        harness.write(".gitignore", "ignored\n");
+        harness.write(".gitignore", "ignored\nwhole/*\n");
+        harness.write("whole/w.rs", "fn whole() {}\n");
         harness.write("ignored", "fn\n");
         harness
     }
@@ -176,6 +196,7 @@ mod tests {
             (json!({"pattern": "fn", "path": "sub"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "glob_filter": "*.py"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "path": "ignored"}), "ignored:1:fn"),
+            (json!({"pattern": "fn", "path": "whole"}), "whole/w.rs:1:fn whole() {}"),
             (json!({"pattern": "^fn", "output_mode": "count"}), "a.rs:2"),
             (json!({"pattern": "fn", "output_mode": "files_with_matches"}), "a.rs\nsub/b.py"),
             (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
@@ -199,10 +220,30 @@ mod tests {
         insta::assert_snapshot!(harness.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
         ok: No matches found
         [Binary files skipped: 1]
+        [Ignored files and directories that were not searched: 2. To search one, name it as the path.]
         ");
         harness.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
         let answer = harness.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
         assert!(answer.ends_with("xx… (1 more characters)"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn the_part_of_a_long_line_with_the_match_is_shown() {
+        let harness = Harness::new();
+        for (before, after, starts, ends) in [
+            (400, 400, "xxx", "xxx"),
+            (400, 4_000, "xxx", "… (3406 more characters)"),
+            (4_000, 4_000, "(3750 earlier characters) …xxx", "… (3256 more characters)"),
+            (4_000, 0, "(3006 earlier characters) …xxx", "xxneedle"),
+            (400_000, 0, "(399006 earlier characters) …xxx", "xxneedle"),
+        ] {
+            harness.write("long.txt", format!("{}needle{}", "x".repeat(before), "x".repeat(after)));
+            let answer = harness.call(Grep::new(), r#"{"pattern": "needle", "path": "long.txt"}"#).await;
+            let line = answer.strip_prefix("ok: long.txt:1:").unwrap();
+            assert!(line.contains("xneedle"), "{before} {after}: {line}");
+            assert!(line.starts_with(starts) && line.ends_with(ends), "{before} {after}: {line}");
+            assert!(line.len() < LINE_LIMIT + 100, "{before} {after}");
+        }
     }
 
     #[tokio::test]

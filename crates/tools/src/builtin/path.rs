@@ -29,6 +29,10 @@ pub(crate) fn search_base(path: Option<&str>, pattern: &str) -> PathBuf {
     if rest.any(|part| part == Component::ParentDir) || pattern.contains('{') && pattern.contains("..") {
         return PathBuf::from("/");
     }
+    // Joined to a directory, a tilde would be an entry of that name.
+    if Path::new(base).starts_with("~") {
+        return PathBuf::from(base);
+    }
     Path::new(path.unwrap_or(".")).join(base)
 }
 
@@ -101,6 +105,8 @@ mod tests {
         let cases = [
             (None, "**/*.rs", "."),
             (None, "src/**/*.rs", "./src"),
+            (Some("crates"), "~/a/*", "~/a"),
+            (Some("~/crates"), "a/*", "~/crates/a"),
             (Some("crates"), "a/*/b", "crates/a"),
             (Some("crates"), "a/b", "crates/a/b"),
             (None, "/etc/*.conf", "/etc"),

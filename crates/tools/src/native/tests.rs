@@ -1,15 +1,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_llm::ToolResult;
+use pintle_env::MemoryEnvironment;
+use pintle_llm::{ToolCall, ToolResult};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::context::CommandTimeouts;
+use crate::builtin;
+use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::ToolErrorKind;
 use crate::harness::Harness;
 use crate::kind::ToolKind;
+use crate::pipeline::{Preparation, execute, prepare};
+use crate::registry::ToolRegistry;
 use crate::tool::{ChangeKind, DynTool, Effect};
+use crate::truncate::TruncationLimits;
 
 mod anthropic_set;
 mod gemini_set;
@@ -258,7 +263,7 @@ async fn a_timeout_is_reported_with_its_limit() {
     let cx = harness.context().with_timeouts(timeouts);
     let slow = r#"{"command": "exec sleep 60"}"#;
     let calls = [
-        (harness.execute_in(&cx, crate::builtin::Shell::new(), slow).await, true),
+        (harness.execute_in(&cx, builtin::Shell::new(), slow).await, true),
         (harness.execute_in(&cx, anthropic::Bash::new(), slow).await, true),
         (harness.execute_in(&cx, gemini::RunShellCommand::new(), slow).await, false),
     ];
@@ -278,7 +283,7 @@ async fn an_exit_code_is_reported_and_no_failure() {
         let command = json!({"command": format!("exit {code}")}).to_string();
         let codex = json!({"cmd": format!("exit {code}"), "yield_time_ms": 30_000}).to_string();
         let calls = [
-            harness.execute_in(&cx, crate::builtin::Shell::new(), &command).await,
+            harness.execute_in(&cx, builtin::Shell::new(), &command).await,
             harness.execute_in(&cx, anthropic::Bash::new(), &command).await,
             harness.execute_in(&cx, gemini::RunShellCommand::new(), &command).await,
             harness.execute_in(&cx, openai::ExecCommand::new(), &codex).await,
@@ -286,6 +291,113 @@ async fn an_exit_code_is_reported_and_no_failure() {
         for execution in calls {
             assert_eq!((execution.error, execution.exit_code), (None, Some(code)), "{execution:?}");
             assert_eq!((execution.result.is_error, execution.timed_out), (false, None), "{execution:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_model_reads_the_last_progress_frame_and_the_application_all() {
+    let command = "for i in 1 2 3; do printf '\\rstep %d/3' $i; done; echo; echo done";
+    let harness = Harness::new();
+    let arguments = json!({"command": command}).to_string();
+    let of_openai = json!({"cmd": command}).to_string();
+    let executions = [
+        harness.execute(builtin::Shell::new(), &arguments).await,
+        harness.execute(anthropic::Bash::new(), &arguments).await,
+        harness.execute(gemini::RunShellCommand::new(), &arguments).await,
+        harness.execute(openai::ExecCommand::new(), &of_openai).await,
+    ];
+    for execution in executions {
+        let (read, all) = (execution.result.text(), execution.output.to_text_lossy().unwrap());
+        assert!(read.contains("step 3/3\ndone\n") && !read.contains("step 1/3"), "{read}");
+        assert!(all.contains("\rstep 1/3\rstep 2/3\rstep 3/3\ndone\n"), "{all}");
+    }
+}
+
+/// Returns the tools of a toolset, or those of the specification.
+fn registry_of(family: &str) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    for (_, tools) in sets().into_iter().filter(|(name, _)| *name == family) {
+        for tool in tools {
+            registry.register_shared(Arc::from(tool)).unwrap();
+        }
+    }
+    if family == "spec" {
+        builtin::register_core(&mut registry).unwrap();
+        registry.register(builtin::ApplyPatch::new()).unwrap();
+        registry.register(builtin::ListDir::new()).unwrap();
+        registry.register(builtin::ReadManyFiles::new()).unwrap();
+    }
+    registry
+}
+
+#[tokio::test]
+async fn a_tilde_is_the_home_directory_for_every_tool() {
+    let patch = "*** Begin Patch\n*** Add File: ~/d/new.txt\n+new\n*** End Patch\n";
+    let change =
+        json!({"file_path": "~/d/a.txt", "old_string": "one", "new_string": "two", "instruction": "Count."});
+    let write = json!({"file_path": "~/d/new.txt", "content": "new"});
+    let grep = json!({"pattern": "one", "path": "~/d"});
+    let cases = [
+        ("spec", "read_file", json!({"file_path": "~/d/a.txt"})),
+        ("spec", "write_file", write.clone()),
+        ("spec", "edit_file", json!({"file_path": "~/d/a.txt", "old_string": "one", "new_string": "two"})),
+        ("spec", "apply_patch", json!({"patch": patch})),
+        ("spec", "grep", grep.clone()),
+        ("spec", "glob", json!({"pattern": "~/d/*.txt"})),
+        ("spec", "glob", json!({"pattern": "*.txt", "path": "~/d"})),
+        ("spec", "list_dir", json!({"path": "~/d"})),
+        ("spec", "read_many_files", json!({"paths": ["~/d/a.txt", "~/d/*.txt"]})),
+        ("anthropic", "Read", json!({"file_path": "~/d/a.txt"})),
+        ("anthropic", "Write", write.clone()),
+        ("anthropic", "Edit", json!({"file_path": "~/d/a.txt", "old_string": "one", "new_string": "two"})),
+        ("anthropic", "Grep", grep),
+        ("anthropic", "Glob", json!({"pattern": "~/d/*.txt"})),
+        ("gemini", "read_file", json!({"file_path": "~/d/a.txt"})),
+        ("gemini", "write_file", write),
+        ("gemini", "replace", change),
+        ("gemini", "search_file_content", json!({"pattern": "one", "dir_path": "~/d"})),
+        ("gemini", "glob", json!({"pattern": "*.txt", "dir_path": "~/d"})),
+        ("gemini", "list_directory", json!({"dir_path": "~/d"})),
+        ("openai", "apply_patch", json!({"input": patch})),
+    ];
+    for (family, name, arguments) in cases {
+        let env = MemoryEnvironment::new("/w").with_home("/home/me").with_file("/home/me/d/a.txt", "one\n");
+        let call = ToolCall::from_raw("1", name, arguments.to_string());
+        let prepared = match prepare(&registry_of(family), &[], &env, &call).await {
+            Preparation::Ready { call, .. } => call,
+            other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => panic!("{name}: {other:?}"),
+        };
+        let mut judged = prepared.reads().iter().chain(prepared.writes());
+        assert!(judged.all(|path| path.starts_with("/home/me/d")), "{family} {name}: {prepared:?}");
+        let cx = ToolContext::new(Arc::new(env.clone()), "1");
+        let result = execute(&prepared, &cx, &TruncationLimits::new()).await.result;
+        assert!(!result.is_error, "{family} {name}: {}", result.text());
+        if !prepared.writes().is_empty() {
+            assert!(!env.files().values().all(|content| content == b"one\n"), "{family} {name} writes");
+        } else {
+            let found = ["one", "a.txt"].iter().any(|text| result.text().contains(text));
+            assert!(found, "{family} {name}: {}", result.text());
+        }
+        assert!(env.files().keys().all(|path| path.starts_with("/home/me/d")), "{family} {name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tilde_without_a_home_directory_is_refused() {
+    let env = MemoryEnvironment::new("/w");
+    for (path, is_refused) in [("~/a.txt", true), ("~", true), ("./~/a.txt", false), ("~a.txt", false)] {
+        let arguments = json!({"file_path": path, "content": "x"}).to_string();
+        let call = ToolCall::from_raw("1", "write_file", arguments);
+        match prepare(&registry_of("spec"), &[], &env, &call).await {
+            Preparation::Refused { error, .. } => {
+                assert!(
+                    is_refused && error.for_model().contains("home directory is not known"),
+                    "{path}: {error:?}"
+                );
+            }
+            Preparation::Ready { .. } => assert!(!is_refused, "{path}"),
+            asks @ Preparation::Ask { .. } => panic!("{path}: {asks:?}"),
         }
     }
 }

@@ -55,6 +55,20 @@ fn loop_is_reported_once_per_window() {
 }
 
 #[test]
+fn polling_with_new_results_is_no_loop() {
+    for (results, is_loop) in [(["1", "2", "3", "4"], false), (["1", "1", "1", "1"], true)] {
+        let mut harness = Harness::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
+        harness.submit("go");
+        for result in results {
+            harness.call(&["poll"]);
+            harness.prepared(0, Effect::Read, &[]);
+            harness.finish(0, result);
+        }
+        assert_eq!(harness.kinds().contains(&"LOOP_DETECTION".to_owned()), is_loop, "{results:?}");
+    }
+}
+
+#[test]
 fn loop_detection_can_be_turned_off() {
     let limits =
         TurnLimits { loop_detection_window: 2, enable_loop_detection: false, ..TurnLimits::default() };

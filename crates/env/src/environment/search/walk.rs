@@ -32,6 +32,8 @@ pub(super) struct Walk<'a, E: ?Sized> {
     scope: SearchScope,
     pending: Vec<Directory>,
     found: Vec<Found>,
+    /// Number of entries that were left out because they are ignored.
+    ignored: usize,
 }
 
 struct Directory {
@@ -57,7 +59,13 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
             Ok(_) | Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        Ok(Self { env, max_depth: max_depth.unwrap_or(usize::MAX), scope, pending, found: Vec::new() })
+        let max_depth = max_depth.unwrap_or(usize::MAX);
+        Ok(Self { env, max_depth, scope, pending, found: Vec::new(), ignored: 0 })
+    }
+
+    /// Returns how many of the entries visited so far were left out because they are ignored.
+    pub(super) fn ignored(&self) -> usize {
+        self.ignored
     }
 
     /// Returns the next file, in no particular order.
@@ -81,9 +89,14 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
             Err(_unreadable) => return Ok(()),
         };
         let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
+        if directory.depth == 1 {
+            let named = entries.iter().map(|entry| (directory.path.join(&entry.name), entry.is_dir));
+            self.scope = self.scope.starting_in(&rules, named);
+        }
         for entry in entries {
             let path = directory.path.join(&entry.name);
             if self.scope.excludes(Some(&*rules), &path, entry.is_dir) {
+                self.ignored += usize::from(self.scope.ignores(Some(&*rules), &path, entry.is_dir));
                 continue;
             }
             if !entry.is_dir {

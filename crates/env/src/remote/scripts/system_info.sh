@@ -3,6 +3,7 @@
 uname -s || echo
 uname -r || echo
 pwd
+printf '%s\n' "${HOME-}"
 if stat -c %d / >/dev/null 2>&1; then echo c; else echo f; fi
 if command -v rg >/dev/null; then echo rg; else echo; fi
 # A value with line feeds may add names that do not exist, which does no harm.

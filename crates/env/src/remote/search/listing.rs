@@ -84,14 +84,28 @@ impl Listing {
             .collect()
     }
 
-    /// Removes the entries that the scope excludes under these rules.
-    pub(in crate::remote) fn apply(&mut self, known: &Rules, scope: SearchScope) {
+    /// Returns the scope of a search that starts in the root.
+    pub(in crate::remote) fn starting_scope(&self, known: &Rules, scope: SearchScope) -> SearchScope {
+        let own = rules_of(&self.root, self.above.as_ref(), &self.with_repositories(known));
+        let in_root = self.entries.iter().filter(|entry| entry.path.parent() == Some(self.root.as_path()));
+        let named = in_root.map(|entry| (entry.path.clone(), entry.stat.kind() == FileKind::Directory));
+        scope.starting_in(&own, named)
+    }
+
+    /// Returns the rules with the repositories among the entries.
+    fn with_repositories(&self, known: &Rules) -> Rules {
         let mut known = known.clone();
         for entry in
             self.entries.iter().filter(|entry| entry.path.file_name().is_some_and(|name| name == REPOSITORY))
         {
             known.insert(entry.path.clone(), Some(Vec::new()));
         }
+        known
+    }
+
+    /// Removes the entries that the scope excludes under these rules.
+    pub(in crate::remote) fn apply(&mut self, known: &Rules, scope: SearchScope) {
+        let known = self.with_repositories(known);
         let own = rules_of(&self.root, self.above.as_ref(), &known);
         let mut rules = HashMap::from([(self.root.clone(), own)]);
         self.entries.retain(|entry| {
@@ -101,7 +115,7 @@ impl Listing {
                 return false;
             };
             if scope.excludes(Some(&**of_parent), &entry.path, is_dir) {
-                if entry.path.file_name().is_none_or(|name| name != REPOSITORY) {
+                if scope.ignores(Some(&**of_parent), &entry.path, is_dir) {
                     self.ignored.push(entry.clone());
                 }
                 return false;

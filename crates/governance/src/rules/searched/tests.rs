@@ -124,7 +124,7 @@ fn unfinished_walks_leave_rules_undecided() {
 #[tokio::test]
 async fn ignored_files_count_for_all_but_searches() {
     let env = MemoryEnvironment::new("/w").with_file(".gitignore", "keys\n").with_file("keys/key", "x");
-    let env: Arc<dyn ExecutionEnvironment> = Arc::new(env.with_file(".git/config", ""));
+    let env: Arc<dyn ExecutionEnvironment> = Arc::new(env.with_file(".git/config", "").with_file("a", ""));
     for (rule, tool, arguments, is_denied) in [
         ("@read(keys/key)", "grep", json!({"pattern": "x"}), false),
         ("@read(keys/key)", "glob", json!({"pattern": "**"}), false),
@@ -133,6 +133,26 @@ async fn ignored_files_count_for_all_but_searches() {
         ("@read(keys/key)", "list_dir", json!({}), false),
         ("@read(keys/key)", "list_dir", json!({"depth": 2}), true),
         ("@read(keys/key/below)", "list_dir", json!({"depth": 2}), false),
+    ] {
+        let judgement = judge(policy_gate(rule, &env), &env, tool, arguments.clone()).await;
+        assert_eq!(judgement.permission() == Permission::Deny, is_denied, "{rule} {tool} {arguments}");
+    }
+}
+
+/// A search that starts in a directory in which everything is ignored visits it.
+#[tokio::test]
+async fn ignored_files_of_a_named_directory_count() {
+    let env = MemoryEnvironment::new("/w").with_file(".gitignore", "/keys/*\n").with_file("a", "");
+    let env: Arc<dyn ExecutionEnvironment> =
+        Arc::new(env.with_file("keys/key", "x").with_file("keys/b/c", "x"));
+    for (rule, tool, arguments, is_denied) in [
+        ("@read(keys/key)", "grep", json!({"pattern": "x", "path": "keys"}), true),
+        ("@read(keys/b/c)", "grep", json!({"pattern": "x", "path": "keys"}), true),
+        ("@read(keys/key)", "glob", json!({"pattern": "keys/*"}), true),
+        ("@read(keys/key)", "glob", json!({"pattern": "keys/key"}), true),
+        ("@read(keys/key)", "glob", json!({"pattern": "*", "path": "keys"}), true),
+        ("@read(keys/key)", "grep", json!({"pattern": "x"}), false),
+        ("@read(keys/other)", "grep", json!({"pattern": "x", "path": "keys"}), false),
     ] {
         let judgement = judge(policy_gate(rule, &env), &env, tool, arguments.clone()).await;
         assert_eq!(judgement.permission() == Permission::Deny, is_denied, "{rule} {tool} {arguments}");

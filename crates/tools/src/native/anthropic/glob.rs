@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::search_base;
+use crate::builtin::{ignored_matches, search_base};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -49,7 +49,8 @@ impl Tool for Glob {
         let directory = input.path.as_deref().unwrap_or(".");
         let newest_first = cx.env.glob(&input.pattern, Path::new(directory)).await?;
         if newest_first.is_empty() {
-            return Ok(ToolOutput::new("No files found"));
+            let ignored = ignored_matches(cx.env.as_ref(), &input.pattern, Path::new(directory)).await;
+            return Ok(ToolOutput::new(format!("No files found{}", ignored.unwrap_or_default())));
         }
         let paths: Vec<String> = newest_first.iter().rev().map(|path| path.display().to_string()).collect();
         Ok(ToolOutput::new(paths.join("\n")))

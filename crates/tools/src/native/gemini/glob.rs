@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::search_base;
+use crate::builtin::{ignored_matches, search_base};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -50,8 +50,9 @@ impl Tool for Glob {
         let found = cx.env.glob(&input.pattern, directory).await?;
         let (pattern, base) = (&input.pattern, cx.env.resolve(directory).display().to_string());
         if found.is_empty() {
+            let ignored = ignored_matches(cx.env.as_ref(), pattern, directory).await.unwrap_or_default();
             return Ok(ToolOutput::new(format!(
-                "No files found matching pattern \"{pattern}\" within {base}"
+                "No files found matching pattern \"{pattern}\" within {base}{ignored}"
             )));
         }
         let paths: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();

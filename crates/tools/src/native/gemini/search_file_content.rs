@@ -7,7 +7,7 @@ use pintle_env::{ExecutionEnvironment, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{cut_line, display_path};
+use crate::builtin::{display_path, ignored_note, shown_line};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -69,14 +69,15 @@ fn render(env: &dyn ExecutionEnvironment, input: &SearchFileContentInput, found:
     let search = format!("for pattern \"{}\" in path \"{directory}\"{filter}", input.pattern);
     let count: usize = found.files.iter().map(|file| file.lines.len()).sum();
     if count == 0 {
-        return format!("No matches found {search}.");
+        let note = ignored_note(found).map_or_else(String::new, |note| format!("\n[{note}]"));
+        return format!("No matches found {search}.{note}");
     }
     let noun = if count == 1 { "match" } else { "matches" };
     let mut text = format!("Found {count} {noun} {search}:\n---\n");
     for file in &found.files {
         let _infallible = writeln!(text, "File: {}", display_path(env, &file.path));
         for line in &file.lines {
-            let _infallible = writeln!(text, "L{}: {}", line.number, cut_line(&line.text));
+            let _infallible = writeln!(text, "L{}: {}", line.number, shown_line(line));
         }
         text.push_str("---\n");
     }

@@ -2,7 +2,7 @@
 
 use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
 
-use crate::builtin::{cut_line, display_path};
+use crate::builtin::{display_path, ignored_note, shown_line};
 
 /// The range of results that is shown.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +54,14 @@ pub(super) fn content(
             last = Some(line.number);
         }
     }
-    finish(lines, found, page, "No matches found")
+    let (lines, partial) = page.of(lines, found);
+    let text = if lines.is_empty() { nothing("No matches found", found) } else { lines.join("\n") };
+    with_note(text, partial, page)
 }
 
 fn match_line(path: &str, line: &GrepLine, numbers: bool) -> String {
     let separator = if line.is_match { ':' } else { '-' };
-    let text = cut_line(&line.text);
+    let text = shown_line(line);
     if numbers {
         format!("{path}{separator}{}{separator}{text}", line.number)
     } else {
@@ -72,7 +74,7 @@ pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Pa
     let paths: Vec<String> = found.files.iter().map(|file| display_path(env, &file.path)).collect();
     let (paths, partial) = page.of(paths, found);
     if paths.is_empty() {
-        return with_note("No files found".to_owned(), partial, page);
+        return with_note(nothing("No files found", found), partial, page);
     }
     let noun = if paths.len() == 1 { "file" } else { "files" };
     with_note(format!("Found {} {noun}\n{}", paths.len(), paths.join("\n")), partial, page)
@@ -83,7 +85,7 @@ pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: P
     let counted = |file: &GrepFile| format!("{}:{}", display_path(env, &file.path), file.matches);
     let (lines, partial) = page.of(found.files.iter().map(counted).collect(), found);
     if lines.is_empty() {
-        return with_note("No matches found".to_owned(), partial, page);
+        return with_note(nothing("No matches found", found), partial, page);
     }
     let on_page = found.files.iter().skip(page.offset).take(lines.len());
     let total: usize = on_page.map(|file| file.matches).sum();
@@ -93,10 +95,9 @@ pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: P
     with_note(format!("{}\n\n{sum}", lines.join("\n")), partial, page)
 }
 
-fn finish(lines: Vec<String>, found: &GrepOutput, page: Page, nothing: &str) -> String {
-    let (lines, partial) = page.of(lines, found);
-    let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
-    with_note(text, partial, page)
+/// Returns the text of a result without entries.
+fn nothing(text: &str, found: &GrepOutput) -> String {
+    ignored_note(found).map_or_else(|| text.to_owned(), |note| format!("{text}\n[{note}]"))
 }
 
 fn with_note(text: String, partial: bool, page: Page) -> String {

@@ -1,0 +1,91 @@
+//! Paths, searches and outputs as a model uses them.
+
+use super::user::User;
+
+/// Returns a script that makes these calls, each a tool and its arguments in TOML, in one response, and answers.
+fn script(calls: &[(&str, &str)]) -> String {
+    let call = |(tool, arguments): &(&str, &str)| {
+        format!("[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n")
+    };
+    let calls: String = calls.iter().map(call).collect();
+    format!("[[turn]]\n{calls}[[turn]]\ntext = \"Done.\"\n")
+}
+
+/// Returns the results that the model reads, in the order of the calls.
+fn results(user: &User) -> Vec<String> {
+    let request: serde_json::Value = serde_json::from_str(&user.request(1)).unwrap();
+    let last = request["messages"].as_array().unwrap().last().unwrap();
+    let blocks = last["content"].as_array().unwrap().iter();
+    blocks.filter(|block| block["type"] == "tool_result").map(|block| block["content"].to_string()).collect()
+}
+
+#[test]
+fn a_tilde_is_the_home_and_judged_as_such() {
+    let user = User::new(&script(&[
+        ("Read", "file_path = '~/project/inside.txt'"),
+        ("Grep", "pattern = 'inside', path = '~/project', output_mode = 'content'"),
+        ("Glob", "pattern = '~/project/*.txt'"),
+        ("Write", "file_path = '~/notes/todo.txt', content = 'outside'"),
+    ]));
+    std::fs::write(user.project().join("inside.txt"), "inside-the-project\n").unwrap();
+    user.run_with_denials("Go");
+    let results = results(&user);
+    for (result, expected) in
+        results.iter().zip(["inside-the-project", "inside-the-project", "inside.txt", "denied"])
+    {
+        assert!(result.contains(expected), "{expected}: {results:?}");
+    }
+    assert!(!user.project().join("~").exists() && !user.at("notes").exists(), "{results:?}");
+}
+
+#[test]
+fn files_that_are_named_are_found() {
+    let user = User::new(&script(&[
+        ("Grep", "pattern = 'distinct', path = 'scripts', output_mode = 'content'"),
+        ("Glob", "pattern = 'scripts/*.py'"),
+        ("Glob", "pattern = 'a.log'"),
+        ("Glob", "pattern = 'app/[id]/page.tsx'"),
+        ("Glob", "pattern = 'app/[[...sign-in]]/*.tsx'"),
+        ("Grep", "pattern = 'hello', glob = 'app/[id]/*.tsx'"),
+        ("Grep", "pattern = 'distinct'"),
+        ("Grep", "pattern = 'needle', path = 'long.js', output_mode = 'content'"),
+    ]));
+    let long = format!("{}needle{}", "x".repeat(100_000), "y".repeat(100_000));
+    for (file, text) in [
+        (".gitignore", "scripts/*\n*.log\n"),
+        ("scripts/w.py", "distinct\n"),
+        ("a.log", ""),
+        ("app/[id]/page.tsx", "hello\n"),
+        ("app/[[...sign-in]]/page.tsx", "hello\n"),
+        ("long.js", long.as_str()),
+    ] {
+        let file = user.project().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    user.run("Go");
+    let results = results(&user);
+    let expected = [
+        "scripts/w.py:1:distinct",
+        "scripts/w.py",
+        "a.log",
+        "app/[id]/page.tsx",
+        "app/[[...sign-in]]/page.tsx",
+        "app/[id]/page.tsx",
+        "not searched: 2",
+        "xneedley",
+    ];
+    assert_eq!(results.len(), expected.len());
+    for (result, expected) in results.iter().zip(expected) {
+        assert!(result.contains(expected), "{expected}: {result}");
+    }
+}
+
+#[test]
+fn the_last_progress_frame_is_read() {
+    let command = r"command = '''for i in 1 2 3; do printf '\rstep %d/3' $i; done; echo'''";
+    let user = User::new(&script(&[("Bash", command)]));
+    user.run("Go");
+    let results = results(&user);
+    assert!(results[0].contains("step 3/3") && !results[0].contains("step 1/3"), "{results:?}");
+}
