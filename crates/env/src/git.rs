@@ -204,5 +204,6 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-#[cfg(all(test, feature = "local"))]
+#[cfg(feature = "local")]
+#[cfg(test)]
 mod tests;

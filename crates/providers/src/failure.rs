@@ -308,7 +308,8 @@ mod tests {
     #[test]
     fn overflows_without_a_known_code_are_recognised() {
         use ErrorKind as K;
-        let cases: &[(Option<u16>, Option<&str>, Option<&str>, &str, K)] = &[
+        type Case = (Option<u16>, Option<&'static str>, Option<&'static str>, &'static str, ErrorKind);
+        let cases: &[Case] = &[
             (Some(400), Some("model_max_prompt_tokens_exceeded"), None, "", K::ContextLength),
             (Some(400), Some("1261"), Some("Prompt exceeds max length"), "", K::ContextLength),
             (Some(400), Some("invalid-argument"), Some("maximum prompt length is 9"), "", K::ContextLength),

@@ -231,7 +231,8 @@ fn session(repository: &Repository) -> (String, std::path::PathBuf) {
 fn a_worktree_is_merged_or_dropped_whatever_its_branch_is() {
     let commit =
         ["-c", "user.name=m", "-c", "user.email=m@localhost", "commit", "--quiet", "--all", "--message=more"];
-    let cases: [(&[&[&str]], bool, Option<&str>); 7] = [
+    type Case<'a> = (&'a [&'a [&'static str]], bool, Option<&'static str>);
+    let cases: [Case<'_>; 7] = [
         (&[&["branch", "--move", "mine"]], false, Some("mine")),
         (&[&["branch", "--move", "mine"], &commit], true, Some("mine")),
         (&[&["checkout", "--quiet", "-b", "mine"], &commit], true, Some("mine")),

@@ -439,7 +439,8 @@ fn calls_with_the_same_index_and_no_ids_are_separate() {
     let without_index =
         |name: &str, arguments: &str| named(name, arguments).replace(r#""index":0"#, r#""type":"function""#);
     let (x, y) = (r#"{"x":1}"#, r#"{"y":2}"#);
-    let cases: Vec<(&str, Vec<String>, Vec<(&str, Value)>)> = vec![
+    type Calls = Vec<(&'static str, Value)>;
+    let cases: Vec<(&str, Vec<String>, Calls)> = vec![
         (
             "one tool",
             vec![named("one", x), named("one", y)],
