@@ -48,11 +48,11 @@ mod tests {
 
     #[test]
     fn a_tilde_is_the_home_directory() {
-        let home = Some(Path::new("/home/me"));
+        let home = Some(Path::new("/users/me"));
         for (path, home, expected) in [
-            ("~", home, "/home/me"),
-            ("~/a", home, "/home/me/a"),
-            ("~/../a", home, "/home/a"),
+            ("~", home, "/users/me"),
+            ("~/a", home, "/users/me/a"),
+            ("~/../a", home, "/users/a"),
             ("./~/a", home, "/w/~/a"),
             ("~a", home, "/w/~a"),
             ("a/~", home, "/w/a/~"),

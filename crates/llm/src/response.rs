@@ -1,7 +1,5 @@
 //! Responses (client specification, sections 3.7, 3.8, 3.11 and 3.12).
 
-mod replay;
-
 use std::time::SystemTime;
 
 use schemars::JsonSchema;

@@ -1,5 +1,7 @@
 //! Stream events (client specification, sections 3.13 and 3.14).
 
+mod replay;
+
 use std::pin::Pin;
 
 use futures_core::Stream;

@@ -145,7 +145,7 @@ fn text_shows_inputs_decisions_effects_and_cost() {
     note        damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)
     directory   [directory]
     model       anthropic claude-opus-4-6, from [time]
-    created     [time] by version [version], record format 4
+    created     [time] by version [version], record format 5
     state       idle, last event #27 [time]
 
     Summary

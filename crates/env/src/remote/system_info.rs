@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn facts_are_read() {
         let facts =
-            SystemInfo::parse("Darwin\n24.1.0\n/srv\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
+            SystemInfo::parse("Darwin\n24.1.0\n/srv\n/users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
         assert_eq!((facts.platform.as_str(), facts.os_version.as_str()), ("darwin", "Darwin 24.1.0"));
         assert_eq!((facts.stat, facts.has_ripgrep), (StatDialect::Bsd, true));
-        assert_eq!((facts.directory, facts.home), ("/srv".into(), Some("/Users/me".into())));
+        assert_eq!((facts.directory, facts.home), ("/srv".into(), Some("/users/me".into())));
         assert_eq!(facts.variables, ["HOME", "PATH"]);
         assert_eq!(facts.secrets, ["PATH"]);
         assert_eq!(SystemInfo::parse("Linux\n6.1\n"), None);

@@ -185,14 +185,14 @@ mod tests {
             ("src/*/a.rs", "/r/src", Some(2), "/r/src/x/a.rs"),
             ("src/a.rs", "/r/src", Some(1), "/r/src/a.rs"),
             ("/abs/*.rs", "/abs", Some(1), "/abs/a.rs"),
-            ("~/*.rs", "/home/me", Some(1), "/home/me/a.rs"),
+            ("~/*.rs", "/users/me", Some(1), "/users/me/a.rs"),
             ("./~/*.rs", "/r/~", Some(1), "/r/~/a.rs"),
             ("./x/../*.rs", "/r", Some(1), "/r/a.rs"),
             ("{a,b/c}/*", "/r", Some(3), "/r/b/c/d"),
             ("[ab].rs", "/r", Some(1), "/r/b.rs"),
             (r"k\eys/*", "/r", Some(2), "/r/keys/a"),
         ] {
-            let glob = GlobPattern::parse(pattern, Path::new("/r"), Some(Path::new("/home/me"))).unwrap();
+            let glob = GlobPattern::parse(pattern, Path::new("/r"), Some(Path::new("/users/me"))).unwrap();
             assert_eq!(glob.base, Path::new(base), "{pattern}");
             assert_eq!(glob.max_depth, depth, "{pattern}");
             assert!(glob.matches(Path::new(hit)), "{pattern}");

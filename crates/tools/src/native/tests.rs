@@ -362,14 +362,14 @@ async fn a_tilde_is_the_home_directory_for_every_tool() {
         ("openai", "apply_patch", json!({"input": patch})),
     ];
     for (family, name, arguments) in cases {
-        let env = MemoryEnvironment::new("/w").with_home("/home/me").with_file("/home/me/d/a.txt", "one\n");
+        let env = MemoryEnvironment::new("/w").with_home("/users/me").with_file("/users/me/d/a.txt", "one\n");
         let call = ToolCall::from_raw("1", name, arguments.to_string());
         let prepared = match prepare(&registry_of(family), &[], &env, &call).await {
             Preparation::Ready { call, .. } => call,
             other @ (Preparation::Ask { .. } | Preparation::Refused { .. }) => panic!("{name}: {other:?}"),
         };
         let mut judged = prepared.reads().iter().chain(prepared.writes());
-        assert!(judged.all(|path| path.starts_with("/home/me/d")), "{family} {name}: {prepared:?}");
+        assert!(judged.all(|path| path.starts_with("/users/me/d")), "{family} {name}: {prepared:?}");
         let cx = ToolContext::new(Arc::new(env.clone()), "1");
         let result = execute(&prepared, &cx, &TruncationLimits::new()).await.result;
         assert!(!result.is_error, "{family} {name}: {}", result.text());
@@ -379,7 +379,7 @@ async fn a_tilde_is_the_home_directory_for_every_tool() {
             let found = ["one", "a.txt"].iter().any(|text| result.text().contains(text));
             assert!(found, "{family} {name}: {}", result.text());
         }
-        assert!(env.files().keys().all(|path| path.starts_with("/home/me/d")), "{family} {name}");
+        assert!(env.files().keys().all(|path| path.starts_with("/users/me/d")), "{family} {name}");
     }
 }
 

@@ -180,7 +180,7 @@ async fn invalid_arguments_are_explained() {
     InvalidArguments: Invalid arguments for tool: echo
     - expected a JSON object, got an array
     InvalidArguments: Invalid arguments for tool: echo
-    - expected a JSON object, got null
+    - `text`: required, but missing
     InvalidArguments: Invalid arguments for tool: echo
     - not valid JSON: EOF while parsing a value at line 1 column 9
     InvalidArguments: Invalid arguments for tool: echo

@@ -30,10 +30,10 @@ pub(crate) fn fold_frames(output: &Output, limits: OutputLimits) -> io::Result<O
         folder.push(&block);
         copy.push(&std::mem::take(&mut folder.folded));
     }
-    let has_frames = folder.has_frames;
-    copy.push(&folder.finish());
+    folder.write_last();
+    copy.push(&folder.folded);
     let copy = copy.finish();
-    Ok((has_frames && copy.dropped() == 0).then_some(copy))
+    Ok((folder.has_frames && copy.dropped() == 0).then_some(copy))
 }
 
 fn has_carriage_return(output: &Output) -> io::Result<bool> {
@@ -119,12 +119,6 @@ impl FrameFolder {
         self.frame.clear();
         self.last.clear();
         (self.frames, self.returned, self.passes) = (0, false, false);
-    }
-
-    /// Returns the rest of the folded text.
-    fn finish(mut self) -> Vec<u8> {
-        self.write_last();
-        self.folded
     }
 }
 

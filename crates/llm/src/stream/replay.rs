@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use serde_json::Value;
 
-use super::Response;
+use super::{EventStream, PartialToolCall, StreamEvent};
 use crate::content::{ContentPart, ThinkingData, ToolCall};
 use crate::error::Error;
-use crate::stream::{EventStream, PartialToolCall, StreamEvent};
+use crate::response::Response;
 
 impl Response {
     /// Returns events that accumulate to this response, with one delta per segment. All events are ready at once.

@@ -1,0 +1,45 @@
+//! Ends of runs, and what they report.
+
+use serde_json::Value;
+
+use super::user::User;
+
+/// Returns the exit code and the outcome of `--output json`.
+fn outcome(user: &User, more: &[&str]) -> (Option<i32>, Value) {
+    let output = user.run_command("Name the causes").args(["--output", "json"]).args(more).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let last = printed.lines().last().unwrap_or_else(|| panic!("nothing was printed"));
+    (output.status.code(), serde_json::from_str(last).unwrap())
+}
+
+#[test]
+fn a_response_that_is_cut_off_is_continued_or_reported() {
+    let cut = |text: &str| format!("[[turn]]\ntext = '{text}'\nfinish = 'length'\n");
+    let whole = |text: &str| format!("[[turn]]\ntext = '{text}'\n");
+    for (turns, code, status, text) in [
+        ([cut("One, "), whole("two.")].concat(), 0, "completed", "One, two."),
+        ([cut("One, "), cut("two, "), cut("three")].concat(), 3, "output_limit", "One, two, three"),
+    ] {
+        let user = User::new(&turns);
+        let (found, outcome) = outcome(&user, &[]);
+        assert_eq!((found, &outcome["status"], &outcome["text"]), (Some(code), &status.into(), &text.into()));
+    }
+    let user = User::new(&cut("One, ").repeat(3));
+    let output = user.run_command("Name the causes").output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(printed.contains("cut off by the output limit"), "{printed}");
+}
+
+#[test]
+fn an_empty_response_is_no_silent_success() {
+    let empty = "[[turn]]\ntext = ' '\n";
+    let user = User::new(&empty.repeat(2));
+    let (code, result) = outcome(&user, &[]);
+    assert_eq!((code, &result["status"]), (Some(1), &"failed".into()), "{result}");
+    let call = "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = 'true' }\n";
+    let user = User::new(&[call, empty, empty].concat());
+    let (code, result) = outcome(&user, &[]);
+    assert_eq!((code, &result["status"]), (Some(0), &"completed".into()), "{result}");
+    assert_eq!(result["warning"], "the final response is empty");
+}
