@@ -43,3 +43,23 @@ fn an_empty_response_is_no_silent_success() {
     assert_eq!((code, &result["status"]), (Some(0), &"completed".into()), "{result}");
     assert_eq!(result["warning"], "the final response is empty");
 }
+
+#[test]
+fn a_continued_run_prints_its_own_turn() {
+    let turns: String =
+        ["one", "two", "three", "four"].map(|text| format!("[[turn]]\ntext = '{text}'\n")).concat();
+    let user = User::new(&turns);
+    let run = |more: &[&str]| {
+        let output = user.run_command("Go").args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&[]);
+    run(&["--continue"]);
+    let third = run(&["--continue"]);
+    assert!(third.contains("three") && !third.contains("two"), "{third}");
+    let fourth = run(&["--continue", "--output", "stream-json"]);
+    assert_eq!(fourth.matches("\"USER_INPUT\"").count(), 1, "{fourth}");
+    let last: Value = serde_json::from_str(fourth.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["text"], &last["model_calls"]), (&"four".into(), &1.into()), "{last}");
+}

@@ -142,6 +142,7 @@ pub(crate) async fn follow(
         prompter: user.map(|user| user.prompter),
         finished_runs: 0,
         ending,
+        first_new_event: session.first_new_event(),
         is_in_past: is_resumed,
         resumed_at: None,
     };
@@ -321,6 +322,8 @@ struct EventPrinter<'a, 'm> {
     /// Number of inputs processed.
     finished_runs: u64,
     ending: Ending<'a>,
+    /// Number of the first event of this process.
+    first_new_event: u64,
     /// Whether the events are still those of an earlier process.
     is_in_past: bool,
     /// Time at which this process took up the session.
@@ -384,10 +387,10 @@ impl EventPrinter<'_, '_> {
 
     /// Returns whether an event is one of an earlier process: of the session, or of a subagent that is resumed with it.
     fn is_past(&mut self, event: &SessionEvent) -> bool {
-        if self.is_in_past && event.depth == 0 && matches!(event.kind, EventKind::SessionResumed { .. }) {
+        if self.is_in_past && event.depth == 0 && event.seq >= self.first_new_event {
             self.is_in_past = false;
             self.resumed_at = Some(event.timestamp);
-            return true;
+            return matches!(event.kind, EventKind::SessionResumed { .. });
         }
         self.is_in_past || self.resumed_at.is_some_and(|resumed_at| event.timestamp < resumed_at)
     }

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// How the run ended.
     pub status: OutcomeStatus,
+    /// What a completed run lacks, such as a final response with text. `None` if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Text of the last model response, with its beginnings if it was continued after the output limit cut it off, or the
     /// question that the model asked with a tool; empty if there was none.
     pub text: String,
@@ -21,9 +24,6 @@ pub struct Outcome {
     /// Error that ended the run, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
-    /// What a completed run lacks, such as a final response with text. `None` if nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warning: Option<String>,
 }
 
 impl Outcome {
