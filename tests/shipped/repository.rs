@@ -213,7 +213,7 @@ fn a_history_that_cannot_be_restored_is_kept() {
     assert_eq!(git(&user, &["log", "--format=%s"]), "two\none\n");
 }
 
-/// Commands can write in their working directory, so it must not be one of those that they must not change.
+/// Commands can write in their working directory, so a protected directory cannot be one.
 #[test]
 fn no_session_works_in_a_protected_directory() {
     let user = user_with_history("echo evil >pre-commit; chmod +x pre-commit");

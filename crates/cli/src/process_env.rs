@@ -92,7 +92,7 @@ impl ProcessEnv {
         self
     }
 
-    /// Returns this environment without the variables that lead git to a certain repository, such as those of a hook of git.
+    /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.
     pub(crate) fn without_repository(mut self) -> Self {
         self.variables.retain(|name, _| !OF_A_REPOSITORY.iter().any(|known| name == *known));
         self

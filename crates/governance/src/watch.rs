@@ -375,7 +375,7 @@ impl ProtectedPathWatch {
 }
 
 /// Returns what differs and may run something later, with the diff of each file; `None` if nothing does. A process outside of
-/// the sandbox has replaced those that are `replaced`.
+/// the sandbox has replaced the paths in `replaced`.
 fn describe(
     before: &Snapshot,
     after: &Snapshot,

@@ -1,7 +1,7 @@
 //! Answers to `server/discover` that arrive after the client has stopped to wait for them.
 //!
 //! The client library waits 10 s for this answer and sends `initialize` then, although a server may need longer to start. It
-//! takes the next answer for that of `initialize`, whichever request it answers.
+//! takes the next answer for the answer to `initialize`, whichever request it answers.
 
 use std::future::Future;
 use std::sync::Arc;

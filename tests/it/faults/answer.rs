@@ -98,7 +98,7 @@ async fn a_wrong_content_type(dialect: Dialect) {
         .await;
 }
 
-/// The request is not sent again, and the response is the same as that of a complete request.
+/// The request is not sent again, and the response is the same as for a complete request.
 async fn json_instead_of_a_stream(dialect: Dialect) {
     let json = ["content-type: application/json", "x-ratelimit-remaining-requests: 9"];
     let mut responses = Vec::new();

@@ -166,7 +166,7 @@ async fn a_file_that_the_editor_refuses_does_not_stay() {
         let found = disk.metadata(Path::new(gone)).await;
         assert!(matches!(found, Err(EnvError::NotFound { .. })), "{path}: {found:?}");
         disk.metadata(Path::new(kept)).await.unwrap();
-        // What was there stays as it was.
+        // Existing files and directories stay unchanged.
         environment.write(Path::new("there/b.txt"), b"other\n").await.unwrap_err();
         assert_eq!(disk.read(Path::new("/w/there/b.txt"), None).await.unwrap(), b"b", "{path}");
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// How the run ended.
     pub status: OutcomeStatus,
-    /// What a completed run lacks, such as a final response with text. `None` if nothing.
+    /// Why the result of a completed run may be incomplete, such as an empty final response. `None` if it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Text of the last model response, with its beginnings if it was continued after the output limit cut it off, or the

@@ -22,7 +22,7 @@ pub(crate) struct LoopWindow {
 }
 
 impl LoopWindow {
-    /// Adds a call with its result, if it ran, and drops those beyond the window.
+    /// Adds a call with its result, if it ran, and drops calls beyond the window.
     ///
     /// A repeated call with another result makes progress. Durations in results are not compared.
     pub(crate) fn push(&mut self, call: &ToolCall, result: Option<&ToolResult>, window: usize) {

@@ -148,7 +148,7 @@ impl Worktree {
         [format!("pintle/{}", self.session), format!("pintle-{}", self.session)]
     }
 
-    /// Returns those of the session's [branches](Self::branches) that exist. The session may have renamed its branch.
+    /// Returns the existing [branches](Self::branches) of the session. The session may have renamed its branch.
     async fn own_branches(&self, git: &Git) -> Result<Vec<String>, Failure> {
         let [usual, other] = self.branches().map(|branch| format!("refs/heads/{branch}"));
         let found = git.run(&["for-each-ref", "--format=%(refname)", &usual, &other]).await?;
@@ -377,7 +377,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// Removes the worktree, and those of the session's branches that have no commits besides those of `kept`.
+    /// Removes the worktree, and each branch of the session without commits besides the commits of `kept`.
     async fn remove_but(&self, kept: Option<&str>, main: &Git) -> Result<(), Failure> {
         let path = self.root.display().to_string();
         main.run(&["worktree", "remove", "--force", "--force", &path]).await?;
@@ -413,7 +413,7 @@ fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Returns the path in a line of `git diff-tree --raw` whose new mode is that of a commit of another repository.
+/// Returns the path in a line of `git diff-tree --raw` whose new mode is the mode of a nested repository.
 fn repository_of_raw_line(line: &str) -> Option<&str> {
     let (modes, path) = line.split_once('\t')?;
     (modes.split(' ').nth(1) == Some("160000")).then_some(path)

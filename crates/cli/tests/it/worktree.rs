@@ -287,7 +287,7 @@ fn a_branch_named_pintle_does_not_block_worktrees() {
 #[test]
 fn a_worktree_that_cannot_be_made_leaves_nothing() {
     let repository = Repository::new(WRITES);
-    // A reference that is in the way of those of worktrees.
+    // A reference that prevents references of worktrees.
     git(repository.root(), &["update-ref", "refs/pintle", "HEAD"]);
     let refused = repository.run(&["--worktree", "Work."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");

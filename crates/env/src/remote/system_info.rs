@@ -12,7 +12,7 @@ pub(super) struct SystemInfo {
     pub(super) os_version: String,
     /// The directory in which a line starts.
     pub(super) directory: PathBuf,
-    /// The home directory of the user; `None` if there is none.
+    /// The home directory of the user; `None` if the variable is not set.
     pub(super) home: Option<PathBuf>,
     pub(super) stat: StatDialect,
     pub(super) has_ripgrep: bool,

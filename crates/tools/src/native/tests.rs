@@ -314,7 +314,7 @@ async fn the_model_reads_the_last_progress_frame_and_the_application_all() {
     }
 }
 
-/// Returns the tools of a toolset, or those of the specification.
+/// Returns the tools of a toolset; without one, the tools of the specification.
 fn registry_of(family: &str) -> ToolRegistry {
     let mut registry = ToolRegistry::new();
     for (_, tools) in sets().into_iter().filter(|(name, _)| *name == family) {
