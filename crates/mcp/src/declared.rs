@@ -115,10 +115,11 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
             return None;
         };
         for key in keys.keys().filter(|key| !KEYS.contains(&key.as_str())).cloned().collect::<Vec<_>>() {
-            let meant = most_similar(&key, KEYS.into_iter())
-                .first()
-                .map(|meant| format!("; did you mean `{meant}`?"));
-            self.unknown_key(&format!("`{key}`{}", meant.unwrap_or_default()));
+            match most_similar(&key, KEYS.into_iter()).first() {
+                // It could be a misspelt limit.
+                Some(meant) => self.problem(format!("unknown key `{key}`; did you mean `{meant}`?")),
+                None => self.unknown_key(&format!("`{key}`")),
+            }
         }
         let is_disabled = self.switch(&mut keys, "disabled", false);
         let transport = self.transport(&mut keys)?;
@@ -370,7 +371,6 @@ mod tests {
     #[test]
     fn unknown_keys_are_warnings() {
         for (server, warning) in [
-            (json!({"command": "a", "agrs": []}), "`agrs`; did you mean `args`?"),
             (json!({"command": "a", "autoApprove": ["x"]}), "`autoApprove`"),
             (json!({"url": "http://a", "oauth": {"clientID": "x"}}), "`oauth.clientID`"),
         ] {
@@ -380,6 +380,16 @@ mod tests {
             let [found] = declared.warnings.as_slice() else { panic!("{server}: {declared:?}") };
             let expected = format!("server `one`: ignored unknown key {warning}");
             assert!(found.starts_with(&expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_server_with_a_misspelt_key_is_left_out() {
+        for (key, meant) in [("dney", "deny"), ("alow", "allow"), ("disbaled", "disabled"), ("agrs", "args")]
+        {
+            let declared = parsed(&json!({"one": {"command": "a", key: ["x"]}}));
+            let expected = format!("server `one`: unknown key `{key}`; did you mean `{meant}`?");
+            assert_eq!((declared.servers.len(), declared.problems), (0, vec![expected]));
         }
     }
 
