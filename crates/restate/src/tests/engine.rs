@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -117,7 +118,17 @@ impl TestEngine {
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(Process::start(&mut command));
         let client = self.client();
-        until("the engine is ready", async || client.is_ready().await).await;
+        let process = self.process.as_mut().unwrap();
+        until("the engine is ready", async || {
+            let ended = process.0.try_wait().unwrap();
+            assert!(
+                ended.is_none(),
+                "the engine ended: {}",
+                std::fs::read_to_string(base.join("log")).unwrap()
+            );
+            client.is_ready().await
+        })
+        .await;
     }
 
     pub(super) fn kill(&mut self) {
@@ -161,8 +172,17 @@ pub(super) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Returns a port that is free now.
+/// Returns a port that no other call in this process returns and that is free now.
+///
+/// It lies below the ports that the system gives to outgoing connections, one of which could otherwise take it before the program
+/// that is to listen there.
 pub(super) async fn free_port() -> u16 {
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
-    listener.local_addr().unwrap().port()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let offset = std::process::id().wrapping_mul(64).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(16_384 + offset % 16_384).unwrap();
+        if TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.is_ok() {
+            return port;
+        }
+    }
 }
