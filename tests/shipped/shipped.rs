@@ -15,6 +15,7 @@ mod repository;
 mod rules;
 mod server;
 mod servers;
+mod sessions;
 mod swapped_links;
 mod user;
 mod worktrees;

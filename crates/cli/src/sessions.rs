@@ -22,8 +22,8 @@ use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_store::checkpoint::StoredCheckpoints;
 use pintle_store::{
-    FileStore, Filter, Fork, ForkError, Page, Reached, SessionStore, SessionWriter, StoreError,
-    StoredJournal, Summary, reached, read_record,
+    FileStore, Filter, Fork, ForkError, IntactRecord, Page, Reached, SessionStore, SessionWriter, StoreError,
+    StoredJournal, Summary, reached, read_intact, read_record,
 };
 use serde_json::Value;
 
@@ -175,6 +175,15 @@ impl Sessions {
         read_record(self.store(), id).await.map_err(|error| failure(&error, id))
     }
 
+    /// Returns the record up to the first damaged line, with a notice about the damage.
+    pub(crate) async fn intact_record(&self, id: &SessionId) -> Result<IntactRecord, Failure> {
+        let intact = read_intact(self.store(), id).await.map_err(|error| failure(&error, id))?;
+        if let Some(damage) = &intact.damage {
+            console::notice(&format!("{damage}; everything from there on is left out"));
+        }
+        Ok(intact)
+    }
+
     /// Returns the store.
     pub(crate) fn store(&self) -> &dyn SessionStore {
         self.kept_in.store.as_ref()
@@ -231,7 +240,14 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
     let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
-        let record = sessions.record(&summary.id).await?;
+        if args.environment.dir.is_none() {
+            place::check(&summary, process_env)?;
+        }
+        // A fork goes on before the damage, if it names an entry there.
+        let record = match fork {
+            Some(Some(_)) => forkable(&sessions, &summary.id, args).await?,
+            Some(None) | None => sessions.record(&summary.id).await?,
+        };
         Ok(Some(Selected { sessions, summary, record, fork }))
     };
     if let Some(text) = fork {
@@ -256,6 +272,20 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
     }
     Err(Failure::usage(format!("there is no session of {place}"))
         .with_hint("`pintle sessions list --all` shows all"))
+}
+
+/// Returns the record of a session that is to be forked at an entry, up to the first damaged line.
+///
+/// # Errors
+///
+/// A usage failure if the damaged part may have a narrower grant than the one before it.
+async fn forkable(sessions: &Sessions, id: &SessionId, args: &RunArgs) -> Result<Record, Failure> {
+    let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
+    if damage.is_some() && policy::grant::of_record(&record).is_some() && args.grant.is_none() {
+        return Err(Failure::usage(format!("the damaged part of session {id} may have a narrower grant"))
+            .with_hint("name the grant of the fork with --grant"));
+    }
+    Ok(record)
 }
 
 impl Selected {
@@ -322,6 +352,8 @@ impl Selected {
         let Some(turns) = fork else {
             let writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
+            // The project may have been moved.
+            let summary = place.describe(summary);
             let checkpoints = sessions.checkpoints(&id);
             let newest = record.entries.iter().rev().find_map(|entry| {
                 let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
@@ -445,7 +477,9 @@ fn failure(error: &StoreError, id: &SessionId) -> Failure {
     | StoreError::MissingBlob(_)
     | StoreError::DamagedBlob(_) = error
     {
-        return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"));
+        return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged")).with_hint(
+            &format!("`pintle sessions show {id}` shows what is intact, and `pintle run --fork {id}@N` goes on from an entry of it"),
+        );
     }
     failure
 }

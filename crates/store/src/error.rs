@@ -102,6 +102,17 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Returns whether something that was stored has changed or is missing, so that what was stored before it can still be read.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Damaged { .. } | Self::NotAJournal(_) | Self::MissingBlob(_) | Self::DamagedBlob(_)
+        )
+    }
+}
+
 impl From<StoreError> for io::Error {
     fn from(error: StoreError) -> Self {
         let kind = if let StoreError::Io { source, .. } | StoreError::Service { source, .. } = &error {

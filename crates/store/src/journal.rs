@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 use self::fork::ForkHeader;
 pub use self::fork::{Fork, ForkError, fork};
 pub use self::place::{Reached, reached};
-pub use self::reading::{read_objects, read_record};
+pub use self::reading::{IntactRecord, read_intact, read_objects, read_record};
 use crate::error::StoreError;
 use crate::format::summary_line;
 use crate::store::{self, InboxSignal, Opened, Posting, SessionStore, SessionWriter, Summary};

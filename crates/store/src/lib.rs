@@ -23,7 +23,8 @@ pub use file::FileStore;
 pub use hash::{Hash, InvalidHash};
 pub use holder::Holder;
 pub use journal::{
-    Fork, ForkError, Reached, StoredJournal, fork, post_input, reached, read_objects, read_record, title_of,
+    Fork, ForkError, IntactRecord, Reached, StoredJournal, fork, post_input, reached, read_intact,
+    read_objects, read_record, title_of,
 };
 pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;

@@ -2,7 +2,7 @@
 
 use pintle_agent::Turn;
 use pintle_llm::ContentPart;
-use pintle_store::Summary;
+use pintle_store::{IntactRecord, StoreError, Summary};
 
 use super::show::kind_name;
 use super::{Place, Sessions};
@@ -25,7 +25,7 @@ pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exi
 /// A failure if there is no such session, or if its record cannot be read.
 pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
     let summary = sessions.find(prefix).await?;
-    let record = sessions.record(&summary.id).await?;
+    let IntactRecord { record, damage, .. } = sessions.intact_record(&summary.id).await?;
     let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");
     Ok(match format {
         ExportFormat::Jsonl => {
@@ -33,8 +33,8 @@ pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat
             record.write(&mut bytes).or_failed("the session cannot be exported")?;
             String::from_utf8_lossy(&bytes).into_owned()
         }
-        ExportFormat::Markdown => markdown(&summary, &history()?),
-        ExportFormat::Html => html(&summary, &history()?),
+        ExportFormat::Markdown => markdown(&summary, &history()?, damage.as_ref()),
+        ExportFormat::Html => html(&summary, &history()?, damage.as_ref()),
     })
 }
 
@@ -72,8 +72,8 @@ fn shown_part(part: &ContentPart) -> Shown<'_> {
     }
 }
 
-/// Returns the conversation as Markdown, with the number of each entry for `--fork ID@N`.
-pub(super) fn markdown(summary: &Summary, history: &[Turn]) -> String {
+/// Returns the conversation as Markdown, with the number of each entry for `--fork ID@N`, and with the damage at its end.
+pub(super) fn markdown(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
     let mut text = format!("# {}\n\n", sanitize(&summary.title));
     text.push_str(&format!(
         "Session {} of {}, {}\n",
@@ -99,7 +99,15 @@ pub(super) fn markdown(summary: &Summary, history: &[Turn]) -> String {
             }
         }
     }
+    if let Some(damage) = damage {
+        text.push_str(&format!("\n({})\n", damaged_end(damage)));
+    }
     text
+}
+
+/// Returns the sentence at the end of a conversation whose rest is damaged.
+fn damaged_end(damage: &StoreError) -> String {
+    format!("The rest of the record cannot be read: {}", sanitize(&damage.to_string()))
 }
 
 fn quoted(text: &str) -> String {
@@ -120,7 +128,7 @@ h2{font-size:1rem;border-top:1px solid #8886;padding-top:1rem}.thinking{opacity:
 p{white-space:pre-wrap;overflow-wrap:anywhere}:root{color-scheme:light dark}";
 
 /// Returns the conversation as a page without scripts and without anything from elsewhere.
-fn html(summary: &Summary, history: &[Turn]) -> String {
+fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
     let title = escaped(&summary.title);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -146,6 +154,9 @@ fn html(summary: &Summary, history: &[Turn]) -> String {
                 Shown::Other(what) => format!("<p>({what})</p>\n"),
             });
         }
+    }
+    if let Some(damage) = damage {
+        page.push_str(&format!("<p>({})</p>\n", escaped(&damaged_end(damage))));
     }
     page.push_str("</body>\n</html>\n");
     page

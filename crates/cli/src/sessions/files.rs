@@ -14,7 +14,7 @@ use pintle_store::checkpoint::{FileDiffs, file_diffs};
 use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
-use super::{Place, Sessions, now, parse_point};
+use super::{Place, Sessions, now, parse_point, place};
 use crate::args::{ConfinementArgs, DiffArgs, ListFormat, RewindArgs};
 use crate::console;
 use crate::environment::EnvTarget;
@@ -87,6 +87,7 @@ pub(crate) async fn in_place<'a, T>(
     work: impl AsyncFnOnce(&Files<'a>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let summary = sessions.find(prefix).await?;
+    place::check(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let place = Place::of_summary(&summary);

@@ -1,11 +1,12 @@
 //! The place where the tools of a session work.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Summary};
 
+use super::Worktree;
 use crate::args::EnvArgs;
 use crate::env_spec::EnvSpec;
 use crate::failure::Failure;
@@ -75,6 +76,27 @@ impl Place {
     pub(crate) fn directory(&self) -> &str {
         &self.directory
     }
+}
+
+/// Checks that the directory of a session on this machine still exists.
+///
+/// # Errors
+///
+/// A usage failure that says how the session gets another directory.
+pub(super) fn check(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
+    let place = Place::of_summary(summary);
+    let is_elsewhere = place.environment != EnvSpec::Local.to_string();
+    // A worktree that is gone has its own message.
+    if is_elsewhere
+        || Worktree::of(summary).is_some()
+        || process_env.is_directory(Path::new(&place.directory))
+    {
+        return Ok(());
+    }
+    let id = &summary.id;
+    Err(Failure::usage(format!("the directory of session {id}, {place}, does not exist")).with_hint(
+        &format!("`pintle run --resume {id} --dir DIR` continues the session where its project is now"),
+    ))
 }
 
 impl fmt::Display for Place {

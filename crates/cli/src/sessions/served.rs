@@ -74,7 +74,7 @@ async fn show(remote: &Remote, args: &SessionArg) -> Result<String, Failure> {
     match args.output {
         ListFormat::Json => {
             let record = Record::read(exported.as_bytes()).or_failed("the session cannot be shown")?;
-            super::show::json(&row(&session), &record)
+            super::show::json(&row(&session), &record, None)
         }
         ListFormat::Text => Ok(exported),
     }

@@ -1,6 +1,7 @@
 //! `pintle sessions show`: the conversation as text.
 
 use pintle_agent::{Record, Turn, TurnKind};
+use pintle_store::StoreError;
 use serde_json::json;
 
 use super::list::Row;
@@ -13,24 +14,27 @@ use crate::render;
 
 pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit, Failure> {
     let summary = sessions.find(&args.id).await?;
-    let record = sessions.record(&summary.id).await?;
+    let intact = sessions.intact_record(&summary.id).await?;
     let text = match args.output {
-        ListFormat::Json => json(&list::row(sessions, &summary).await, &record)?,
+        ListFormat::Json => {
+            json(&list::row(sessions, &summary).await, &intact.record, intact.damage.as_ref())?
+        }
         ListFormat::Text => {
-            let replay = record.replay().or_failed("the session cannot be shown")?;
-            export::markdown(&summary, &replay.history)
+            let replay = intact.record.replay().or_failed("the session cannot be shown")?;
+            export::markdown(&summary, &replay.history, intact.damage.as_ref())
         }
     };
     console::print(&text).await?;
     Ok(Exit::Done)
 }
 
-/// Returns a session as JSON: what a list says of it, its history and its checkpoints.
+/// Returns a session as JSON: what a list says of it, its history, its checkpoints, and the
+/// `damage` before which the history ends.
 ///
 /// # Errors
 ///
 /// A failure if the record cannot be replayed.
-pub(super) fn json(row: &Row<'_>, record: &Record) -> Result<String, Failure> {
+pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<&StoreError>) -> Result<String, Failure> {
     let replay = record.replay().or_failed("the session cannot be shown")?;
     let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
     let checkpoints: Vec<_> = replay
@@ -38,7 +42,11 @@ pub(super) fn json(row: &Row<'_>, record: &Record) -> Result<String, Failure> {
         .into_iter()
         .map(|(turns, checkpoint)| json!({"entries": turns, "id": checkpoint.id, "partial": checkpoint.partial}))
         .collect();
-    render::json_line(&json!({"session": row, "history": turns, "checkpoints": checkpoints}))
+    let mut shown = json!({"session": row, "history": turns, "checkpoints": checkpoints});
+    if let (Some(damage), Some(shown)) = (damage, shown.as_object_mut()) {
+        shown.insert("damage".to_owned(), damage.to_string().into());
+    }
+    render::json_line(&shown)
 }
 
 fn entry(number: usize, turn: &Turn) -> serde_json::Value {

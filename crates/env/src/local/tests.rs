@@ -211,6 +211,35 @@ async fn a_process_that_ignores_terminate_is_killed() {
     }
 }
 
+/// The terminate signal reaches a child whose parent, the leader of the group, survives it.
+#[tokio::test]
+async fn a_time_out_terminates_the_whole_group() {
+    let (directory, environment) = environment();
+    let command = "(trap 'echo terminated > child; exit' TERM; echo > ready; while :; do sleep 0.01; done) & \
+        trap 'echo leader' TERM; while :; do wait; sleep 0.01; done";
+    let request = ExecRequest::new(command).with_timeout(Duration::from_millis(300));
+    let result = environment.exec_command(request).await.unwrap();
+    assert!(result.timed_out);
+    assert_eq!(result.exit_code, 137, "the leader is killed");
+    assert_eq!(text(&result.stdout), "leader\n");
+    let child = std::fs::read_to_string(directory.path().join("child")).unwrap();
+    assert_eq!(child, "terminated\n");
+}
+
+/// What a process does within a second of the terminate signal counts; six seconds later it has been killed.
+#[tokio::test]
+async fn a_process_has_two_seconds_after_terminate() {
+    let (directory, environment) = environment();
+    let command =
+        "trap 'sleep 1; echo > early; sleep 5; echo > late; exit' TERM; while :; do sleep 0.01; done";
+    let request = ExecRequest::new(command).with_timeout(Duration::from_millis(300));
+    let result = environment.exec_command(request).await.unwrap();
+    assert!(result.timed_out);
+    assert_eq!(result.exit_code, 137);
+    assert!(directory.path().join("early").exists());
+    assert!(!directory.path().join("late").exists());
+}
+
 #[tokio::test]
 async fn leftover_jobs_are_terminated_and_counted() {
     let wait_for = "while [ ! -s id ]; do sleep 0.01; done";

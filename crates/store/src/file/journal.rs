@@ -37,6 +37,14 @@ pub(super) struct Span {
     pub(super) end: Option<Position>,
 }
 
+/// Parts of the segments that form a journal, the oldest first. There is at least one.
+#[derive(Debug)]
+pub(super) struct Spans {
+    pub(super) spans: Vec<Span>,
+    /// Why segments after these cannot be read; `None` if these are all.
+    damage: Option<StoreError>,
+}
+
 /// Beginning of a journal, for a fork.
 #[derive(Debug)]
 pub(super) struct Prefix {
@@ -47,7 +55,18 @@ pub(super) struct Prefix {
     pub(super) values: BTreeSet<Hash>,
 }
 
+/// Segments that follow each other.
+enum Chained {
+    Whole(Vec<Span>),
+    /// One is missing that a later one follows; `seq` is the number of its last line.
+    Missing {
+        epoch: u64,
+        seq: u64,
+    },
+}
+
 /// Predecessor of a segment, as its first line names it.
+#[derive(Clone)]
 struct Origin {
     follows: Position,
     forked_from: Option<SessionId>,
@@ -71,6 +90,8 @@ pub(super) struct Walk {
     current: Option<(Span, SegmentScan)>,
     head: Position,
     synced: u64,
+    /// Reported after the lines of all spans.
+    damage: Option<StoreError>,
     /// Set at the end of the newest segment.
     rest: Option<Rest>,
 }
@@ -98,38 +119,61 @@ impl JournalFiles {
         Ok(self.epochs()?.last().copied().unwrap_or(0))
     }
 
-    /// Returns the parts of the segments that form the journal, the oldest first.
-    pub(super) fn spans(&self) -> Result<Vec<Span>, StoreError> {
-        let mut own = BTreeMap::new();
+    /// Returns the parts of the segments that form the journal, up to the first segment that cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// The damage if it leaves nothing.
+    pub(super) fn spans(&self) -> Result<Spans, StoreError> {
+        let (mut own, mut damage) = (BTreeMap::new(), None);
         let epochs = self.epochs()?;
         for epoch in &epochs {
             let is_oldest = epochs.first() == Some(epoch);
-            own.extend(self.first_line(&self.id, *epoch, is_oldest)?.map(|origin| (*epoch, origin)));
+            match self.first_line(&self.id, *epoch, is_oldest) {
+                Ok(origin) => own.extend(origin.map(|origin| (*epoch, origin))),
+                Err(error) if error.is_damage() => {
+                    damage = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
+        loop {
+            match self.chain(&own)? {
+                Chained::Whole(spans) if spans.is_empty() => {
+                    return Err(damage.unwrap_or_else(|| StoreError::NotFound(self.id.clone())));
+                }
+                Chained::Whole(spans) => return Ok(Spans { spans, damage }),
+                Chained::Missing { epoch, seq } => {
+                    damage = Some(self.damaged(seq, "its segment is missing"));
+                    own.split_off(&epoch);
+                }
+            }
+        }
+    }
+
+    /// Follows the segments back from the newest of these, which are those of this session.
+    fn chain(&self, own: &BTreeMap<u64, Origin>) -> Result<Chained, StoreError> {
         let mut spans = Vec::new();
         let mut session = self.id.clone();
         let mut next = own.last_key_value().map(|(epoch, _)| *epoch);
         let mut end = None;
         while let Some(epoch) = next {
             let origin = if session == self.id {
-                own.remove(&epoch)
+                own.get(&epoch).cloned()
             } else {
                 self.first_line(&session, epoch, false)?
             };
             let Some(Origin { follows, forked_from }) = origin else {
-                let seq = end.map_or(1, |end: Position| end.seq);
-                return Err(self.damaged(seq, "its segment is missing"));
+                return Ok(Chained::Missing { epoch, seq: end.map_or(1, |end: Position| end.seq) });
             };
             spans.push(Span { session: session.clone(), epoch, follows, end });
             next = (follows.epoch > 0).then_some(follows.epoch);
             end = Some(follows);
             session = forked_from.unwrap_or(session);
         }
-        if spans.is_empty() {
-            return Err(StoreError::NotFound(self.id.clone()));
-        }
         spans.reverse();
-        Ok(spans)
+        Ok(Chained::Whole(spans))
     }
 
     /// Returns the file of a segment that a writer of this session wrote, or one of a session that it is a fork of.
@@ -172,8 +216,8 @@ impl JournalFiles {
 
     /// Verifies the journal up to line `at`.
     pub(super) fn prefix(&self, at: u64) -> Result<Prefix, StoreError> {
-        let mut spans = self.spans()?;
-        let mut walk = self.walk_over(spans.clone(), 1);
+        let Spans { mut spans, .. } = self.spans()?;
+        let mut walk = self.walk_over(Spans { spans: spans.clone(), damage: None }, 1);
         let mut values = BTreeSet::new();
         while walk.head.seq < at {
             let Some(line) = walk.next()? else { break };
@@ -192,13 +236,23 @@ impl JournalFiles {
     }
 
     /// Walks over the lines of these spans from the one on that has line `from`.
-    pub(super) fn walk_over(&self, spans: Vec<Span>, from: u64) -> Walk {
+    pub(super) fn walk_over(&self, spans: Spans, from: u64) -> Walk {
+        let Spans { spans, damage } = spans;
         let newest_epoch = spans.last().map_or(0, |span| span.epoch);
         let first = spans.iter().rposition(|span| span.follows.seq < from.max(1)).unwrap_or(0);
         let spans: Vec<Span> = spans.into_iter().skip(first).collect();
         let head = spans.first().map_or(START, |span| span.follows);
         let spans = spans.into_iter();
-        Walk { journal: self.clone(), spans, newest_epoch, current: None, head, synced: 0, rest: None }
+        Walk {
+            journal: self.clone(),
+            spans,
+            newest_epoch,
+            current: None,
+            head,
+            synced: 0,
+            damage,
+            rest: None,
+        }
     }
 
     /// Verifies the whole journal.
@@ -243,6 +297,9 @@ impl Walk {
             let wrong = scan.head().seq + 1;
             if span.end.is_some() {
                 return Err(self.journal.damaged(wrong, "it is not the line that was written"));
+            }
+            if let Some(damage) = self.damage.take() {
+                return Err(damage);
             }
             let rest = scan.rest().map_err(io_error("read", &path))?;
             if rest.synced >= wrong {

@@ -176,7 +176,7 @@ impl Follower {
     fn start(&mut self) -> Result<(), StoreError> {
         let spans = self.journal.spans()?;
         if let Some(last) = self.last
-            && let Some(later) = spans.iter().find(|span| span.epoch > last.epoch)
+            && let Some(later) = spans.spans.iter().find(|span| span.epoch > last.epoch)
             && later.follows.seq < last.seq
         {
             let seq = later.follows.seq + 1;
@@ -203,6 +203,6 @@ impl Follower {
         let at = self.walk.as_ref().map_or(0, Walk::newest_epoch);
         // Only then are the first lines of all segments read. A segment without a first line is not in use yet.
         Ok(self.journal.newest_epoch()? > at
-            && self.journal.spans()?.last().is_some_and(|span| span.epoch > at))
+            && self.journal.spans()?.spans.last().is_some_and(|span| span.epoch > at))
     }
 }

@@ -7,7 +7,7 @@ use pintle_agent::{Record, RecordHeader, ReplayError, SessionId};
 use serde::Serialize;
 
 use super::StoredJournal;
-use super::reading::{Read, read_to_end};
+use super::reading::{Read, read_before_damage};
 use crate::error::StoreError;
 use crate::store::{SessionStore, Summary};
 
@@ -46,7 +46,7 @@ pub enum ForkError {
 /// Forks a session after the first `turns` entries of its history, or after all of them. `summary` is that of the fork.
 ///
 /// The fork refers to the lines of the session, which are not copied into its header; see [`SessionStore::fork`]. The session
-/// may be running.
+/// may be running. One that is damaged can be forked at an entry before the damage.
 ///
 /// # Errors
 ///
@@ -57,11 +57,20 @@ pub async fn fork(
     turns: Option<usize>,
     summary: Summary,
 ) -> Result<Fork, ForkError> {
-    let Read { record, last } = read_to_end(store, id).await?;
+    let (read, damage) = read_before_damage(store, id).await?;
+    let Some(Read { record, last }) = read else {
+        return Err(damage.unwrap_or_else(|| StoreError::NotFound(id.clone())).into());
+    };
     let entries = record.replay()?.history.len();
-    let turns = turns.unwrap_or(entries);
-    let Some(start) = record.fork(turns)? else {
-        return Err(ForkError::TooShort { session: id.clone(), entries, turns });
+    let start = match (turns, damage) {
+        (None, Some(damage)) => return Err(damage.into()),
+        (turns, damage) => {
+            let turns = turns.unwrap_or(entries);
+            record.fork(turns)?.ok_or_else(|| match damage {
+                Some(damage) => damage.into(),
+                None => ForkError::TooShort { session: id.clone(), entries, turns },
+            })?
+        }
     };
     let writer = store.fork(id, last, summary.clone()).await?;
     let mut journal = StoredJournal::new(writer, summary);

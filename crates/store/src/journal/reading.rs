@@ -6,9 +6,9 @@ use pintle_agent::{Record, RecordHeader, SessionId};
 use serde::Deserialize;
 
 use super::fork::ForkHeader;
-use crate::blob::move_from_blobs;
+use crate::blob::{Blobs, move_from_blobs};
 use crate::error::StoreError;
-use crate::store::SessionStore;
+use crate::store::{Reader, SessionStore};
 
 /// Reads the record of a session, with its large values. The record of a fork has the whole history.
 ///
@@ -18,6 +18,30 @@ use crate::store::SessionStore;
 /// [`StoreError::Damaged`], [`StoreError::MissingBlob`] and the like.
 pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Record, StoreError> {
     Ok(read_to_end(store, id).await?.record)
+}
+
+/// Reads the record of a session up to the first damaged line. What follows that line cannot be trusted: the chain of hashes
+/// proves only what comes before it.
+///
+/// # Errors
+///
+/// Those of [`read_record`]; damage only if it leaves nothing of the record.
+pub async fn read_intact(store: &dyn SessionStore, id: &SessionId) -> Result<IntactRecord, StoreError> {
+    let (read, damage) = read_before_damage(store, id).await?;
+    match (read, damage) {
+        (Some(Read { record, .. }), damage) => Ok(IntactRecord { record, damage }),
+        (None, damage) => Err(damage.unwrap_or_else(|| StoreError::NotFound(id.clone()))),
+    }
+}
+
+/// Part of a record that is as it was written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct IntactRecord {
+    /// The record, up to the first damaged line.
+    pub record: Record,
+    /// The damage; `None` if the record is complete.
+    pub damage: Option<StoreError>,
 }
 
 /// Reads all lines of a journal, with their large values: that of something else than a session of the agent.
@@ -41,40 +65,77 @@ pub(super) struct Read {
 }
 
 pub(super) async fn read_to_end(store: &dyn SessionStore, id: &SessionId) -> Result<Read, StoreError> {
-    let mut reader = store.read(id, 1).await?;
-    let blobs = store.blobs(id);
-    let mut read: Option<Read> = None;
-    // Whether the record so far is that of the origin of a fork.
-    let mut is_inherited = false;
-    while let Some(line) = reader.next().await? {
+    match read_before_damage(store, id).await? {
+        (_, Some(damage)) => Err(damage),
+        (read, None) => read.ok_or_else(|| StoreError::NotFound(id.clone())),
+    }
+}
+
+/// Reads as much of a record as can be read, and returns what it ends at. Errors that are no damage are errors here.
+pub(super) async fn read_before_damage(
+    store: &dyn SessionStore,
+    id: &SessionId,
+) -> Result<(Option<Read>, Option<StoreError>), StoreError> {
+    let mut lines = RecordLines {
+        id,
+        reader: store.read(id, 1).await?,
+        blobs: store.blobs(id),
+        read: None,
+        is_inherited: false,
+    };
+    let damage = loop {
+        match lines.read_line().await {
+            Ok(true) => {}
+            Ok(false) => break None,
+            Err(error) if error.is_damage() => break Some(error),
+            Err(error) => return Err(error),
+        }
+    };
+    Ok((lines.read.filter(|_| !lines.is_inherited), damage))
+}
+
+/// Record of which a part is read.
+struct RecordLines<'a> {
+    id: &'a SessionId,
+    reader: Box<dyn Reader>,
+    blobs: Box<dyn Blobs>,
+    read: Option<Read>,
+    /// Whether the record so far is that of the origin of a fork.
+    is_inherited: bool,
+}
+
+impl RecordLines<'_> {
+    /// Adds the next line to the record. Returns `false` at the end.
+    async fn read_line(&mut self) -> Result<bool, StoreError> {
+        let Some(line) = self.reader.next().await? else { return Ok(false) };
         let seq = line.seq;
-        let object = move_from_blobs(line.object, blobs.as_ref()).await?;
-        let damaged = |problem| StoreError::Damaged { session: id.clone(), seq, problem };
+        let object = move_from_blobs(line.object, self.blobs.as_ref()).await?;
+        let damaged = |problem| StoreError::Damaged { session: self.id.clone(), seq, problem };
         let unreadable = || damaged("it is not an entry of a record");
         match Kind::of(&object).ok_or_else(unreadable)? {
             Kind::Entry => {
                 let entry = serde_json::from_str(&object).map_err(|_| unreadable())?;
-                let read = read.as_mut().ok_or_else(unreadable)?;
+                let read = self.read.as_mut().ok_or_else(unreadable)?;
                 read.record.entries.push(Arc::new(entry));
                 read.last = seq;
             }
             Kind::Header => {
                 let header = RecordHeader::parse(&object).map_err(|_| unreadable())?;
-                read = Some(Read { record: Record::new(header), last: seq });
-                is_inherited = false;
+                self.read = Some(Read { record: Record::new(header), last: seq });
+                self.is_inherited = false;
             }
             Kind::ForkHeader => {
-                let origin = read.take().ok_or_else(unreadable)?.record;
+                let origin = self.read.take().ok_or_else(unreadable)?.record;
                 let header = ForkHeader::read(&object, &origin);
                 let header = header.ok_or_else(|| damaged("the history that it refers to cannot be read"))?;
-                read = Some(Read { record: Record::new(header), last: seq });
-                is_inherited = false;
+                self.read = Some(Read { record: Record::new(header), last: seq });
+                self.is_inherited = false;
             }
-            Kind::Fork => is_inherited = true,
+            Kind::Fork => self.is_inherited = true,
             Kind::Other => {}
         }
+        Ok(true)
     }
-    read.filter(|_| !is_inherited).ok_or_else(|| StoreError::NotFound(id.clone()))
 }
 
 /// Kind of a line.

@@ -183,3 +183,52 @@ async fn foreign_files_are_refused() {
     std::fs::write(directory.path().join("sessions/s/notes.jsonl"), "hello").unwrap();
     assert!(store.open(&id()).await.is_ok());
 }
+
+/// Three writers wrote a line each; a segment is destroyed at its first line, or removed. The lines before it can still be read, and
+/// the reader then reports the damage.
+#[tokio::test]
+async fn segments_before_a_destroyed_one_can_be_read() {
+    let original = Double::new();
+    let store = store(&original).unwrap();
+    let mut writer = store.create(summary()).await.unwrap();
+    append(writer.as_mut(), 0, Barrier::Synced).await.unwrap();
+    writer.close().await.unwrap();
+    drop(writer);
+    for number in [1, 3] {
+        let mut writer = store.open(&id()).await.unwrap().writer;
+        append(writer.as_mut(), number, Barrier::Synced).await.unwrap();
+        writer.close().await.unwrap();
+    }
+    let segment = |epoch| format!("/disk/store/sessions/s/000000000{epoch}.jsonl");
+    use super::super::disk::Disk as _;
+    for (epoch, expected) in [(3, vec![0, 1]), (2, vec![0])] {
+        for is_removed in [false, true] {
+            if is_removed && epoch == 3 {
+                // No later segment names the newest one.
+                continue;
+            }
+            let changed = original.after_kill();
+            if is_removed {
+                changed.remove_file(&PathBuf::from(segment(epoch))).unwrap();
+            } else {
+                changed.change(&segment(epoch), |bytes| bytes[..40].fill(0));
+            }
+            let store = super::store(&changed).unwrap();
+            let mut reader = store.read(&id(), 1).await.unwrap();
+            let mut lines = Vec::new();
+            let error = loop {
+                match reader.next().await {
+                    Ok(Some(line)) => lines.push(line),
+                    Ok(None) => panic!("{epoch}: the damage is not reported"),
+                    Err(error) => break error,
+                }
+            };
+            lines.retain(|line: &Line| line.object.starts_with("{\"n\":"));
+            assert_eq!(numbers(&lines), expected, "{epoch}");
+            assert!(error.is_damage(), "{epoch}: {error}");
+            assert!(store.open(&id()).await.unwrap_err().is_damage(), "{epoch}");
+            assert!(!store.verify(&id(), None).await.unwrap().is_intact(), "{epoch}");
+            assert!(store.summary(&id()).await.unwrap().is_some(), "{epoch}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Sessions of a project that was moved, and sessions whose record is damaged.
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use super::user::User;
+
+const ANSWERS: &str = r#"
+    [[turn]]
+    text = "One."
+    [[turn]]
+    text = "Two."
+    [[turn]]
+    text = "Three."
+    [[turn]]
+    text = "Four."
+    "#;
+
+/// Runs a task with further flags in a directory.
+fn run(user: &User, task: &str, flags: &[&str], directory: &str) -> Output {
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let mut arguments = vec!["run", "--provider", "anthropic", "--base-url", &url];
+    arguments.extend(flags);
+    arguments.push(task);
+    user.command(&arguments).current_dir(user.at(directory)).output().unwrap()
+}
+
+fn sessions(user: &User, arguments: &[&str], directory: &str) -> Output {
+    let arguments = [&["sessions"], arguments].concat();
+    user.command(&arguments).current_dir(user.at(directory)).output().unwrap()
+}
+
+fn listed(user: &User, directory: &str) -> Vec<String> {
+    let output = sessions(user, &["list", "--output", "json"], directory);
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    listed.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_session_follows_its_project() {
+    let user = User::new(ANSWERS);
+    assert!(run(&user, "First", &[], "project").status.success());
+    let id = listed(&user, "project").remove(0);
+    std::fs::rename(user.project(), user.at("moved")).unwrap();
+    // What needs the old directory says how the session gets the new one.
+    let way_out = format!("`pintle run --resume {id} --dir DIR`");
+    let rewound = format!("{id}@0");
+    for output in [
+        run(&user, "Go", &["--resume", &id], "moved"),
+        sessions(&user, &["diff", &id], "moved"),
+        sessions(&user, &["rewind", &rewound, "--dry-run"], "moved"),
+    ] {
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains("does not exist") && error.contains(&way_out), "{error}");
+    }
+    let output = run(&user, "Second", &["--resume", &id, "--dir", "."], "moved");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(listed(&user, "moved"), [id.as_str()]);
+    for arguments in [["diff", id.as_str()].as_slice(), &["rewind", &rewound, "--dry-run"]] {
+        let output = sessions(&user, arguments, "moved");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+    let output = run(&user, "Third", &["--continue"], "moved");
+    assert!(text(&output.stdout).contains("Three."), "{output:?}");
+    assert_eq!(listed(&user, "moved"), [id]);
+}
+
+/// Returns the files of the session's record, in order.
+fn segments(user: &User, id: &str) -> Vec<PathBuf> {
+    let directory = user.at(".local/state/pintle/sessions/sessions").join(id);
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
+    files.sort();
+    files
+}
+
+/// What comes before the damage can be shown, exported and forked; the session itself does not continue.
+#[test]
+fn what_is_before_damage_can_be_used() {
+    // A crash of the machine leaves zeros: in the middle of a file, or at its beginning.
+    for is_at_beginning in [false, true] {
+        let user = User::new(ANSWERS);
+        assert!(run(&user, "First", &[], "project").status.success());
+        let id = listed(&user, "project").remove(0);
+        for task in ["Second", "Third"] {
+            assert!(run(&user, task, &["--resume", &id], "project").status.success());
+        }
+        let last = segments(&user, &id).pop().unwrap();
+        let mut bytes = std::fs::read(&last).unwrap();
+        let start = if is_at_beginning { 0 } else { bytes.len() / 2 };
+        bytes[start..start + 300].fill(0);
+        std::fs::write(&last, bytes).unwrap();
+
+        for arguments in [
+            ["show", &id].as_slice(),
+            &["export", &id, "--format", "markdown"],
+            &["export", &id, "--format", "html"],
+            &["export", &id, "--format", "jsonl"],
+            &["show", &id, "--output", "json"],
+        ] {
+            let output = sessions(&user, arguments, "project");
+            let (shown, notice) = (text(&output.stdout), text(&output.stderr));
+            assert!(output.status.success() && shown.contains("Two."), "{arguments:?}: {output:?}");
+            assert!(notice.contains("everything from there on is left out"), "{arguments:?}: {notice}");
+            let says_so = shown.contains("The rest of the record cannot be read")
+                || shown.contains(r#""damage":"#)
+                || arguments.contains(&"jsonl");
+            assert!(says_so, "{arguments:?}: {shown}");
+        }
+        let refused = run(&user, "Go", &["--resume", &id], "project");
+        let error = text(&refused.stderr);
+        assert!(!refused.status.success() && error.contains(&format!("--fork {id}@N")), "{error}");
+        let whole = run(&user, "Go", &["--fork", &id], "project");
+        assert!(!whole.status.success(), "{whole:?}");
+        let forked = run(&user, "Fourth", &["--fork", &format!("{id}@4")], "project");
+        assert!(text(&forked.stdout).contains("Four."), "{forked:?}");
+        let request = user.request(3);
+        assert!(request.contains("Second") && request.contains("Two."), "{request}");
+        assert!(!request.contains("Third"), "{request}");
+    }
+}
