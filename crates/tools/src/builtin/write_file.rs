@@ -194,6 +194,33 @@ mod tests {
         ");
     }
 
+    #[tokio::test]
+    async fn a_replaced_file_keeps_its_mark_and_line_ends() {
+        for (old, content, expected) in [
+            ("\u{feff}a\r\n", "b\nc\n", "\u{feff}b\r\nc\r\n"),
+            ("\u{feff}a\n", "\u{feff}b\n", "\u{feff}b\n"),
+            ("a\r\nb\r\n", "b\r\nc\n", "b\r\nc\r\n"),
+            ("a\n", "b\r\nc\n", "b\nc\n"),
+            ("a\r\nb\n", "b\nc\r\n", "b\nc\r\n"),
+            ("a", "b\r\n", "b\r\n"),
+            ("", "b\n", "b\n"),
+        ] {
+            let harness = Harness::new();
+            harness.write("a", old);
+            let arguments =
+                serde_json::json!({"file_path": harness.path("a"), "content": content}).to_string();
+            for is_native in [false, true] {
+                harness.write("a", old);
+                let result = match is_native {
+                    false => harness.call(WriteFile::new(), &arguments).await,
+                    true => harness.call(crate::native::anthropic::Write::new(), &arguments).await,
+                };
+                assert!(result.starts_with("ok: "), "{result}");
+                assert_eq!(harness.text("a"), expected, "{old:?} {content:?}");
+            }
+        }
+    }
+
     /// Writes `a` and returns what the model reads.
     async fn overwrite(harness: &Harness, cx: &ToolContext) -> String {
         let arguments = r#"{"file_path": "a", "content": "one\nmine\n"}"#;
