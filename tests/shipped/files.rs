@@ -4,16 +4,27 @@ use super::user::User;
 
 /// Returns a script that makes these calls, each a tool and its arguments in TOML, in one response, and answers.
 fn script(calls: &[(&str, &str)]) -> String {
+    script_of(&[calls])
+}
+
+/// Returns a script with the calls of each response, and a final answer.
+fn script_of(responses: &[&[(&str, &str)]]) -> String {
     let call = |(tool, arguments): &(&str, &str)| {
         format!("[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n")
     };
-    let calls: String = calls.iter().map(call).collect();
-    format!("[[turn]]\n{calls}[[turn]]\ntext = \"Done.\"\n")
+    let turn = |calls: &&[(&str, &str)]| format!("[[turn]]\n{}", calls.iter().map(call).collect::<String>());
+    let turns: String = responses.iter().map(turn).collect();
+    format!("{turns}[[turn]]\ntext = \"Done.\"\n")
 }
 
-/// Returns the results that the model reads, in the order of the calls.
+/// Returns the results that the model reads after the first response, in the order of the calls.
 fn results(user: &User) -> Vec<String> {
-    let request: serde_json::Value = serde_json::from_str(&user.request(1)).unwrap();
+    results_of(user, 1)
+}
+
+/// Returns the results in the request with this index.
+fn results_of(user: &User, number: usize) -> Vec<String> {
+    let request: serde_json::Value = serde_json::from_str(&user.request(number)).unwrap();
     let last = request["messages"].as_array().unwrap().last().unwrap();
     let blocks = last["content"].as_array().unwrap().iter();
     blocks.filter(|block| block["type"] == "tool_result").map(|block| block["content"].to_string()).collect()
@@ -88,4 +99,36 @@ fn the_last_progress_frame_is_read() {
     user.run("Go");
     let results = results(&user);
     assert!(results[0].contains("step 3/3") && !results[0].contains("step 1/3"), "{results:?}");
+}
+
+#[test]
+fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let user = User::new(&script_of(&[
+        &[
+            ("Read", "file_path = 'linked.txt'"),
+            ("Read", "file_path = 'shut.txt'"),
+            ("Read", "file_path = 'marked.txt'"),
+        ],
+        &[
+            ("Edit", "file_path = 'linked.txt', old_string = 'two', new_string = 'TWO'"),
+            ("Edit", "file_path = 'shut.txt', old_string = 'two', new_string = 'TWO'"),
+            ("Write", "file_path = 'marked.txt', content = \"three\\n\""),
+        ],
+    ]));
+    let at = |name: &str| user.project().join(name);
+    for (name, text) in
+        [("linked.txt", "one\ntwo\n"), ("shut.txt", "two\n"), ("marked.txt", "\u{feff}one\r\n")]
+    {
+        std::fs::write(at(name), text).unwrap();
+    }
+    std::fs::hard_link(at("linked.txt"), at("second.txt")).unwrap();
+    std::fs::set_permissions(at("shut.txt"), std::fs::Permissions::from_mode(0o444)).unwrap();
+    user.run_with_denials("Go");
+    let results = results_of(&user, 2);
+    assert_eq!(std::fs::read_to_string(at("second.txt")).unwrap(), "one\nTWO\n", "{results:?}");
+    assert_eq!(std::fs::metadata(at("linked.txt")).unwrap().nlink(), 2);
+    assert!(results[1].contains("read-only") && results[1].contains("chmod u+w"), "{results:?}");
+    assert_eq!(std::fs::read_to_string(at("shut.txt")).unwrap(), "two\n");
+    assert_eq!(std::fs::read_to_string(at("marked.txt")).unwrap(), "\u{feff}three\r\n", "{results:?}");
 }

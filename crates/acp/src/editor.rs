@@ -118,7 +118,7 @@ impl EditorEnvironment {
         // The file with its directories, if they are new.
         let mut created = Vec::new();
         match self.inner.metadata(path).await {
-            Ok(metadata) if metadata.kind == FileKind::File => {}
+            Ok(metadata) if metadata.kind == FileKind::File && metadata.read_only_mode().is_none() => {}
             // A new file gets its directories and its mode from the environment.
             Err(EnvError::NotFound { .. }) => {
                 let directories = self.missing_directories(path).await;

@@ -32,6 +32,16 @@ pub enum EnvError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The file is read-only: it lacks the write permission of its owner, or every write permission.
+    ///
+    /// The superuser could write it and is refused as well.
+    #[error("{} is read-only (mode {mode:04o}); `chmod u+w` makes it writable, if it is meant to change", path.display())]
+    ReadOnlyFile {
+        /// The requested path, absolute.
+        path: PathBuf,
+        /// The permission bits of the file.
+        mode: u32,
+    },
     /// Expected a file, found a directory.
     #[error("{} is a directory, expected a file", path.display())]
     IsADirectory {
@@ -195,6 +205,7 @@ impl EnvError {
         match &mut self {
             Self::NotFound { path, .. }
             | Self::PermissionDenied { path, .. }
+            | Self::ReadOnlyFile { path, .. }
             | Self::IsADirectory { path }
             | Self::NotADirectory { path }
             | Self::NotARegularFile { path }

@@ -10,6 +10,12 @@ pub const MAX_READ: u64 = 256 << 20;
 /// Maximum number of entries that one listing or glob returns.
 pub const MAX_ENTRIES: usize = 100_000;
 
+/// Directory for copies of files that are written in place, if their own directory accepts no file.
+pub const COPIES_DIRECTORY: &str = "/tmp";
+
+/// The write permissions of owner, group and others.
+pub(crate) const WRITE_BITS: u32 = 0o222;
+
 /// Type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
@@ -81,6 +87,12 @@ impl Metadata {
     #[must_use]
     pub fn is_file(&self) -> bool {
         self.kind == FileKind::File
+    }
+
+    /// Returns the permission bits of a file that its owner made read-only: it has no write permission at all.
+    #[must_use]
+    pub fn read_only_mode(&self) -> Option<u32> {
+        self.mode.filter(|mode| self.is_file() && mode & WRITE_BITS == 0)
     }
 
     /// Returns true for a directory.

@@ -6,6 +6,7 @@ pub(crate) mod beneath;
 pub(crate) mod files;
 #[cfg(target_os = "linux")]
 pub(crate) mod held;
+mod in_place;
 mod temporary;
 pub(crate) mod tree;
 
@@ -21,14 +22,15 @@ use std::{
 
 use self::temporary::Temporary;
 use nix::{
+    errno::Errno,
     fcntl::OFlag,
-    unistd::{Gid, Uid, fchown},
+    unistd::{Gid, Uid, fchown, geteuid},
 };
 
 use crate::{
     blocking::Cancelled,
     error::EnvError,
-    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata},
+    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata, WRITE_BITS},
     search::ignore_rules::IgnoreRules,
     walk::{WalkOutput, WalkRequest},
 };
@@ -38,6 +40,9 @@ pub(crate) const MAX_LINKS: usize = 40;
 
 /// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
+
+/// Opens a file itself, without following a link and without waiting for the other end of a pipe.
+const NO_LINK: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
 
 /// Permission bits of a replacement file until it takes over those of the original.
 const REPLACEMENT_MODE: u32 = 0o600;
@@ -102,35 +107,133 @@ pub(crate) fn expect_regular_file(file: File, path: &Path) -> Result<File, EnvEr
     Ok(file)
 }
 
-/// Writes a complete file. Cancelled before the rename, it leaves the old file in place.
+/// Writes a complete file. Cancelled before the content takes its place, it leaves the old file as it is.
 pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
     let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
-    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_requested))
+    // A path that is resolved by name has no recorded identity.
+    replace(&target, bytes, cancelled, &|_| Ok(())).map_err(|error| error.map_path(as_requested))
 }
 
-/// Writes a complete file without following a link at `target`.
-pub(crate) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+/// Writes a complete file without following a link at `target`. `judge` accepts or refuses the existing file, which is open
+/// for writing.
+///
+/// The file is replaced by another one as a whole. If that would lose something of the existing file, or is not possible, it
+/// is [written in place](in_place::overwrite).
+pub(crate) fn replace(
+    target: &Path,
+    bytes: &[u8],
+    cancelled: &Cancelled,
+    judge: &dyn Fn(&File) -> Result<(), EnvError>,
+) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("write", target, source);
-    let existing = match fs::symlink_metadata(target) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
-    };
-    if let Some(metadata) = &existing {
-        expect_regular(target, metadata)?;
+    let existing = ExistingFile::open(target, judge)?;
+    if let Some(existing) = &existing
+        && existing.metadata.nlink() > 1
+    {
+        return existing.overwrite(target, bytes, cancelled);
     }
-    let (directory, mut file) = create_temporary(target, existing.is_some())?;
+    let (directory, mut file) = match (create_temporary(target, existing.is_some()), &existing) {
+        (Ok(created), _) => created,
+        (Err(error), Some(existing)) if is_directory_closed(&error) => {
+            return existing.overwrite(target, bytes, cancelled);
+        }
+        (Err(error), _) => return Err(error),
+    };
     file.file_mut().write_all(bytes).map_err(failed)?;
-    if let Some(metadata) = &existing {
-        keep_owner_and_mode(file.file(), metadata).map_err(failed)?;
+    if let Some(existing) = &existing
+        && !existing.is_carried_over(file.file()).map_err(failed)?
+    {
+        return existing.overwrite(target, bytes, cancelled);
     }
     file.file().sync_all().map_err(failed)?;
     if cancelled.get() {
-        return Err(failed(io::Error::other("the write was cancelled")));
+        return Err(failed(write_cancelled()));
     }
-    file.persist(target).map_err(failed)?;
-    sync_directory(&directory.keep()).map_err(failed)
+    match (file.persist(target), &existing) {
+        (Ok(()), _) => sync_directory(&directory.keep()).map_err(failed),
+        (Err(error), Some(existing)) if is_irreplaceable(&error) => {
+            existing.overwrite(target, bytes, cancelled)
+        }
+        (Err(error), _) => Err(failed(error)),
+    }
+}
+
+/// A file that is to be written.
+struct ExistingFile {
+    metadata: fs::Metadata,
+    /// The file, open for writing; the error for a running program, which can only be replaced.
+    writer: Result<File, Errno>,
+}
+
+impl ExistingFile {
+    /// Opens a file without following a link; `None` if there is none.
+    fn open(target: &Path, judge: &dyn Fn(&File) -> Result<(), EnvError>) -> Result<Option<Self>, EnvError> {
+        let failed = |source| EnvError::from_io("write", target, source);
+        let metadata = match fs::symlink_metadata(target) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        expect_regular(target, &metadata)?;
+        let read_only =
+            || EnvError::ReadOnlyFile { path: target.to_path_buf(), mode: metadata.mode() & 0o7777 };
+        if metadata.mode() & WRITE_BITS == 0 {
+            return Err(read_only());
+        }
+        let opened = OpenOptions::new().write(true).custom_flags(NO_LINK.bits()).open(target);
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return match error.raw_os_error().map(Errno::from_raw) {
+                    Some(Errno::ETXTBSY) => Ok(Some(Self { metadata, writer: Err(Errno::ETXTBSY) })),
+                    Some(Errno::EACCES) if metadata.uid() == geteuid().as_raw() => Err(read_only()),
+                    Some(_) | None => Err(failed(error)),
+                };
+            }
+        };
+        // The file that is open counts, not the one that had its name before.
+        let metadata = file.metadata().map_err(failed)?;
+        expect_regular(target, &metadata)?;
+        judge(&file)?;
+        Ok(Some(Self { metadata, writer: Ok(file) }))
+    }
+
+    /// Gives a replacement the owner, mode and extended attributes of the file. Returns false if it cannot have them all.
+    fn is_carried_over(&self, replacement: &File) -> io::Result<bool> {
+        let is_owner_kept = keep_owner_and_mode(replacement, &self.metadata)?;
+        // A running program is replaced in any case.
+        let Ok(writer) = &self.writer else { return Ok(true) };
+        Ok(is_owner_kept && in_place::carry_attributes(writer, replacement))
+    }
+
+    fn overwrite(&self, target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+        let failed = |source| EnvError::from_io("write", target, source);
+        let writer = self.writer.as_ref().map_err(|errno| failed((*errno).into()))?;
+        in_place::overwrite(target, writer, bytes, cancelled).map_err(failed)
+    }
+}
+
+/// Returns true if a directory accepts no new file, whatever its file.
+fn is_directory_closed(error: &EnvError) -> bool {
+    let is_closed = |source: &io::Error| {
+        matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    };
+    matches!(error, EnvError::PermissionDenied { .. })
+        || matches!(error, EnvError::Io { source, .. } if is_closed(source))
+}
+
+/// Returns true if a file cannot be replaced at its name: it is a mount point, or its directory is closed or sticky.
+fn is_irreplaceable(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ResourceBusy | io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+fn write_cancelled() -> io::Error {
+    io::Error::other("the write was cancelled")
 }
 
 /// Returns the identity of a directory; `None` if its file system keeps no times of birth.
@@ -420,21 +523,24 @@ fn create_parent(path: &Path) -> Result<ParentDirectory, EnvError> {
     }
 }
 
-fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
+/// Gives a new file the owner and mode of an old one. Returns false if it cannot have the same owner.
+fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<bool> {
     let new = file.metadata()?;
     let mut mode = old.mode() & 0o7777;
+    let mut is_owner_kept = true;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
-        // Only the superuser can change the owner; changing only the group may still be possible.
+        // Only the superuser can change the owner.
         if let Err(error) = fchown(file, Some(uid), Some(gid)) {
-            let group = fchown(file, None, Some(gid));
-            tracing::debug!(%error, ?group, "cannot keep the owner of a file");
+            tracing::debug!(%error, "cannot keep the owner of a file");
+            is_owner_kept = false;
             // A setuid program must not start to run as another user.
             mode &= 0o1777;
         }
     }
     // After the owner, since changing the owner clears bits.
-    file.set_permissions(Permissions::from_mode(mode))
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(is_owner_kept)
 }
 
 /// Makes a rename durable.

@@ -108,7 +108,9 @@ impl From<EnvError> for ToolError {
         )]
         let kind = match &error {
             EnvError::NotFound { .. } => ToolErrorKind::NotFound,
-            EnvError::PermissionDenied { .. } | EnvError::Refused { .. } => ToolErrorKind::PermissionDenied,
+            EnvError::PermissionDenied { .. } | EnvError::ReadOnlyFile { .. } | EnvError::Refused { .. } => {
+                ToolErrorKind::PermissionDenied
+            }
             EnvError::InvalidPattern { .. } | EnvError::InvalidPath { .. } => ToolErrorKind::InvalidArguments,
             EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. } => ToolErrorKind::EnvironmentLost,
             _ => ToolErrorKind::Failed,

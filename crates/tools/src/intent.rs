@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use pintle_env::{EnvError, ExecutionEnvironment, FileIdentity};
+use pintle_env::{COPIES_DIRECTORY, EnvError, ExecutionEnvironment, FileIdentity};
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -136,11 +136,15 @@ impl FileIntent {
 }
 
 /// Compares the declaration of an interrupted call with the files. Of several files, all or none go on: anything else is
-/// a conflict.
+/// a conflict. A file whose write in place was interrupted is restored first.
 pub async fn reconcile(env: &dyn ExecutionEnvironment, files: &[FileIntent]) -> Reconciliation {
     let (mut done, mut untouched, mut changed) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
-        let list = match file.compare(env).await {
+        let mut state = file.compare(env).await;
+        if matches!(state, Ok(FileState::Changed)) && restore_torn(env, file).await {
+            state = Ok(FileState::Untouched);
+        }
+        let list = match state {
             Ok(FileState::Done) => &mut done,
             Ok(FileState::Untouched) => &mut untouched,
             Ok(FileState::Changed) => &mut changed,
@@ -165,6 +169,59 @@ const TEMPORARY: &str = ".pintle-";
 /// Size in bytes above which a temporary file is not looked at.
 const MAX_LEFTOVER: u64 = 64 << 20;
 
+/// Returns the directories that can have temporary files for a file.
+fn directories_of_copies(file: &FileIntent) -> impl Iterator<Item = &Path> {
+    [file.path.parent(), Some(Path::new(COPIES_DIRECTORY))].into_iter().flatten()
+}
+
+/// Returns the temporary files in a directory that are not too large.
+async fn temporary_files(env: &dyn ExecutionEnvironment, directory: &Path) -> Vec<PathBuf> {
+    let listed = env.list(directory).await.unwrap_or_default().into_iter();
+    let temporary = listed.filter(|entry| {
+        entry.name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
+            && entry.size.is_some_and(|size| size <= MAX_LEFTOVER)
+    });
+    temporary.map(|entry| directory.join(entry.name)).collect()
+}
+
+/// Restores a file whose write in place was interrupted. Returns false for any other file: the copies of both contents must
+/// be there, and the file must have bytes of these two alone.
+async fn restore_torn(env: &dyn ExecutionEnvironment, file: &FileIntent) -> bool {
+    let (Some(before), Some(after)) = (file.before, file.after) else { return false };
+    let (mut old, mut new) = (None, None);
+    for directory in directories_of_copies(file) {
+        for path in temporary_files(env, directory).await {
+            let Ok(content) = env.read(&path, None).await else { continue };
+            match Fingerprint::of(&content) {
+                hash if hash == before => old = Some(content),
+                hash if hash == after => new = Some(content),
+                _ => {}
+            }
+        }
+    }
+    let (Some(old), Some(new)) = (old, new) else { return false };
+    let Ok(found) = env.read(&file.path, None).await else { return false };
+    if !is_torn(&found, &old, &new) {
+        return false;
+    }
+    match env.write(&file.path, &old).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(path = %file.path.display(), %error, "a file whose write was interrupted cannot be restored");
+            false
+        }
+    }
+}
+
+/// Returns whether each byte is that of one of two contents. After a power failure, blocks can be zero.
+fn is_torn(found: &[u8], old: &[u8], new: &[u8]) -> bool {
+    found.len() <= old.len().max(new.len())
+        && found
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| *byte == 0 || old.get(at) == Some(byte) || new.get(at) == Some(byte))
+}
+
 /// Removes the temporary files of an interrupted call: a file gets a name of its own for the instant in which it takes the
 /// place of another one. Only contents that are found elsewhere are removed: what the call was to write, and what was there
 /// before unless the files are in conflict. Whatever cannot be looked at stays.
@@ -172,14 +229,9 @@ async fn remove_leftovers(env: &dyn ExecutionEnvironment, files: &[FileIntent], 
     let is_settled = matches!(result, Reconciliation::Done | Reconciliation::Untouched);
     let known: HashSet<Fingerprint> =
         files.iter().flat_map(|file| [file.after, file.before.filter(|_| is_settled)]).flatten().collect();
-    let directories: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
+    let directories: BTreeSet<&Path> = files.iter().flat_map(directories_of_copies).collect();
     for directory in directories {
-        for entry in env.list(directory).await.unwrap_or_default() {
-            let is_temporary = entry.name.to_str().is_some_and(|name| name.starts_with(TEMPORARY));
-            if !is_temporary || entry.size.is_none_or(|size| size > MAX_LEFTOVER) {
-                continue;
-            }
-            let path = directory.join(&entry.name);
+        for path in temporary_files(env, directory).await {
             let Ok(content) = env.read(&path, None).await else { continue };
             if known.contains(&Fingerprint::of(&content))
                 && let Err(error) = env.remove(&path).await

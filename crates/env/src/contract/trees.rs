@@ -225,6 +225,9 @@ async fn modes(subject: Subject<'_>) -> Checked {
         let metadata = succeeds("a file has metadata", env.metadata(&file).await)?;
         equals("a file has the mode that was set", metadata.mode, Some(mode))?;
     }
+    let written = env.write(&file, b"y").await;
+    let is_read_only = |error: &EnvError| matches!(error, EnvError::ReadOnlyFile { mode: 0o444, .. });
+    fails("a read-only file is not written", written, is_read_only)?;
     let read = succeeds("a file is read", env.read(&file, None).await)?;
     equals("a mode does not change the content", read.as_slice(), b"x".as_slice())?;
     for mode in [0o1777, 0o700] {

@@ -161,7 +161,9 @@ impl HeldPaths {
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
         self.change("writing", path, LastLink::Followed, |target| {
-            self.beneath.write(target, bytes, cancelled)
+            // The entry was compared before. Another file may have its name by now, and must not be written in place.
+            let judge = |file: &File| self.compare("writing", target, file);
+            self.beneath.write_judged(target, bytes, cancelled, &judge)
         })
     }
 
@@ -267,7 +269,11 @@ impl HeldPaths {
                 Err(error) => return Err(error),
             }
             work(target)?;
-            self.seen().remove(target);
+            // A write in place leaves the file that was judged.
+            let entry = self.beneath.open_entry(action, target);
+            if !entry.is_ok_and(|file| self.compare(action, target, file).is_ok()) {
+                self.seen().remove(target);
+            }
             self.beneath.forget_if_removed(target);
             Ok(())
         })

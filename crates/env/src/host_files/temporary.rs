@@ -12,7 +12,7 @@ use nix::unistd::linkat;
 use tempfile::NamedTempFile;
 
 /// Prefix of temporary names.
-const PREFIX: &str = ".pintle-";
+pub(super) const PREFIX: &str = ".pintle-";
 
 /// Number of names that are tried before giving up.
 const ATTEMPTS: u32 = 100;

@@ -66,6 +66,9 @@ impl Tree {
 
     pub(super) fn write(&mut self, path: &Path, content: Vec<u8>) -> Result<(), EnvError> {
         self.expect_no_directory(path)?;
+        if let Some(mode) = self.metadata(path).ok().and_then(|metadata| metadata.read_only_mode()) {
+            return Err(EnvError::ReadOnlyFile { path: path.to_path_buf(), mode });
+        }
         self.create_parents(path)?;
         self.insert_file(path, content);
         Ok(())

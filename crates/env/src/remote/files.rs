@@ -275,6 +275,11 @@ fn failure(action: &'static str, path: &Path, output: &ScriptOutput) -> EnvError
         ExitStatus::Exited(77) => {
             EnvError::Io { action, path: at, source: io::ErrorKind::CrossesDevices.into() }
         }
+        ExitStatus::Exited(79) => {
+            // The script prints the mode.
+            let mode = u32::from_str_radix(output.stderr_tail.trim(), 8).unwrap_or_default();
+            EnvError::ReadOnlyFile { path: at, mode }
+        }
         ExitStatus::Exited(_) | ExitStatus::Signaled(_) if !output.stderr_tail.is_empty() => {
             EnvError::Io { action, path: at, source: io::Error::other(output.stderr_tail.clone()) }
         }

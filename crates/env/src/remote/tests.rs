@@ -70,6 +70,38 @@ fn local_shell(shell: impl Into<PathBuf>) -> (TempDir, Remote<LocalShell>) {
 }
 
 #[tokio::test]
+async fn files_that_cannot_be_replaced_are_written_in_place_or_refused() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    for shell in ["/bin/sh", "/bin/bash"] {
+        let (directory, environment) = local_shell(shell);
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "old, and longer").unwrap();
+        fs::hard_link(at("file"), at("other")).unwrap();
+        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o640)).unwrap();
+        for content in ["a", "another content"] {
+            environment.write(&at("file"), content.as_bytes()).await.unwrap();
+            assert_eq!(fs::read_to_string(at("other")).unwrap(), content, "{shell}");
+        }
+        assert_eq!(fs::metadata(at("file")).unwrap().mode() & 0o777, 0o640, "{shell}");
+        fs::remove_file(at("other")).unwrap();
+        let before = fs::metadata(at("file")).unwrap().ino();
+        environment.write(&at("file"), b"replaced").await.unwrap();
+        assert_ne!(fs::metadata(at("file")).unwrap().ino(), before, "{shell}");
+        for mode in [0o444, 0o400, 0o000] {
+            fs::set_permissions(at("file"), fs::Permissions::from_mode(mode)).unwrap();
+            let error = environment.write(&at("file"), b"new").await.unwrap_err();
+            assert!(
+                matches!(error, EnvError::ReadOnlyFile { mode: bits, .. } if bits == mode),
+                "{shell} {mode:o}: {error:?}"
+            );
+        }
+        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(fs::read(at("file")).unwrap(), b"replaced", "{shell}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{shell}: no copy is left");
+    }
+}
+
+#[tokio::test]
 async fn a_failed_write_or_rename_removes_created_directories() {
     for shell in ["/bin/sh", "/bin/bash"] {
         let (directory, environment) = local_shell(shell);

@@ -17,6 +17,10 @@ use crate::blob::Blobs;
 /// Permission bits that the owner needs to change the entries of a directory.
 const OWNER: u32 = 0o700;
 
+/// Permission of the owner to write, and of all users.
+const OWNER_WRITE: u32 = 0o200;
+const WRITE: u32 = 0o222;
+
 /// Permission bits that let others than the owner read a file.
 const OTHERS_READ: u32 = 0o044;
 
@@ -361,10 +365,17 @@ async fn write(
 ) -> Result<(), CheckpointError> {
     let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
     let is_new = work.action != Action::Overwrite;
+    if let Some(mode) = work.mode.filter(|mode| mode & WRITE == 0) {
+        // A read-only file is writable for as long as its content is restored.
+        env.set_mode(path, mode | OWNER_WRITE).await?;
+        let written = env.write(path, bytes).await;
+        env.set_mode(path, mode).await?;
+        return Ok(written?);
+    }
     if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
         // A replacement keeps the mode, so other users cannot read the content while it is written.
         env.write(path, b"").await?;
-        env.set_mode(path, mode & 0o777).await?;
+        env.set_mode(path, mode & 0o777 | OWNER_WRITE).await?;
     }
     Ok(env.write(path, bytes).await?)
 }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::replace::in_form_of;
 use self::replace::{Replaced, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;

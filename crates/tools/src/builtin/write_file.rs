@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::diff::file_change;
+use super::edit_file::in_form_of;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::intent::DeclaredChange;
@@ -20,7 +21,7 @@ const MAX_LOST: usize = 500;
 stateless_tool! {
     /// Creates or replaces a file (loop specification, section 3.3).
     ///
-    /// Parent directories are created. The content is written as given; the line ends of a replaced file do not matter.
+    /// Parent directories are created. A replaced file keeps its byte-order mark and its line ends.
     /// If others have modified the file since a call of the session read or wrote it, the result says so and shows the
     /// lost lines.
     pub struct WriteFile;
@@ -55,15 +56,17 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let Written { change, note } = write_file(&file_path, &content, cx).await?;
+        let Written { len, change, note } = write_file(&file_path, &content, cx).await?;
         let done = if change.kind == ChangeKind::Added { "created" } else { "overwrote an existing file" };
-        let message = format!("Wrote {} bytes to {file_path} ({done}){note}", content.len());
+        let message = format!("Wrote {len} bytes to {file_path} ({done}){note}");
         Ok(ToolOutput::new(message).with_change(change))
     }
 }
 
 /// The outcome of [`write_file`].
 pub(crate) struct Written {
+    /// The size of the file, in bytes.
+    pub(crate) len: usize,
     pub(crate) change: FileChange,
     /// A note about lost changes, which follows the report. Usually empty.
     pub(crate) note: String,
@@ -87,16 +90,17 @@ pub(crate) async fn write_file(
         OldContent::TooLarge => cx.files.compare(env, path, None).await,
         OldContent::Bytes(bytes) => cx.files.compare(env, path, Some(bytes)).await,
     };
-    cx.declare(&[DeclaredChange { path, before: old.bytes(), after: Some(content.as_bytes()) }]).await?;
-    env.write(path, content.as_bytes()).await?;
-    cx.files.wrote(env, path, content.as_bytes()).await;
-    let len = old.len();
-    let change = file_change(file_path, old.into_bytes(), content.as_bytes());
+    let content = in_form_of(old.bytes().unwrap_or_default(), content);
+    cx.declare(&[DeclaredChange { path, before: old.bytes(), after: Some(&content) }]).await?;
+    env.write(path, &content).await?;
+    cx.files.wrote(env, path, &content).await;
+    let old_len = old.len();
+    let change = file_change(file_path, old.into_bytes(), &content);
     let note = match before {
         Comparison::Unknown | Comparison::Current => String::new(),
-        Comparison::Changed { len: seen } => lost_changes(file_path, seen, len, &change.diff),
+        Comparison::Changed { len: seen } => lost_changes(file_path, seen, old_len, &change.diff),
     };
-    Ok(Written { change, note })
+    Ok(Written { len: content.len(), change, note })
 }
 
 /// The content of a file before it is written.
@@ -188,6 +192,33 @@ mod tests {
         +x
         \ No newline at end of file
         ");
+    }
+
+    #[tokio::test]
+    async fn a_replaced_file_keeps_its_mark_and_line_ends() {
+        for (old, content, expected) in [
+            ("\u{feff}a\r\n", "b\nc\n", "\u{feff}b\r\nc\r\n"),
+            ("\u{feff}a\n", "\u{feff}b\n", "\u{feff}b\n"),
+            ("a\r\nb\r\n", "b\r\nc\n", "b\r\nc\r\n"),
+            ("a\n", "b\r\nc\n", "b\nc\n"),
+            ("a\r\nb\n", "b\nc\r\n", "b\nc\r\n"),
+            ("a", "b\r\n", "b\r\n"),
+            ("", "b\n", "b\n"),
+        ] {
+            let harness = Harness::new();
+            harness.write("a", old);
+            let arguments =
+                serde_json::json!({"file_path": harness.path("a"), "content": content}).to_string();
+            for is_native in [false, true] {
+                harness.write("a", old);
+                let result = match is_native {
+                    false => harness.call(WriteFile::new(), &arguments).await,
+                    true => harness.call(crate::native::anthropic::Write::new(), &arguments).await,
+                };
+                assert!(result.starts_with("ok: "), "{result}");
+                assert_eq!(harness.text("a"), expected, "{old:?} {content:?}");
+            }
+        }
     }
 
     /// Writes `a` and returns what the model reads.

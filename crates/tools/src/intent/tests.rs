@@ -200,3 +200,89 @@ async fn temporary_files_of_an_interrupted_call_are_removed() {
         assert_eq!(env.file_exists(Path::new(name)).await.unwrap(), stays, "{name}");
     }
 }
+
+/// A process can die while a file is written in place. The copies of both contents decide.
+#[tokio::test]
+async fn a_torn_file_is_restored_from_its_copies() {
+    const COPIES: [(&str, &str); 2] = [(".pintle-0011", "old content\n"), (".pintle-0022", "NEW\n")];
+    for (found, copies, is_restored) in [
+        ("NEW content\n", 2, true),
+        ("NEW\ncontent\n", 2, true),
+        ("NE", 2, true),
+        ("", 2, true),
+        ("NEW con\0\0\0\0\0", 2, true),
+        ("NEW content\n", 1, false),
+        ("NEW content\n", 0, false),
+        ("theirs\n", 2, false),
+        ("NEW content\nand theirs\n", 2, false),
+    ] {
+        let harness = Harness::new();
+        harness.write("a", "old content\n");
+        let env = harness.env.as_ref();
+        let (before, after) = (COPIES[0].1.as_bytes(), COPIES[1].1.as_bytes());
+        let change = DeclaredChange { path: Path::new("a"), before: Some(before), after: Some(after) };
+        let files = [change.intent(env).await];
+        harness.write("a", found);
+        for (name, content) in &COPIES[..copies] {
+            harness.write(name, content);
+        }
+        let result = reconcile(env, &files).await;
+        assert_eq!(result == Reconciliation::Untouched, is_restored, "{found:?} {copies}: {result:?}");
+        assert_eq!(harness.text("a"), if is_restored { "old content\n" } else { found }, "{copies}");
+        let is_left = harness.read(COPIES[0].0).is_some();
+        assert_eq!(is_left, !is_restored && copies > 0, "{found:?} {copies}");
+    }
+}
+
+const CHILD: &str = "PINTLE_TEST_CHILD_OF_A_TORN_WRITE";
+const SIZE: usize = 8 << 20;
+
+/// Writes a file in place until it is killed. Started by the next test only.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test passes the directory to its own process")]
+async fn child_writes_in_place_until_it_is_killed() {
+    let Some(directory) = std::env::var_os(CHILD) else { return };
+    let env = pintle_env::LocalEnvironment::with_host_env(PathBuf::from(directory), []).unwrap();
+    for byte in [b'o', b'n'].into_iter().cycle().skip(1) {
+        env.write(Path::new("a"), &vec![byte; SIZE]).await.unwrap();
+    }
+}
+
+/// A process is killed at any point of a write in place. The file has one of both contents after the reconciliation.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test kills a process of its own")]
+async fn a_killed_process_leaves_no_torn_file() {
+    for round in 0..8_u64 {
+        let harness = Harness::new();
+        let (old, new) = (vec![b'o'; SIZE], vec![b'n'; SIZE]);
+        harness.write("a", &old);
+        std::fs::hard_link(harness.path("a"), harness.path("b")).unwrap();
+        let env = harness.env.as_ref();
+        let intent = |before, after| DeclaredChange { path: Path::new("a"), before, after };
+        // The child writes both contents in turns, so either can be the one before.
+        let changes = [intent(Some(&old[..]), Some(&new[..])), intent(Some(&new[..]), Some(&old[..]))];
+        let files = [changes[0].intent(env).await, changes[1].intent(env).await];
+        let name = concat!(module_path!(), "::child_writes_in_place_until_it_is_killed");
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name.split_once("::").unwrap().1])
+            .env(CHILD, harness.path(""))
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let has_copies = || std::fs::read_dir(harness.path("")).unwrap().count() > 3;
+        let started = std::time::Instant::now();
+        while !has_copies() {
+            assert!(started.elapsed().as_secs() < 30, "the child does not write");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(round * 3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for file in &files {
+            reconcile(env, std::slice::from_ref(file)).await;
+        }
+        let found = harness.read("a").unwrap();
+        assert!(found == old || found == new, "round {round}: {} bytes", found.len());
+        assert_eq!(harness.read("b").unwrap(), found, "round {round}");
+    }
+}

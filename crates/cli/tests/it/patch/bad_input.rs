@@ -300,7 +300,6 @@ fn read_only_directory_is_unchanged() {
     for operation in [
         "*** Add File: closed/new\n+x\n",
         "*** Add File: closed/new/deep\n+x\n",
-        "*** Update File: closed/f\n@@\n-x\n+y\n",
         "*** Delete File: closed/f\n",
         "*** Update File: closed/f\n*** Move to: f\n",
         "*** Update File: probe\n*** Move to: closed/probe\n",
@@ -313,6 +312,12 @@ fn read_only_directory_is_unchanged() {
             assert_eq!(harness.snapshot(), before, "{operation}");
         }
     }
+    // The file itself is writable.
+    let command = harness.command(&["apply"], "*** Update File: closed/f\n@@\n-x\n+y\n");
+    let output = run(&mut without_privileges(&command, &harness.path("probe")));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(std::fs::read(harness.path("closed/f")).unwrap(), b"y\n");
+    assert_eq!(std::fs::read_dir(harness.path("closed")).unwrap().count(), 1);
     mode("closed", 0o755);
 }
 

@@ -210,7 +210,7 @@ async fn policies_filter_container_variables() {
 }
 
 #[tokio::test]
-async fn the_superuser_writes_read_only_files() {
+async fn the_superuser_does_not_write_read_only_files() {
     let Some(image) = image() else {
         return;
     };
@@ -223,8 +223,9 @@ async fn the_superuser_writes_read_only_files() {
         DockerEnvironment::start(image.with_mount(Mount::new(directory.path(), "/work dir, \"x\"")))
             .build()
             .unwrap();
-    environment.write(Path::new("/work dir, \"x\"/link"), b"new").await.unwrap();
-    assert_eq!(std::fs::read(at("file")).unwrap(), b"new");
+    let error = environment.write(Path::new("/work dir, \"x\"/link"), b"new").await.unwrap_err();
+    assert!(matches!(error, EnvError::ReadOnlyFile { mode: 0o400, .. }), "{error:?}");
+    assert_eq!(std::fs::read(at("file")).unwrap(), b"old");
     assert_eq!(std::fs::metadata(at("file")).unwrap().permissions().mode() & 0o777, 0o400);
     environment.cleanup().await.unwrap();
 }

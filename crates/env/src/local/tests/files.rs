@@ -8,9 +8,10 @@ use std::{
         fs::{MetadataExt, PermissionsExt, symlink},
     },
     path::Path,
+    sync::Arc,
 };
 
-use super::environment;
+use super::{LocalEnvironment, environment};
 use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
@@ -189,4 +190,99 @@ async fn place_is_the_directory_and_not_its_path() {
     assert!(matches!(gone.place().await, Err(EnvError::NotFound { .. })));
     fs::create_dir(at("one")).unwrap();
     assert_ne!(place("one").await.unwrap(), one);
+}
+
+/// The environments whose files are those of this machine, with the path held or resolved by name.
+async fn environments(environment: &LocalEnvironment, path: &Path) -> Vec<Arc<dyn ExecutionEnvironment>> {
+    let root = environment.working_directory().to_path_buf();
+    let local: Arc<dyn ExecutionEnvironment> = Arc::new(environment.clone());
+    let confined: Arc<dyn ExecutionEnvironment> = Arc::new(crate::Confined::new(Arc::clone(&local), [root]));
+    let mut all = vec![Arc::clone(&local), Arc::clone(&confined)];
+    for environment in [local, confined] {
+        all.extend(environment.hold(&[path.to_path_buf()]).await.unwrap());
+    }
+    all
+}
+
+#[tokio::test]
+async fn hard_links_are_written_in_place() {
+    let (directory, environment) = environment();
+    let path = environment.resolve(Path::new("file"));
+    let other = directory.path().join("other");
+    fs::write(&path, "old, and longer").unwrap();
+    fs::hard_link(&path, &other).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let inode = fs::metadata(&path).unwrap().ino();
+    for (number, environment) in environments(&environment, &path).await.into_iter().enumerate() {
+        // The second write has the judgement of the first one.
+        for content in ["a", "another content"] {
+            environment.write(&path, content.as_bytes()).await.unwrap();
+            assert_eq!(fs::read_to_string(&other).unwrap(), content, "{number}");
+        }
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!((metadata.ino(), metadata.mode() & 0o777), (inode, 0o640), "{number}");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "no copy is left");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn extended_attributes_are_kept() {
+    let (_directory, environment) = environment();
+    let path = environment.resolve(Path::new("file"));
+    fs::write(&path, "old").unwrap();
+    let set = rustix::fs::setxattr(&path, "user.note", b"keep", rustix::fs::XattrFlags::empty());
+    if set == Err(rustix::io::Errno::OPNOTSUPP) {
+        return;
+    }
+    set.unwrap();
+    for number in 0..4 {
+        // The file is replaced each time, and another file is not the one that was held.
+        let environment = environments(&environment, &path).await.swap_remove(number);
+        environment.write(&path, b"new").await.unwrap();
+        let mut value = [0; 9];
+        let length = rustix::fs::getxattr(&path, "user.note", value.as_mut_slice()).unwrap();
+        assert_eq!(&value[..length], b"keep");
+    }
+}
+
+#[tokio::test]
+async fn read_only_files_are_refused() {
+    let (_directory, environment) = environment();
+    let path = environment.resolve(Path::new("file"));
+    for mode in [0o444, 0o400, 0o555, 0o000] {
+        fs::remove_file(&path).ok();
+        fs::write(&path, "old").unwrap();
+        for environment in environments(&environment, &path).await {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = environment.write(&path, b"new").await.unwrap_err();
+            assert!(
+                matches!(&error, EnvError::ReadOnlyFile { path: found, mode: bits } if *found == path && *bits == mode),
+                "{mode:o}: {error:?}"
+            );
+            assert!(error.to_string().contains("chmod u+w"), "{error}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+    }
+}
+
+/// A hard link to a file elsewhere takes the name of a judged file. It is not written in place.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_link_that_takes_the_name_of_a_judged_file_is_refused() {
+    let (directory, environment) = environment();
+    let path = environment.resolve(Path::new("inside/file"));
+    let outside = directory.path().join("outside");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    fs::write(&path, "judged").unwrap();
+    fs::hard_link(&path, directory.path().join("second")).unwrap();
+    fs::write(&outside, "outside").unwrap();
+    let held = environment.hold(std::slice::from_ref(&path)).await.unwrap().unwrap();
+    held.write(&path, b"written").await.unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::hard_link(&outside, &path).unwrap();
+    let error = held.write(&path, b"written").await.unwrap_err();
+    assert!(matches!(error, EnvError::Refused { .. }), "{error:?}");
+    assert_eq!(fs::read(&outside).unwrap(), b"outside");
 }

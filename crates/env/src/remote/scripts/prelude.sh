@@ -1,5 +1,5 @@
 # Shared by the scripts for files. A script reports a failure by its exit status.
-missing=71 not_directory=72 is_directory=73 not_regular=74 denied=75 looped=76 crossing=77 failed=78
+missing=71 not_directory=72 is_directory=73 not_regular=74 denied=75 looped=76 crossing=77 failed=78 read_only=79
 newline='
 '
 

@@ -37,9 +37,9 @@ impl Step<'_> {
     pub(super) async fn run(&self, env: &dyn ExecutionEnvironment) -> Result<(), ApplyPlanCause> {
         match self {
             Self::Reserve { temporary, contents, .. } => {
-                env.write(temporary, &padded_to_blocks(contents)).await?
+                ignore_closed(env.write(temporary, &padded_to_blocks(contents)).await)?;
             }
-            Self::Release { temporary, .. } => env.remove(temporary).await?,
+            Self::Release { temporary, .. } => ignore_missing(env.remove(temporary).await)?,
             Self::Compare { path, content } => expect(env, path, Some(content)).await?,
             Self::SetAside { path, aside, .. } => env.rename(Path::new(path), aside).await?,
             Self::Directory { .. } => {}
@@ -167,6 +167,15 @@ async fn remove_if_empty(env: &dyn ExecutionEnvironment, directory: &Path) -> Re
     match env.remove(directory).await {
         Err(EnvError::IsADirectory { .. }) => Ok(()),
         removed => ignore_missing(removed),
+    }
+}
+
+/// Treats a directory that accepts no file as success. A file in it can still be written in place.
+fn ignore_closed(done: Result<(), EnvError>) -> Result<(), EnvError> {
+    match done {
+        Err(EnvError::PermissionDenied { .. }) => Ok(()),
+        Err(EnvError::Io { source, .. }) if source.kind() == std::io::ErrorKind::ReadOnlyFilesystem => Ok(()),
+        done => done,
     }
 }
 

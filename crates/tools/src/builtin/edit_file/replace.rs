@@ -14,6 +14,8 @@ use crate::error::{ToolError, ToolErrorKind};
 /// The most line numbers that a message lists.
 const MAX_LISTED: usize = 10;
 
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// The least length of new text that counts as a sign of an earlier edit, in bytes.
 const MIN_SIGN: usize = 8;
 
@@ -44,6 +46,23 @@ pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replac
         _ if edit.expected == Some(offsets.len()) => Ok(text.replaced(&offsets, &old, edit.new)),
         _ => Err(wrong_count(path, &text.lines_at(&offsets), edit)),
     }
+}
+
+/// Returns a whole new content with the byte-order mark and the line ends of the file that it replaces. Line ends of both
+/// kinds, and a file without any, change nothing.
+pub(crate) fn in_form_of(file: &[u8], content: &str) -> Vec<u8> {
+    let text = Text::new(file);
+    let feeds = text.line_feeds().count();
+    let mut new = match text.crlf.len() {
+        _ if feeds == 0 => content.to_owned(),
+        0 => fold(content),
+        crlf if crlf == feeds => fold(content).replace('\n', "\r\n"),
+        _ => content.to_owned(),
+    };
+    if file.starts_with(BYTE_ORDER_MARK.as_bytes()) && !new.starts_with(BYTE_ORDER_MARK) {
+        new.insert_str(0, BYTE_ORDER_MARK);
+    }
+    new.into_bytes()
 }
 
 /// Lists ascending line numbers for a message, each once, and counts those that are left out.

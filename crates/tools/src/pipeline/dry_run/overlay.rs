@@ -97,7 +97,11 @@ impl ExecutionEnvironment for Overlay {
         let path = self.resolve(path);
         match self.metadata(&path).await {
             Ok(metadata) => match metadata.kind {
-                FileKind::File => {}
+                FileKind::File => {
+                    if let Some(mode) = metadata.read_only_mode() {
+                        return Err(EnvError::ReadOnlyFile { path, mode });
+                    }
+                }
                 FileKind::Directory => return Err(EnvError::IsADirectory { path }),
                 FileKind::Other => return Err(EnvError::NotARegularFile { path }),
             },
