@@ -63,3 +63,23 @@ fn a_continued_run_prints_its_own_turn() {
     let last: Value = serde_json::from_str(fourth.lines().last().unwrap()).unwrap();
     assert_eq!((&last["text"], &last["model_calls"]), (&"four".into(), &1.into()), "{last}");
 }
+
+#[test]
+fn a_session_recovers_when_its_reasoning_is_refused() {
+    let refusal = r#"{"type": "error", "error": {"type": "invalid_request_error", "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
+    let user = User::new(&format!(
+        "[[turn]]\nreasoning = 'I think.'\ntext = 'one'\n\
+         [[turn]]\ntext = 'two'\n[[turn.failure]]\nstatus = 400\nbody = '{refusal}'\n\
+         [[turn]]\ntext = 'three'\n"
+    ));
+    let run = |more: &[&str]| {
+        let output = user.run_command("Go").args(more).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&[]);
+    assert!(run(&["--continue"]).contains("two"));
+    assert!(run(&["--continue"]).contains("three"));
+    let has_reasoning = |number| user.request(number).contains("\"signature\"");
+    assert_eq!([0, 1, 2, 3].map(has_reasoning), [false, true, false, false]);
+}

@@ -638,6 +638,8 @@ export interface components {
             raw?: unknown;
             /** @description Fingerprint of the image, audio or document that the provider named as the reason. */
             refused_media?: string | null;
+            /** @description Whether the provider refused the reasoning of earlier responses that the request contained. */
+            refused_reasoning?: boolean;
             /** @description The provider's id for the request, for support. */
             request_id?: string | null;
             /** @description The provider's id of the response, if a complete response was unusable. */

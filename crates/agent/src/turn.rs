@@ -72,6 +72,9 @@ pub struct Machine {
     /// Size of the system prompt in that list, in characters.
     #[serde(skip)]
     system_chars: u64,
+    /// Size of the tool definitions of the context, in bytes of JSON.
+    #[serde(default)]
+    tool_chars: u64,
     steering: VecDeque<UserMessage>,
     follow_ups: VecDeque<UserMessage>,
     /// Number of leading history entries that the model has accepted: a response followed them.

@@ -195,6 +195,9 @@ pub struct ErrorInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub refused_media: Option<Box<Fingerprint>>,
+    /// Whether the provider refused the reasoning of earlier responses that the request contained.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused_reasoning: bool,
     /// Messages of the causes, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
@@ -232,6 +235,7 @@ impl Error {
             usage: None,
             raw: None,
             refused_media: None,
+            refused_reasoning: false,
             causes: Vec::new(),
         }
         .into()
@@ -329,6 +333,13 @@ impl Error {
         self.inner.info.refused_media.as_deref().copied()
     }
 
+    /// Returns `true` if the provider refused the reasoning of earlier responses that the request contained. The same request
+    /// without that reasoning may succeed.
+    #[must_use]
+    pub fn is_reasoning_refused(&self) -> bool {
+        self.inner.info.refused_reasoning
+    }
+
     /// All data.
     #[must_use]
     pub fn info(&self) -> &ErrorInfo {
@@ -406,6 +417,13 @@ impl Error {
     #[must_use]
     pub fn with_refused_media(mut self, media: Fingerprint) -> Self {
         self.inner.info.refused_media = Some(Box::new(media));
+        self
+    }
+
+    /// Marks the reasoning of earlier responses as the reason.
+    #[must_use]
+    pub fn with_refused_reasoning(mut self) -> Self {
+        self.inner.info.refused_reasoning = true;
         self
     }
 }
@@ -558,6 +576,16 @@ mod tests {
         }
         let rounded = serde_json::to_string(&Retry::After(Some(Duration::from_micros(1_001)))).unwrap();
         assert_eq!(rounded, r#"{"after_ms":2}"#, "rounded up");
+    }
+
+    #[test]
+    fn refused_reasoning_is_recorded() {
+        let error = Error::new(ErrorKind::InvalidRequest, "x");
+        let text = serde_json::to_string(error.info()).unwrap();
+        assert!(!text.contains("refused_reasoning"), "{text}");
+        assert!(!Error::from(serde_json::from_str::<ErrorInfo>(&text).unwrap()).is_reasoning_refused());
+        let text = serde_json::to_string(error.with_refused_reasoning().info()).unwrap();
+        assert!(Error::from(serde_json::from_str::<ErrorInfo>(&text).unwrap()).is_reasoning_refused());
     }
 
     #[test]

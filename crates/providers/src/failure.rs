@@ -2,11 +2,14 @@
 //!
 //! `docs/reference/errors.md` lists real error responses and their classification; a test sends each of its rows.
 
+use std::borrow::Cow;
+
 use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;
 
 use crate::envelope::{self, Upstream};
 use crate::overflow;
+use crate::refused_reasoning;
 use crate::retry_after;
 
 /// Maximum number of bytes of an error body that are read and kept.
@@ -42,9 +45,12 @@ impl Failure<'_> {
     }
 
     fn classified(self) -> Error {
-        let kind = self.kind();
+        let refuses_reasoning = self.refuses_reasoning();
+        let kind = if refuses_reasoning { ErrorKind::InvalidRequest } else { self.kind() };
         let mut error = Error::new(kind, self.text()).with_provider(self.provider);
-        if kind == ErrorKind::InvalidRequest && self.is_unknown() {
+        if refuses_reasoning {
+            error = error.with_refused_reasoning();
+        } else if kind == ErrorKind::InvalidRequest && self.is_unknown() {
             error = error.with_retry(Retry::After(None));
         }
         if error.retry() == Retry::After(None)
@@ -68,13 +74,34 @@ impl Failure<'_> {
         let kind = self.kind_by_message();
         let is_open =
             self.message.is_none() && matches!(kind, ErrorKind::InvalidRequest | ErrorKind::RateLimit);
-        // A server with the errors of another dialect has its message elsewhere in the body.
-        let body = self.body.get(..MAX_ERROR_BODY).unwrap_or(self.body);
-        if is_open && is_too_long(&String::from_utf8_lossy(body).to_lowercase()) {
-            ErrorKind::ContextLength
-        } else {
-            kind
+        if is_open && is_too_long(&self.explanation()) { ErrorKind::ContextLength } else { kind }
+    }
+
+    /// Returns whether the server refuses the reasoning of earlier responses. Gateways may report it with the status of a
+    /// server error; the same request fails again then.
+    fn refuses_reasoning(&self) -> bool {
+        use ErrorKind::{InvalidRequest, Server};
+        if self.code == Some(refused_reasoning::CODE) {
+            return true;
         }
+        let may = |status| matches!(ErrorKind::from_status(status), InvalidRequest | Server);
+        if !self.status.is_none_or(may) {
+            return false;
+        }
+        let Some(form) = refused_reasoning::form_of(&self.explanation()) else { return false };
+        tracing::debug!(
+            servers = form.servers,
+            source = form.source,
+            "the message means that reasoning is refused"
+        );
+        true
+    }
+
+    /// Returns the message in lower case. A server with the errors of another dialect has it elsewhere in the body.
+    fn explanation(&self) -> String {
+        let body = self.body.get(..MAX_ERROR_BODY).unwrap_or(self.body);
+        let message = self.message.map_or_else(|| String::from_utf8_lossy(body), Cow::from);
+        message.to_lowercase()
     }
 
     fn kind_by_message(&self) -> ErrorKind {
@@ -163,6 +190,22 @@ fn by_code(code: &str) -> Option<Verdict> {
         "content_filter" | "content_policy_violation" | "responsible_ai_policy_violation" => {
             Precise(ErrorKind::ContentFilter)
         }
+        refused_reasoning::CODE => Precise(ErrorKind::InvalidRequest),
+        // OpenAI reports an image of the request that it does not accept, also in a stream, where there is no status.
+        "image_content_policy_violation"
+        | "invalid_image"
+        | "invalid_image_format"
+        | "invalid_base64_image"
+        | "invalid_image_url"
+        | "invalid_image_mode"
+        | "image_too_large"
+        | "image_too_small"
+        | "image_parse_error"
+        | "image_file_too_large"
+        | "image_file_not_found"
+        | "unsupported_image_media_type"
+        | "empty_image_file"
+        | "failed_to_download_image" => Precise(ErrorKind::InvalidRequest),
         "rate_limit_exceeded" | "rate_limit_error" | "RateLimitReached" | "RESOURCE_EXHAUSTED" => {
             Broad(ErrorKind::RateLimit)
         }
@@ -332,6 +375,57 @@ mod tests {
                 body: body.as_bytes(),
             };
             assert_eq!(failure.into_error().kind(), *kind, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn refused_reasoning_is_an_invalid_request_that_is_not_retried() {
+        type Case = (Option<u16>, Option<&'static str>, Option<&'static str>, &'static str, bool);
+        let message = Some("messages.1.content.0: Invalid `signature` in `thinking` block");
+        let cases: &[Case] = &[
+            (Some(400), Some("invalid_encrypted_content"), None, "", true),
+            (None, Some("invalid_encrypted_content"), Some("no"), "", true),
+            (Some(400), Some("invalid_request_error"), message, "", true),
+            (Some(400), Some("invalid_request_body"), message, "", true),
+            (Some(422), None, message, "", true),
+            (Some(498), None, message, "", true),
+            // A gateway reports the failure of its provider with its own status.
+            (Some(500), Some("api_error"), message, "", true),
+            (Some(502), None, message, "", true),
+            (None, Some("INVALID_ARGUMENT"), Some("Corrupted thought signature."), "", true),
+            (None, None, Some("Corrupted thought signature."), "", true),
+            (Some(400), None, None, r#"{"reason": {"text": "Invalid signature in thinking block"}}"#, true),
+            (Some(429), None, message, "", false),
+            (Some(401), None, message, "", false),
+            (Some(400), Some("invalid_request_error"), Some("bad"), "", false),
+        ];
+        for (status, code, message, body, expected) in cases {
+            let failure = Failure {
+                provider: "p",
+                status: *status,
+                code: *code,
+                message: *message,
+                body: body.as_bytes(),
+            };
+            let error = failure.into_error();
+            assert_eq!(error.is_reasoning_refused(), *expected, "{failure:?}");
+            if *expected {
+                assert_eq!(
+                    (error.kind(), error.retry()),
+                    (ErrorKind::InvalidRequest, Retry::Never),
+                    "{failure:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn refused_images_are_invalid_requests_without_a_status() {
+        for code in ["invalid_image_format", "image_content_policy_violation", "failed_to_download_image"] {
+            let failure =
+                Failure { code: Some(code), message: Some("not found: safety"), ..Failure::default() };
+            let error = failure.into_error();
+            assert_eq!((error.kind(), error.retry()), (ErrorKind::InvalidRequest, Retry::Never), "{code}");
         }
     }
 

@@ -29,6 +29,8 @@ mod input_tokens;
 mod lenient;
 #[cfg(feature = "_http")]
 mod media;
+#[cfg(feature = "_http")]
+mod message_form;
 #[cfg(feature = "openai")]
 mod openai;
 #[cfg(any(feature = "compatible", feature = "openai"))]
@@ -41,6 +43,8 @@ mod overflow;
 mod rate_limit;
 #[cfg(feature = "_http")]
 mod refused_media;
+#[cfg(feature = "_http")]
+mod refused_reasoning;
 #[cfg(feature = "_http")]
 mod repair;
 #[cfg(feature = "_http")]

@@ -3,49 +3,44 @@
 //! Few compatible servers send a code for it, and each has its own message. The table has one row per message form, with the
 //! server and the public report or recorded response that shows it. A test has one message per server.
 
-/// Form of a message that means that the prompt is too long.
-#[derive(Debug)]
-pub(crate) struct OverflowForm {
-    /// Servers that send it.
-    pub(crate) servers: &'static str,
-    /// Texts that the message contains, in this order and in lower case.
-    parts: &'static [&'static str],
-    /// GitHub issue or recorded response that shows it.
-    pub(crate) source: &'static str,
-}
+use crate::message_form::MessageForm;
 
-const fn form(servers: &'static str, parts: &'static [&'static str], source: &'static str) -> OverflowForm {
-    OverflowForm { servers, parts, source }
-}
-
-static FORMS: &[OverflowForm] = &[
-    form("OpenAI Chat Completions, SGLang, LM Studio", &["context length"], "QwenLM/Qwen3#1321"),
-    form("OpenAI Responses, MiniMax", &["context window"], "MiniMax-AI/MiniMax-M2#119"),
-    form("vLLM, Mistral, OpenRouter", &["maximum context"], "0xku/kon#91"),
-    form("llama.cpp", &["context size"], "errors.md: exceed_context_size_error"),
-    form("Anthropic, Fireworks", &["prompt is too long"], "can1357/oh-my-pi#1618"),
-    form("Anthropic", &["exceed context limit"], "errors.md: input length and max_tokens"),
-    form("Amazon Bedrock", &["input is too long"], "aws-samples/bedrock-chat#95"),
-    form("Gemini", &["input token count"], "errors.md: input token count"),
-    form("Moonshot (Kimi)", &["exceeded model token limit"], "MoonshotAI/kimi-cli#2011"),
-    form("xAI", &["maximum prompt length is"], "cline/cline#3120"),
-    form("GitHub Copilot", &["prompt token count of", "exceeds the limit of"], "microsoft/vscode#289514"),
-    form(
+static FORMS: &[MessageForm] = &[
+    MessageForm::new("OpenAI Chat Completions, SGLang, LM Studio", &["context length"], "QwenLM/Qwen3#1321"),
+    MessageForm::new("OpenAI Responses, MiniMax", &["context window"], "MiniMax-AI/MiniMax-M2#119"),
+    MessageForm::new("vLLM, Mistral, OpenRouter", &["maximum context"], "0xku/kon#91"),
+    MessageForm::new("llama.cpp", &["context size"], "errors.md: exceed_context_size_error"),
+    MessageForm::new("Anthropic, Fireworks", &["prompt is too long"], "can1357/oh-my-pi#1618"),
+    MessageForm::new("Anthropic", &["exceed context limit"], "errors.md: input length and max_tokens"),
+    MessageForm::new("Amazon Bedrock", &["input is too long"], "aws-samples/bedrock-chat#95"),
+    MessageForm::new("Gemini", &["input token count"], "errors.md: input token count"),
+    MessageForm::new("Moonshot (Kimi)", &["exceeded model token limit"], "MoonshotAI/kimi-cli#2011"),
+    MessageForm::new("xAI", &["maximum prompt length is"], "cline/cline#3120"),
+    MessageForm::new(
+        "GitHub Copilot",
+        &["prompt token count of", "exceeds the limit of"],
+        "microsoft/vscode#289514",
+    ),
+    MessageForm::new(
         "SGLang, gateways to GLM",
         &["input length", "exceeds the maximum allowed"],
         "sgl-project/sglang#4048",
     ),
-    form("Z.ai (GLM)", &["prompt exceeds max length"], "mangowhoiscloud/geode#668"),
-    form("Z.ai (GLM), Ollama, Atlas", &["prompt too long"], "0xBakeer/inference-atlas#186"),
-    form("DashScope (Qwen)", &["range of input length should be"], "QwenLM/qwen-code#98"),
-    form("Cerebras, Groq", &["reduce the length of the messages"], "cline/cline#5140"),
-    form("vLLM with images", &["longer than the maximum model length"], "Gabesarch/grounded-rl#16"),
-    form(
+    MessageForm::new("Z.ai (GLM)", &["prompt exceeds max length"], "mangowhoiscloud/geode#668"),
+    MessageForm::new("Z.ai (GLM), Ollama, Atlas", &["prompt too long"], "0xBakeer/inference-atlas#186"),
+    MessageForm::new("DashScope (Qwen)", &["range of input length should be"], "QwenLM/qwen-code#98"),
+    MessageForm::new("Cerebras, Groq", &["reduce the length of the messages"], "cline/cline#5140"),
+    MessageForm::new(
+        "vLLM with images",
+        &["longer than the maximum model length"],
+        "Gabesarch/grounded-rl#16",
+    ),
+    MessageForm::new(
         "Text Generation Inference",
         &["`inputs` tokens + `max_new_tokens` must be"],
         "huggingface/llm-vscode#94",
     ),
-    form(
+    MessageForm::new(
         "Text Generation Inference",
         &["`inputs` must have less than", "tokens"],
         "huggingface/text-generation-inference#695",
@@ -53,15 +48,8 @@ static FORMS: &[OverflowForm] = &[
 ];
 
 /// Returns the form that a message in lower case has, if it means that the prompt is too long.
-pub(crate) fn form_of(lower: &str) -> Option<&'static OverflowForm> {
+pub(crate) fn form_of(lower: &str) -> Option<&'static MessageForm> {
     FORMS.iter().find(|form| form.matches(lower))
-}
-
-impl OverflowForm {
-    fn matches(&self, lower: &str) -> bool {
-        let rest = self.parts.iter().try_fold(lower, |rest, part| Some(rest.split_once(*part)?.1));
-        rest.is_some()
-    }
 }
 
 #[cfg(test)]

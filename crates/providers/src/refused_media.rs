@@ -4,8 +4,10 @@
 //! `input[2].content[0].image_url`. The position is looked up in the encoded request, because encoding merges and reorders
 //! messages.
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Fingerprint, MediaSource, Request};
+use pintle_llm::{ContentPart, Error, ErrorKind, Fingerprint, MediaSource, Request, Retry};
 use serde_json::Value;
+
+use crate::failure;
 
 /// Keys of a request that hold the conversation, in all dialects.
 const ROOTS: [&str; 3] = ["messages", "contents", "input"];
@@ -60,8 +62,26 @@ const MEDIA: [&str; 14] = [
 
 /// Returns whether the error may name media. The check is cheap; [`find`] needs the encoded request.
 pub(crate) fn may_be_named(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::InvalidRequest | ErrorKind::ContextLength)
-        && texts(error).iter().any(|text| !positions(text).is_empty())
+    let is_refusal = matches!(error.kind(), ErrorKind::InvalidRequest | ErrorKind::ContextLength);
+    (is_refusal || is_unclassified(error)) && texts(error).iter().any(|text| !positions(text).is_empty())
+}
+
+/// Returns whether neither a status nor a known code classified the error, as for some errors in a stream.
+fn is_unclassified(error: &Error) -> bool {
+    error.kind() == ErrorKind::Server
+        && error.status().is_none()
+        && !error.error_code().is_some_and(failure::is_known)
+}
+
+/// Sets the media that the error names. An error that nothing else classified is a refusal then, and no retry helps.
+pub(crate) fn set(error: Error, media: Fingerprint) -> Error {
+    if !is_unclassified(&error) {
+        return error.with_refused_media(media);
+    }
+    let mut info = error.info().clone();
+    info.kind = ErrorKind::InvalidRequest;
+    info.retry = Retry::Never;
+    Error::from(info).with_refused_media(media)
 }
 
 /// Returns the fingerprint of the media that the error names, where `sent` is the encoded request.
@@ -334,8 +354,28 @@ mod tests {
 
     #[test]
     fn other_failures_name_no_media() {
-        for kind in [ErrorKind::Server, ErrorKind::RateLimit, ErrorKind::Authentication] {
-            assert!(!may_be_named(&Error::new(kind, "messages.1.content.0.image")), "{kind:?}");
+        let named = |kind| Error::new(kind, "messages.1.content.0.image");
+        for error in [
+            named(ErrorKind::Server).with_status(500),
+            named(ErrorKind::Server).with_error_code("overloaded_error"),
+            named(ErrorKind::RateLimit),
+            named(ErrorKind::Authentication),
+            named(ErrorKind::Stream),
+        ] {
+            assert!(!may_be_named(&error), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_without_status_and_known_code_that_names_media_is_a_refusal() {
+        for error in [
+            Error::new(ErrorKind::Server, "messages.1.content.0.image"),
+            Error::new(ErrorKind::Server, "messages.1.content.0.image").with_error_code("a_new_code"),
+        ] {
+            assert!(may_be_named(&error), "{error:?}");
+            let set = set(error, Fingerprint::of(b"x"));
+            assert_eq!((set.kind(), set.retry()), (ErrorKind::InvalidRequest, Retry::Never));
+            assert_eq!(set.refused_media(), Some(Fingerprint::of(b"x")));
         }
     }
 }

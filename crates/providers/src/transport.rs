@@ -11,7 +11,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use pintle_llm::{AdapterTimeout, Error, ErrorKind, EventStream, Request, Response};
+use futures_util::TryStreamExt as _;
+use pintle_llm::{AdapterTimeout, ContentPart, Error, ErrorKind, EventStream, Request, Response};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::time::Instant;
@@ -63,7 +64,7 @@ enum ResponseMode {
 
 /// A dialect with a connection pool, which is created at the first request.
 pub(crate) struct HttpAdapter<D> {
-    dialect: D,
+    dialect: Arc<D>,
     endpoint: Arc<Endpoint>,
     timeout: AdapterTimeout,
     client: OnceLock<Client>,
@@ -86,7 +87,7 @@ impl<D: Dialect> HttpAdapter<D> {
         }
         let host = host(&base_url);
         let endpoint = Arc::new(Endpoint { base_url, headers, host });
-        Ok(Self { dialect, endpoint, timeout, client: OnceLock::new() })
+        Ok(Self { dialect: Arc::new(dialect), endpoint, timeout, client: OnceLock::new() })
     }
 
     pub(crate) fn dialect(&self) -> &D {
@@ -126,7 +127,8 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, false)?;
         let opened = self.open(encoded, limits, ResponseMode::Complete { deadline }).await;
-        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, false))?;
+        let mut exchange =
+            opened.map_err(|error| with_refused_media(self.dialect(), error, &request, false))?;
         self.read_and_decode(&request, &mut exchange, false).await
     }
 
@@ -138,7 +140,8 @@ impl<D: Dialect> HttpAdapter<D> {
     ) -> Result<Response, Error> {
         let body = exchange.read_all(MAX_BODY).await?;
         let decoded = self.decode(request, &body).map_err(|error| exchange.context().annotate(error));
-        let mut response = decoded.map_err(|error| self.with_refused_media(error, request, streaming))?;
+        let mut response =
+            decoded.map_err(|error| with_refused_media(self.dialect(), error, request, streaming))?;
         response.rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         Ok(response)
     }
@@ -158,7 +161,8 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, true)?;
         let opened = self.open(encoded, limits, ResponseMode::Streamed).await;
-        let mut exchange = opened.map_err(|error| self.with_refused_media(error, &request, true))?;
+        let mut exchange =
+            opened.map_err(|error| with_refused_media(self.dialect(), error, &request, true))?;
         exchange.expect_no_page(self.dialect.provider()).await?;
         if exchange.is_json() {
             // Some servers ignore `stream`.
@@ -175,7 +179,18 @@ impl<D: Dialect> HttpAdapter<D> {
         let rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         let provider = self.dialect.provider();
         let stream_limits = StreamLimits { content: limits.content, ..StreamLimits::default() };
-        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, stream_limits).into_stream())
+        let events = Events::new(exchange, decoder, provider, &request.model, rate_limit, stream_limits);
+        Ok(self.naming_refused_media(events.into_stream(), &request))
+    }
+
+    /// Adds the media that an error in the stream names. Only a request with media is kept for that.
+    fn naming_refused_media(&self, events: EventStream, request: &Request) -> EventStream {
+        let parts = request.messages.iter().flat_map(|item| &item.content);
+        if parts.flat_map(ContentPart::media).next().is_none() {
+            return events;
+        }
+        let (dialect, request) = (Arc::clone(&self.dialect), request.clone());
+        Box::pin(events.map_err(move |error| with_refused_media(dialect.as_ref(), error, &request, true)))
     }
 
     /// Sends the request and waits for the first byte of a successful response; other responses are classified.
@@ -217,19 +232,6 @@ impl<D: Dialect> HttpAdapter<D> {
         Err(exchange.context().annotate(self.dialect.classify(status, &exchange.context().headers, &body)))
     }
 
-    /// Adds the media that a refusal names.
-    fn with_refused_media(&self, error: Error, request: &Request, stream: bool) -> Error {
-        if !refused_media::may_be_named(&error) {
-            return error;
-        }
-        // Sending consumed the body. The encoding of each message is cached, so the new body is the same.
-        let Ok(encoded) = self.dialect.encode(request, stream) else { return error };
-        match refused_media::find(&error, &encoded.body.to_vec(), request) {
-            Some(media) => error.with_refused_media(media),
-            None => error,
-        }
-    }
-
     fn header_map(&self, request: &HttpRequest) -> Result<HeaderMap, Error> {
         let mut headers = HeaderMap::new();
         headers.insert(reqwest::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -254,6 +256,19 @@ impl<D: Dialect> HttpAdapter<D> {
 
     fn with_provider(&self, error: Error) -> Error {
         if error.provider().is_some() { error } else { error.with_provider(self.dialect.provider()) }
+    }
+}
+
+/// Adds the media that a refusal names.
+fn with_refused_media<D: Dialect>(dialect: &D, error: Error, request: &Request, stream: bool) -> Error {
+    if !refused_media::may_be_named(&error) {
+        return error;
+    }
+    // Sending consumed the body. The encoding of each message is cached, so the new body is the same.
+    let Ok(encoded) = dialect.encode(request, stream) else { return error };
+    match refused_media::find(&error, &encoded.body.to_vec(), request) {
+        Some(media) => refused_media::set(error, media),
+        None => error,
     }
 }
 

@@ -8,13 +8,11 @@ use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Respon
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
+use super::window::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, TurnContext, TurnKind,
 };
-
-/// Approximate characters per token (loop specification, section 5.5).
-const CHARS_PER_TOKEN: u64 = 4;
 
 /// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
 const TAIL_SHARE: u64 = 4;
@@ -155,7 +153,9 @@ impl Machine {
     /// Returns the share of the context window, in percent, of a request that was refused without a known reason, if that
     /// is probably the reason. Once per run.
     fn assumed_overflow(&self, error: &ErrorInfo) -> Option<u64> {
-        let is_unknown = error.kind == ErrorKind::InvalidRequest && matches!(error.status, Some(400 | 422));
+        let is_unknown = error.kind == ErrorKind::InvalidRequest
+            && !error.refused_reasoning
+            && matches!(error.status, Some(400 | 422));
         let is_first = self.progress.as_ref().is_some_and(|progress| !progress.assumed_overflow);
         let window = self.context.as_ref().map_or(0, |context| context.context_window);
         let used = self.estimated_tokens().saturating_mul(100);
@@ -230,8 +230,8 @@ impl Machine {
         self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
         out.push(Action::emit(EventKind::CompactionEnd {
             through: through as u64,
-            tokens_before: before.saturating_add(self.system_chars) / CHARS_PER_TOKEN,
-            tokens_after: self.chars.saturating_add(self.system_chars) / CHARS_PER_TOKEN,
+            tokens_before: self.tokens_with(before),
+            tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
         }));
         self.end_compaction(None, out);
@@ -333,16 +333,6 @@ impl Machine {
         }
     }
 
-    /// Returns the approximate size of the next request, in tokens.
-    pub(super) fn estimated_tokens(&self) -> u64 {
-        match self.counted_prompt {
-            Some(counted) if self.chars >= counted.chars => {
-                counted.tokens.saturating_add((self.chars - counted.chars) / CHARS_PER_TOKEN)
-            }
-            Some(_) | None => self.chars.saturating_add(self.system_chars) / CHARS_PER_TOKEN,
-        }
-    }
-
     /// Reports how much of the context window the next request uses, when that has changed by a tenth.
     pub(super) fn report_context_use(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
         let (window, used) = (context.context_window, self.estimated_tokens());
@@ -351,9 +341,7 @@ impl Machine {
             return;
         }
         self.compactions.reported = step;
-        let tools: usize =
-            context.tools.iter().map(|tool| tool.description.len() + tool.parameters.to_string().len()).sum();
-        let tools = tools as u64 / CHARS_PER_TOKEN;
+        let tools = self.tool_chars / CHARS_PER_TOKEN;
         let system = self.system_chars / CHARS_PER_TOKEN;
         let history = used.saturating_sub(system).saturating_sub(tools);
         out.push(Action::emit(EventKind::ContextUsage { window, used, system, tools, history }));

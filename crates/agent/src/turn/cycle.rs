@@ -13,17 +13,12 @@ use super::compaction::summary_item;
 use super::ending::Ending;
 use super::response::FinalResponse;
 use super::round::{NotRun, Round};
+use super::window::tool_chars;
 use super::{Machine, Phase};
 use crate::protocol::{
     Action, EventKind, LoadId, ModelCallId, OutcomeStatus, RunId, SegmentKind, Spent, Timestamp, Turn,
     TurnContext, UserMessage,
 };
-
-/// Share of the context window above which a warning is emitted.
-const WARN_ABOVE: f64 = 0.8;
-
-/// Approximate characters per token (loop specification, section 5.5).
-const CHARS_PER_TOKEN: u64 = 4;
 
 /// Finish reason of a provider that wants to be called again to continue (Anthropic, `stop_reason`).
 const PAUSED: &str = "pause_turn";
@@ -206,6 +201,7 @@ impl Machine {
         if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
             out.push(Action::emit(EventKind::ProjectLoaded(context.project.clone())));
         }
+        self.tool_chars = tool_chars(&context);
         self.context = Some(context);
         self.context_is_current = true;
         self.context_warned = false;
@@ -272,20 +268,6 @@ impl Machine {
         self.last_chain = Some(chain);
         self.chain_is_current = true;
         moved
-    }
-
-    /// Emits a warning when the request grows beyond [`WARN_ABOVE`], and again only after it was smaller.
-    fn warn_of_context(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
-        let tokens = self.chars.saturating_add(self.system_chars) / CHARS_PER_TOKEN;
-        #[expect(clippy::cast_precision_loss, reason = "a percentage for people to read")]
-        let share = tokens as f64 / context.context_window.max(1) as f64;
-        if share <= WARN_ABOVE {
-            self.context_warned = false;
-        } else if !self.context_warned {
-            self.context_warned = true;
-            let message = format!("Context usage at ~{:.0}% of context window", share * 100.0);
-            out.push(Action::emit(EventKind::Warning { message }));
-        }
     }
 
     pub(super) fn awaits(&self, model_call: ModelCallId) -> bool {
@@ -543,6 +525,12 @@ impl Machine {
         partial: String,
         out: &mut Vec<Action>,
     ) {
+        let compacts =
+            matches!(self.phase, Phase::Compacting { model_call: current, .. } if current == model_call);
+        if compacts && error.refused_reasoning {
+            // The conversation contains what the request for its summary was refused for.
+            self.repair_after(&error, out);
+        }
         if self.compaction_failed(model_call, &error, out) || !self.awaits(model_call) {
             return;
         }

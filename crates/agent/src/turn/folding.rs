@@ -385,6 +385,9 @@ impl Machine {
     ) {
         self.release_failed(&error);
         if matches!(self.phase, Phase::Compacting { .. }) {
+            if error.refused_reasoning {
+                self.repair_after(&error, out);
+            }
             self.end_summary(followed, out);
         } else if self.ending.is_some() {
             if !partial.trim().is_empty() {

@@ -1,10 +1,12 @@
 //! Repairs of responses and of the history, so that the provider accepts the next request (design, section 10).
 
-use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, MessageList, ToolResult};
+use pintle_llm::{
+    ContentPart, ErrorInfo, ErrorKind, MediaSource, Message, MessageList, TextData, ToolResult,
+};
 use serde_json::Value;
 
 use super::Machine;
-use crate::protocol::{Action, EventKind, Turn};
+use crate::protocol::{Action, EventKind, Turn, TurnKind};
 
 impl Machine {
     /// Gives each call of a response an id that is unique in the session. Models may omit ids, or use one twice, in one
@@ -30,32 +32,74 @@ impl Machine {
         }
     }
 
-    /// Removes the cause of a refused request: the image, audio or document that the provider names, else all of them in
-    /// entries that no response has followed yet. Returns whether there were any.
+    /// Removes the cause of a refused request: the reasoning of earlier responses; or the image, audio or document that the
+    /// provider names, else all of them in entries that no response has followed yet. Returns whether there were any.
     ///
-    /// Each is replaced by a note, so that no request is repeated for the same reason.
+    /// Media are replaced by a note, and reasoning is gone, so that no request is repeated for the same reason.
     pub(super) fn repair_after(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
-        // Providers report a body that is too large like a prompt that is too long.
-        if !matches!(error.kind, ErrorKind::InvalidRequest | ErrorKind::ContextLength) {
-            return false;
-        }
-        let repair = if self.replace_named(error) > 0 {
-            "the image, sound or document that it names is replaced by a note".to_owned()
+        let repair = if error.refused_reasoning {
+            self.remove_reasoning()
+        } else if matches!(error.kind, ErrorKind::InvalidRequest | ErrorKind::ContextLength) {
+            // Providers report a body that is too large like a prompt that is too long.
+            self.replace_refused_media(error)
         } else {
-            let removed = self.replace_unaccepted(error);
-            if removed == 0 {
-                return false;
-            }
-            format!(
-                "what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
-            )
+            None
         };
+        let Some(repair) = repair else { return false };
         self.repairs += 1;
         self.chain_is_current = false;
         self.messages = MessageList::default();
         let message = format!("the provider refused the request ({error}); {repair}");
         out.push(Action::emit(EventKind::HistoryRepaired { message }));
         true
+    }
+
+    /// Removes the reasoning of all responses. Without any, the refused reasoning can only be in content of the provider's own
+    /// format, and that is removed. Returns the change; `None` without either.
+    fn remove_reasoning(&mut self) -> Option<String> {
+        let (count, removed) = match self.edit_responses(without_reasoning) {
+            0 => (self.edit_responses(without_opaque), "provider-specific content"),
+            count => (count, "reasoning"),
+        };
+        // The provider counted it with the last request.
+        self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
+        (count > 0).then(|| format!("the {removed} of {count} earlier responses is left out"))
+    }
+
+    /// Applies a change to each part of the model's responses; `None` removes the part. Returns the number of responses that
+    /// changed. The others keep their cached encodings.
+    fn edit_responses(&mut self, edit: fn(ContentPart) -> Option<ContentPart>) -> usize {
+        // What a summary stands for is not counted.
+        let counted_from = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        let mut edited = 0;
+        let turns = self.history.iter_mut().enumerate();
+        for (index, turn) in turns.filter(|(_, turn)| turn.kind == TurnKind::Assistant) {
+            let mut message = turn.item.message().clone();
+            message.content = message.content.into_iter().filter_map(edit).collect();
+            if message == *turn.item.message() {
+                continue;
+            }
+            let before = turn.chars();
+            turn.item = message.into();
+            edited += 1;
+            if index >= counted_from {
+                self.chars = self.chars.saturating_sub(before).saturating_add(turn.chars());
+            }
+        }
+        edited
+    }
+
+    /// Replaces the media that a provider may have refused by notes. Returns the change; `None` without media.
+    fn replace_refused_media(&mut self, error: &ErrorInfo) -> Option<String> {
+        if self.replace_named(error) > 0 {
+            return Some("the image, sound or document that it names is replaced by a note".to_owned());
+        }
+        let removed = self.replace_unaccepted(error);
+        (removed > 0).then(|| {
+            format!(
+                "what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
+            )
+        })
     }
 
     /// Replaces the media that a refusal names, wherever they are in the history. Returns their number.
@@ -81,6 +125,26 @@ impl Machine {
         let unaccepted = self.history.iter_mut().skip(self.accepted);
         unaccepted.map(|turn| replace_media(turn, &|_| true)).sum()
     }
+}
+
+/// Removes reasoning, and signatures of reasoning from other parts.
+fn without_reasoning(part: ContentPart) -> Option<ContentPart> {
+    match part {
+        ContentPart::Thinking(_) => None,
+        ContentPart::Text(data) => Some(ContentPart::Text(TextData { signature: None, ..data })),
+        ContentPart::ToolCall(call) => Some(call.with_signature(None).into()),
+        ContentPart::Image(_)
+        | ContentPart::Audio(_)
+        | ContentPart::Document(_)
+        | ContentPart::ToolResult(_)
+        | ContentPart::Opaque(_)
+        | _ => Some(part),
+    }
+}
+
+/// Removes content that only one provider understands.
+fn without_opaque(part: ContentPart) -> Option<ContentPart> {
+    Some(part).filter(|part| !matches!(part, ContentPart::Opaque(_)))
 }
 
 /// Replaces the media for which `is_refused` returns true by notes, and returns their number.

@@ -100,6 +100,60 @@ fn session_goes_on_with_its_model_tools_and_conversation() {
 }
 
 #[test]
+fn refused_reasoning_is_dropped_and_stays_dropped_after_resume() {
+    let bodies = [
+        (
+            Dialect::OpenAiResponses,
+            r#"{"error": {"message": "The encrypted content gAAA could not be verified.", "type": "invalid_request_error", "code": "invalid_encrypted_content"}}"#,
+            "\"encrypted_content\"",
+        ),
+        (
+            Dialect::AnthropicMessages,
+            r#"{"type": "error", "error": {"type": "invalid_request_error", "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}}"#,
+            "\"signature\"",
+        ),
+        (
+            Dialect::Gemini,
+            r#"{"error": {"code": 400, "message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}}"#,
+            "\"thoughtSignature\"",
+        ),
+        (
+            Dialect::ChatCompletions,
+            r#"{"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "Invalid signature in thinking block", "provider_name": "x"}}}"#,
+            "\"reasoning",
+        ),
+    ];
+    for (dialect, body, field) in bodies {
+        let turns = format!(
+            "[[turn]]\nreasoning = 'I think.'\ntext = 'One.'\n\
+             [[turn]]\ntext = 'Two.'\n[[turn.failure]]\nstatus = 400\nbody = '{body}'\n\
+             [[turn]]\ntext = 'Three.'\n"
+        );
+        let kept = Kept { harness: Harness::new(dialect, &turns), state: tempfile::tempdir().unwrap() };
+        done(&mut kept.first(&["Go"]));
+        let second = done(&mut kept.first(&["--continue", "--output", "stream-json", "Go"]));
+        assert_eq!(second.stdout.matches("\"HISTORY_REPAIRED\"").count(), 1, "{dialect:?}: {second:?}");
+        let third = done(&mut kept.first(&["--continue", "--output", "stream-json", "Go"]));
+        assert_eq!(third.stdout.matches("\"HISTORY_REPAIRED\"").count(), 0, "{dialect:?}: {third:?}");
+        let requests = kept.harness.server.requests();
+        assert_eq!(requests.len(), 4, "{dialect:?}");
+        // The reasoning field of a request is beside its messages.
+        let sent = |index: usize| {
+            let body = &requests[index].body;
+            let messages = ["input", "messages", "contents"].iter().find_map(|name| body.get(*name));
+            messages.unwrap().to_string()
+        };
+        if dialect != Dialect::ChatCompletions {
+            assert!(sent(1).contains(field), "{dialect:?}: {}", sent(1));
+        }
+        for index in [2, 3] {
+            assert!(!sent(index).contains(field), "{dialect:?}: {}", sent(index));
+            assert!(sent(index).contains("One."), "{dialect:?}: {}", sent(index));
+        }
+    }
+}
+
+#[test]
 fn list_show_export_verify_and_delete() {
     let kept = Kept::new(TWO_ANSWERS);
     done(&mut kept.first(&["Say <b>one</b>."]));

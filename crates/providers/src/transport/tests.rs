@@ -290,6 +290,24 @@ async fn media_that_a_refusal_names_are_in_the_error() {
                 let found = (error.kind(), error.refused_media());
                 assert_eq!(found, (ErrorKind::InvalidRequest, expected), "{}: {message}", adapter.name());
             }
+            // Some servers begin a stream before they read the images.
+            let status = r#""status": "INVALID_ARGUMENT", "type": "invalid_request_error""#;
+            let event = format!(
+                "event: error\ndata: {{\"type\": \"error\", \"error\": {{{status}, \"message\": \"{message}\"}}}}\n\n"
+            );
+            let headers = "content-type: text/event-stream\r\nconnection: close\r\n";
+            let server = Server::responding(http("200 OK", headers, &event)).await;
+            let adapter = adapter(&server.base_url);
+            let mut stream = adapter.stream(&request).await.unwrap();
+            let error = loop {
+                match stream.next().await {
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => break error,
+                    None => panic!("{}: the stream ends without an error", adapter.name()),
+                }
+            };
+            let found = (error.kind(), error.refused_media());
+            assert_eq!(found, (ErrorKind::InvalidRequest, expected), "{} stream: {message}", adapter.name());
         }
     }
 }

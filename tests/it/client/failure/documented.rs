@@ -15,6 +15,7 @@ const PAGE: &str = include_str!("../../../../docs/reference/errors.md");
 per_provider!(
     every_documented_error_is_classified,
     every_documented_overflow_is_recognised_in_bodies_of_any_form,
+    every_documented_refusal_of_reasoning_is_recognised_in_bodies_of_any_form,
 );
 
 async fn every_documented_error_is_classified(dialect: Dialect) {
@@ -37,40 +38,73 @@ async fn every_documented_error_is_classified(dialect: Dialect) {
 
 /// Sends the messages of all servers, because each of them may offer any dialect.
 async fn every_documented_overflow_is_recognised_in_bodies_of_any_form(dialect: Dialect) {
-    let (_, section) = PAGE.split_once("### Prompts that are too long\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
+    for form in forms("Prompts that are too long") {
+        for body in bodies(form.message) {
+            let error = refused(dialect, &body).await;
+            assert_eq!(error.kind(), ErrorKind::ContextLength, "{}: {body}\n{error:?}", form.server);
+            assert!(error.to_string().contains(form.message.get(..9).unwrap()), "{}: {error}", form.server);
+        }
+    }
+}
+
+async fn every_documented_refusal_of_reasoning_is_recognised_in_bodies_of_any_form(dialect: Dialect) {
+    for form in forms("Refused reasoning") {
+        for body in bodies(form.message) {
+            let error = refused(dialect, &body).await;
+            assert!(error.is_reasoning_refused(), "{}: {body}\n{error:?}", form.server);
+            assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidRequest, false), "{body}");
+        }
+    }
+}
+
+/// Message of a server, from a table of the page.
+struct MessageForm {
+    server: &'static str,
+    message: &'static str,
+}
+
+fn forms(heading: &str) -> Vec<MessageForm> {
+    let (_, section) = PAGE.split_once(&format!("### {heading}\n")).unwrap();
+    let section = section.split("\n#").next().unwrap();
     let rows: Vec<[&str; 3]> = section
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
         .filter_map(|line| <[&str; 3]>::try_from(line.split(" | ").collect::<Vec<_>>()).ok())
         .filter(|[server, ..]| *server != "server")
         .collect();
-    assert!(rows.len() >= 15, "{rows:?}");
-    for [server, message, source] in rows {
+    assert!(rows.len() >= 14, "{rows:?}");
+    let form = |[server, message, source]: [&'static str; 3]| {
         assert!(source.contains('#'), "{server} has no source");
-        let message = message.trim_matches('`');
-        for body in [
-            json!({"error": {"message": message, "type": "invalid_request_error", "code": null}}),
-            json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}),
-            json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}),
-            json!({"error": message}),
-            json!({"object": "error", "message": message, "type": "BadRequestError", "code": 400}),
-            json!({"error": {"message": "Provider returned error", "metadata": {"raw": message}}}),
-        ] {
-            let body = body.to_string();
-            let response = format!(
-                "HTTP/1.1 400 x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            let script = FaultScript::new().read_request().write(response);
-            let server_of_body = FaultServer::start([script]).await.unwrap();
-            let client = client(dialect, &server_of_body.url());
-            let request = Request::new(model(dialect), [Message::user("What is there?")]);
-            let error = client.complete(request).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::ContextLength, "{server}: {body}\n{error:?}");
-            assert!(error.to_string().contains(message.get(..9).unwrap()), "{server}: {error}");
-        }
-    }
+        // A message with backticks is between two of them.
+        let inside = message.strip_prefix("``").and_then(|message| message.strip_suffix("``"));
+        MessageForm { server, message: inside.unwrap_or(message.trim_matches('`')) }
+    };
+    rows.into_iter().map(form).collect()
+}
+
+/// Returns error bodies of all forms that servers use.
+fn bodies(message: &str) -> [String; 6] {
+    [
+        json!({"error": {"message": message, "type": "invalid_request_error", "code": null}}),
+        json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}),
+        json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}),
+        json!({"error": message}),
+        json!({"object": "error", "message": message, "type": "BadRequestError", "code": 400}),
+        json!({"error": {"message": "Provider returned error", "metadata": {"raw": message}}}),
+    ]
+    .map(|body| body.to_string())
+}
+
+/// Returns the error for a response with status 400 and this body.
+async fn refused(dialect: Dialect, body: &str) -> Error {
+    let response = format!(
+        "HTTP/1.1 400 x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let server = FaultServer::start([FaultScript::new().read_request().write(response)]).await.unwrap();
+    let client = client(dialect, &server.url());
+    let request = Request::new(model(dialect), [Message::user("What is there?")]);
+    client.complete(request).await.unwrap_err()
 }
 
 #[test]

@@ -181,6 +181,24 @@ fn unknown_refusal_of_a_nearly_full_request_is_an_overflow() {
 }
 
 #[test]
+fn tools_count_for_an_assumed_overflow() {
+    for (chars, is_overflow) in [(3_700, true), (3_000, false)] {
+        let mut harness = Harness::with(late());
+        harness.submit("one");
+        harness.reply_counted("first", 0);
+        harness.tell(InputKind::Configure { change: Change::Context });
+        harness.tell(InputKind::Submit { run: RunId(9), message: "two".into() });
+        let schema = serde_json::json!({"type": "object"});
+        let tool = pintle_llm::ToolDefinition::new("a", "d".repeat(chars), schema).unwrap();
+        let mut context = TurnContext::new("p", "m", "system", 1_000);
+        context.tools = vec![tool].into();
+        harness.load_this(context);
+        refuse(&mut harness, ErrorKind::InvalidRequest, Some(400));
+        assert_eq!(summary_is_requested(&harness), is_overflow, "{chars}");
+    }
+}
+
+#[test]
 fn unknown_refusals_are_overflows_once_per_run() {
     let mut harness = Harness::with(late());
     harness.submit("one");

@@ -154,6 +154,69 @@ fn context_warning_is_above_the_share() {
     }
 }
 
+/// A context with one tool whose definition takes about this many characters.
+fn with_tool(chars: usize) -> TurnContext {
+    let schema = serde_json::json!({"type": "object"});
+    let tool = pintle_llm::ToolDefinition::new("a", "d".repeat(chars), schema).unwrap();
+    let mut context = TurnContext::new("p", "m", "system", 1_000);
+    context.tools = vec![tool].into();
+    context
+}
+
+fn warnings(harness: &Harness) -> usize {
+    harness.kinds().iter().filter(|kind| *kind == "WARNING").count()
+}
+
+#[test]
+fn context_warning_includes_tools_and_the_count_of_the_provider() {
+    // Characters of tools and of the first input, tokens that the provider counts, and warnings before the first and the
+    // second request.
+    for (tools, input, counted, expected) in [
+        (0, 3_300, 10, (1, 1)),
+        (3_300, 2, 10, (1, 1)),
+        (1_700, 1_700, 10, (1, 1)),
+        (1_000, 1_000, 10, (0, 0)),
+        (0, 2, 810, (0, 1)),
+        (1_000, 1_000, 810, (0, 1)),
+        (1_000, 1_000, 790, (0, 0)),
+        // A server that does not count.
+        (1_000, 1_000, 0, (0, 0)),
+    ] {
+        let mut harness = Harness::new();
+        harness.tell(InputKind::Submit { run: RunId(1), message: "x".repeat(input).into() });
+        harness.load_this(with_tool(tools));
+        let first = warnings(&harness);
+        harness.reply_counted("done", counted);
+        harness.tell(InputKind::Submit { run: RunId(2), message: "y".into() });
+        assert_eq!((first, warnings(&harness)), expected, "{tools} {input} {counted}");
+    }
+}
+
+#[test]
+fn a_prompt_that_outgrows_the_window_was_warned_of() {
+    let mut harness = Harness::new();
+    harness.submit("one");
+    harness.reply_counted("first", 810);
+    harness.submit("two");
+    assert_eq!(warnings(&harness), 1);
+    harness.reply_counted("second", 1_018);
+    harness.submit("three");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::ContextFull);
+}
+
+#[test]
+fn tools_that_are_added_are_added_to_the_count() {
+    for (tools, expected) in [(300, 0), (1_000, 1)] {
+        let mut harness = Harness::new();
+        harness.submit("one");
+        harness.reply_counted("first", 700);
+        harness.tell(InputKind::Configure { change: Change::Context });
+        harness.tell(InputKind::Submit { run: RunId(9), message: "two".into() });
+        harness.load_this(with_tool(tools));
+        assert_eq!(warnings(&harness), expected, "{tools}");
+    }
+}
+
 #[test]
 fn entry_size_includes_all_its_parts() {
     use pintle_llm::{ContentPart, ThinkingData};

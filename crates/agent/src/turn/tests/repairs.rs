@@ -1,8 +1,9 @@
 //! Repairs of the history after a refused request.
 
-use pintle_llm::{ContentPart, Fingerprint};
+use pintle_llm::{ContentPart, Fingerprint, OpaqueData, TextData};
 
 use super::*;
+use crate::protocol::CompactionPolicy;
 
 /// Handles a round whose call returns an image.
 fn look(harness: &mut Harness, text: &str) {
@@ -165,4 +166,121 @@ fn content_beside_an_image_is_kept() {
     assert_eq!(harness.sent()[4], format!("results a1:{NOTE} b1:plain"));
     let kept = harness.machine.history()[2].item.encoding("dialect", "target", |_| "made again");
     assert_eq!(*kept, "made once");
+}
+
+/// Handles a round whose response has reasoning, and signatures in its other parts.
+fn think(harness: &mut Harness, id: &str) {
+    let seal = || Some("sealed".to_owned());
+    let thought = ThinkingData::new("hm").with_signature(seal());
+    let text = ContentPart::Text(TextData { text: "I look.".into(), signature: seal() });
+    let call = ToolCall::from_raw(id, "look", "{}").with_signature(seal());
+    harness.reply(Message::new(Role::Assistant, vec![thought.into(), text, call.into()]));
+    harness.prepared(0, Effect::Read, &[]);
+    harness.finish(0, "ok");
+}
+
+fn refuse_reasoning(harness: &mut Harness) {
+    let error = Error::new(ErrorKind::InvalidRequest, "invalid signature").with_status(400);
+    harness.failed_with(&error.with_refused_reasoning());
+}
+
+/// Returns the number of parts of the newest request that are reasoning or have a signature.
+fn reasoning_sent(harness: &Harness) -> usize {
+    let messages = harness.requests.last().unwrap().messages.iter();
+    let is_reasoning = |part: &&ContentPart| match part {
+        ContentPart::Thinking(_) => true,
+        ContentPart::Text(data) => data.signature.is_some(),
+        ContentPart::ToolCall(call) => call.signature.is_some(),
+        _ => false,
+    };
+    messages.flat_map(|item| &item.content).filter(is_reasoning).count()
+}
+
+#[test]
+fn refused_reasoning_is_removed_and_the_request_retried() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    think(&mut harness, "a");
+    think(&mut harness, "b");
+    assert_eq!(reasoning_sent(&harness), 6);
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.requests.len(), repairs(&harness)), (4, 1));
+    assert_eq!(reasoning_sent(&harness), 0);
+    assert_eq!(harness.sent(), ["user go", "calls a=look", "results a:ok", "calls b=look", "results b:ok"]);
+    assert_eq!(harness.requests[3].messages.get(2).unwrap().text(), "I look.", "its text stays");
+    assert_eq!(harness.machine.repairs(), 1, "the change of the history is visible");
+    let chars: u64 = harness.machine.history().iter().map(Turn::chars).sum();
+    assert_eq!(harness.machine.chars, chars, "the size of the history has changed, too");
+
+    think(&mut harness, "c");
+    assert_eq!(reasoning_sent(&harness), 3, "later reasoning is sent");
+    harness.say("done");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+
+    // The record leads to the same history.
+    let mut replayed = Machine::new(TurnLimits::default(), None);
+    for (input, _) in &harness.log {
+        replayed.step(input.clone());
+    }
+    assert_eq!(replayed.history(), harness.machine.history());
+}
+
+#[test]
+fn reasoning_is_removed_once() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    think(&mut harness, "a");
+    refuse_reasoning(&mut harness);
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1));
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
+    harness.submit("again");
+    harness.say("done");
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);
+}
+
+#[test]
+fn provider_specific_content_is_removed_if_there_is_no_reasoning() {
+    let opaque = || ContentPart::Opaque(OpaqueData { kind: "x".into(), data: serde_json::json!({"a": 1}) });
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.reply(Message::assistant("one").with_part(opaque()));
+    harness.submit("again");
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1));
+    let sent = harness.requests[2].messages.get(2).unwrap();
+    assert_eq!(sent.content, [ContentPart::text("one")]);
+}
+
+#[test]
+fn refused_reasoning_is_neither_an_image_nor_an_overflow() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    look(&mut harness, "a picture");
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.last_outcome().0, repairs(&harness)), (OutcomeStatus::Failed, 0));
+    assert_eq!(images_sent(&harness), [1]);
+
+    let compaction = CompactionPolicy::automatic().with_at_percent(100);
+    let mut harness = Harness::with(TurnLimits { compaction, ..TurnLimits::default() });
+    harness.submit("go");
+    harness.reply_counted("first", 910);
+    harness.submit("again");
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.last_outcome().0, repairs(&harness)), (OutcomeStatus::Failed, 0));
+    assert!(!harness.kinds().contains(&"COMPACTION_START".to_owned()));
+}
+
+#[test]
+fn reasoning_is_removed_after_the_request_for_a_summary_was_refused() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    think(&mut harness, "a");
+    harness.say("first");
+    harness.tell(InputKind::Compact);
+    assert_eq!(reasoning_sent(&harness), 3);
+    refuse_reasoning(&mut harness);
+    assert_eq!((harness.machine.state(), repairs(&harness)), (SessionState::Idle, 1));
+    harness.submit("again");
+    assert_eq!(reasoning_sent(&harness), 0);
 }
