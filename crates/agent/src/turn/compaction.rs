@@ -238,8 +238,8 @@ impl Machine {
         }
     }
 
-    /// Notes that a request was answered.
-    pub(super) fn compaction_held(&mut self) {
+    /// Allows a compaction after the next refusal: a request was answered, or an input begins.
+    pub(super) fn allow_compaction_after_refusal(&mut self) {
         self.compactions.after_refusal = false;
     }
 

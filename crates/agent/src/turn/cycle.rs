@@ -355,7 +355,7 @@ impl Machine {
         if self.compacted(model_call, &response, out) || !self.awaits(model_call) {
             return;
         }
-        self.compaction_held();
+        self.allow_compaction_after_refusal();
         self.accepted = self.history.len();
         self.make_call_ids_unique(&mut response.message, out);
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();

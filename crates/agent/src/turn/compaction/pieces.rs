@@ -100,7 +100,7 @@ fn cut_exchanges(exchanges: &mut [Exchange], room: usize, requests_left: usize) 
         most = (most / 2).max(LEAST_EXCHANGE);
     }
     for exchange in exchanges.iter_mut().filter(|exchange| exchange.chars > most) {
-        exchange.text = cut_middle(&exchange.text, most);
+        exchange.text = cut_middle(&exchange.text, most.saturating_sub(1));
         exchange.text.push('\n');
         exchange.chars = exchange.text.chars().count();
     }
