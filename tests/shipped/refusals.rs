@@ -28,6 +28,29 @@ fn an_overflow_in_the_words_of_any_server_is_recognised() {
     }
 }
 
+/// The scripted model refuses the first request of its last turn, in each conversation. A conversation begins with its
+/// first message, which a summary replaces.
+#[test]
+fn an_overflow_is_summarised_in_a_shorter_request_that_keeps_the_users_words() {
+    let read =
+        "[[turn.call]]\ntool = \"Read\"\narguments = { file_path = \"one.txt\", offset = 2, limit = 300 }\n";
+    let turns = format!(
+        "[[turn]]\ntext = \"It was read once.\"\n{read}[[turn]]\n{read}\
+         [[turn]]\nfailure = [{{ status = 400, body = {} }}]\ntext = \"All is read.\"\n",
+        refusal("prompt is too long: 300000 tokens > 200000 maximum")
+    );
+    let user = User::new(&turns);
+    let lines: Vec<String> = (0..400).map(|line| format!("line {line} of a long file\n")).collect();
+    std::fs::write(user.project().join("one.txt"), lines.concat()).unwrap();
+    let printed = user.run("Read *everything*, please");
+    assert!(printed.contains("All is read."), "{printed}");
+    let (refused, asked, after) = (user.request(2), user.request(3), user.request(4));
+    assert!(asked.len() < refused.len() / 2, "{} after {}", asked.len(), refused.len());
+    assert!(asked.contains("This conversation will be shortened"), "{asked}");
+    assert!(after.contains("It was read once."), "{after}");
+    assert!(after.contains("<user_message>\\nRead *everything*, please\\n</user_message>"), "{after}");
+}
+
 #[test]
 fn only_the_image_that_a_refusal_names_is_left_out() {
     let read = |name: &str| {

@@ -104,7 +104,8 @@ impl Record {
     /// Version of the format that this crate writes, and of the decisions that lead from the inputs of a record to its
     /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
     /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, and version 4 ends
-    /// a run with a response that is cut off or empty, and estimates requests without their tools.
+    /// a run with a response that is cut off or empty, estimates requests without their tools, and sends a summary without the user's
+    /// own messages.
     pub const VERSION: u32 = 5;
 
     /// Oldest version of the format that this crate reads.

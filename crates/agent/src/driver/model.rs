@@ -42,6 +42,7 @@ impl Driver {
                 hooks: self.hooks.clone(),
                 gates: Arc::clone(&self.gates),
                 compaction: self.machine.compaction_trigger(),
+                continues_compaction: self.machine.continues_compaction(),
                 sent_on: self.machine.hook_continuations(),
             },
             model_call,
@@ -84,6 +85,8 @@ struct ModelHooks {
     gates: Arc<[Arc<dyn Gate>]>,
     /// Set if the call writes a summary.
     compaction: Option<CompactionTrigger>,
+    /// Whether the hooks have run before an earlier call of the same compaction.
+    continues_compaction: bool,
     /// Times that hooks have sent the model on in this run.
     sent_on: u32,
 }
@@ -91,7 +94,9 @@ struct ModelHooks {
 impl ModelHooks {
     async fn before(&self) -> Result<(), Error> {
         match (&self.hooks, self.compaction) {
-            (Some(hooks), Some(trigger)) => hooks.before_compaction(trigger).await,
+            (Some(hooks), Some(trigger)) if !self.continues_compaction => {
+                hooks.before_compaction(trigger).await
+            }
             (_, _) => Ok(()),
         }
     }

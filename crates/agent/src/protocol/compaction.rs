@@ -45,16 +45,21 @@ impl CompactionPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Number of entries that it stands for.
+    /// Number of entries that it replaces.
     pub through: usize,
     /// Number of entries that the history had when it was made.
     pub made_at: usize,
     /// The summary.
     pub summary: String,
+    /// The user's own messages in the replaced entries, verbatim, the oldest first: as many of the newest as fit the smaller
+    /// of 20,000 tokens and 15 % of the context window.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user_messages: String,
 }
 
 impl Compaction {
-    pub(crate) fn new(through: usize, made_at: usize, summary: String) -> Self {
-        Self { through, made_at, summary }
+    /// Returns its approximate size in requests, in characters.
+    pub(crate) fn chars(&self) -> u64 {
+        (self.summary.chars().count() + self.user_messages.chars().count()) as u64
     }
 }

@@ -28,6 +28,9 @@ pub struct Turn {
     /// Author of an input or injected message, if the application names one. It is not part of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Principal>,
+    /// Whether an injected message is a notice of the loop or of a hook, and not the user's own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub notice: bool,
 }
 
 /// Kind of a history entry.
@@ -84,8 +87,8 @@ impl Turn {
     }
 
     fn from_message(kind: TurnKind, message: UserMessage, at: Timestamp) -> Self {
-        let author = message.author.clone();
-        Self { author, ..Self::new(kind, message.into(), at) }
+        let (author, notice) = (message.author.clone(), message.notice);
+        Self { author, notice, ..Self::new(kind, message.into(), at) }
     }
 
     fn new(kind: TurnKind, message: Message, timestamp: Timestamp) -> Self {
@@ -97,6 +100,7 @@ impl Turn {
             usage: None,
             response_id: None,
             author: None,
+            notice: false,
         }
     }
 

@@ -44,11 +44,19 @@ impl HookAdditions {
     }
 }
 
+/// Beginning of what a hook adds to a text.
+const ADDED: &str = "\n\n[Added by a hook: ";
+
 /// Adds the text of a hook to a text for the model.
 pub(crate) fn add_context(text: &mut String, context: Option<&str>) {
     if let Some(context) = context.map(str::trim).filter(|context| !context.is_empty()) {
-        text.push_str("\n\n[Added by a hook: ");
+        text.push_str(ADDED);
         text.push_str(context);
         text.push(']');
     }
+}
+
+/// Returns a text without what hooks added to it.
+pub(crate) fn without_context(text: &str) -> &str {
+    if text.ends_with(']') { text.split(ADDED).next().unwrap_or(text) } else { text }
 }

@@ -29,6 +29,9 @@ pub struct UserMessage {
     /// Author of the [input](super::Input) that it came with, which has it on record.
     #[serde(skip)]
     pub(crate) author: Option<Principal>,
+    /// See [`Turn::notice`](super::Turn::notice).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) notice: bool,
 }
 
 impl UserMessage {
@@ -37,6 +40,11 @@ impl UserMessage {
     pub fn with_image(mut self, image: ImageData) -> Self {
         self.images.push(image);
         self
+    }
+
+    /// Creates a message that is not the user's own.
+    pub(crate) fn notice(text: impl Into<String>) -> Self {
+        Self { text: text.into(), notice: true, ..Self::default() }
     }
 
     /// Returns why this cannot be an input, if it cannot, such as `is empty`.

@@ -1,17 +1,23 @@
 //! Compaction: a summary in place of the beginning of the conversation (design of the layers above, section 2).
 //!
 //! The machine asks the model for the summary with the request that it would have sent, and one more message, so that the
-//! provider's cache serves the beginning. The summary then stands for all entries up to a cut, before which no call is
-//! open; requests continue with the rest, and the history keeps everything.
+//! provider's cache serves the beginning. A conversation that is too long for that is summarised as text, in pieces: each
+//! with the summary so far. The summary replaces all entries up to a cut, before which no call is open, and the user's own
+//! messages among them are kept beside it. Requests continue with the rest, and the history keeps everything.
 
-use pintle_llm::{ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Response, ToolChoice};
+mod pieces;
+mod user_messages;
+
+use pintle_llm::{
+    ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Request, Response, ToolChoice, ToolList,
+};
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
 use super::window::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, TurnContext, TurnKind,
+    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
 };
 
 /// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
@@ -27,18 +33,24 @@ const ASSUMED_ABOVE: u64 = 90;
 /// Percent by which the use of the context has to change before it is reported again.
 const USAGE_STEP: u64 = 10;
 
-const INSTRUCTION: &str = "\
-This conversation will be shortened: your summary takes the place of everything above, except for the newest messages. \
-Write it so that you can go on with the work from the summary alone. It has to contain:\n\
-* the task, and every instruction of the user that still holds, in the user's words where the words matter;\n\
-* the plan in its newest state: done, under way, still to do;\n\
-* each file that was read or changed, by its path, with what matters of its content or of the change;\n\
-* commands that were run, with those results that still matter;\n\
-* decisions with their reasons, and what was tried without success;\n\
-* the next step.\n\
-Call no tools. Answer with the summary and nothing else.";
+/// Most requests of one compaction.
+const MAX_REQUESTS: u32 = 10;
+
+/// Size below which a request for the summary of a piece is not made smaller again, in tokens.
+const LEAST_ROOM: u64 = 250;
+
+/// Part of the room for a piece that the summary so far takes at most: one third.
+const SUMMARY_SHARE: usize = 3;
+
+const INSTRUCTION: &str = include_str!("../../prompts/summary.md");
+
+const INSTRUCTION_FOR_TEXT: &str = include_str!("../../prompts/summary_of_text.md");
 
 const INTRODUCTION: &str = "Summary of the conversation so far, which it replaces:\n\n";
+
+const USER_MESSAGES: &str = "Messages of the user in it, verbatim, the oldest first:\n\n";
+
+const PIECE: &str = "Part of the conversation to summarize:\n\n";
 
 /// State of compaction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -47,15 +59,34 @@ pub(super) struct Compactions {
     made: Vec<Compaction>,
     /// Whether the embedding application has asked for one.
     requested: bool,
-    /// Trigger of the one in progress. Only hooks read it, so it is not part of the recorded state.
-    #[serde(skip)]
-    trigger: Option<CompactionTrigger>,
+    /// The one in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    current: Option<CurrentCompaction>,
     /// Size of the history, in characters, below which none is tried again.
     not_before: u64,
     /// Whether the provider refused the request that is being prepared as too long, and it was compacted for that.
     after_refusal: bool,
     /// Share of the context in use that was reported last, in steps.
     reported: u64,
+}
+
+/// Compaction in progress.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct CurrentCompaction {
+    /// Number of entries that it replaces when it is complete.
+    through: usize,
+    /// Whether the embedding application asked for it.
+    is_manual: bool,
+    /// Whether it was interrupted.
+    is_cancelled: bool,
+    /// Requests so far.
+    requests: u32,
+    /// Size of the history at its start, in characters.
+    before: u64,
+    /// Context window in tokens: that of the model, or what refusals leave of it.
+    window: u64,
+    /// Most tokens of a request for the summary of a piece. `None` while the conversation is sent as it is.
+    room: Option<u64>,
 }
 
 impl Compactions {
@@ -73,9 +104,22 @@ impl Compactions {
     }
 }
 
-/// Returns the message that stands for the beginning of the conversation.
+/// Returns the message that replaces the beginning of the conversation.
 pub(super) fn summary_item(compaction: &Compaction) -> HistoryItem {
-    Message::user(format!("{INTRODUCTION}{}", compaction.summary)).into()
+    Message::user(summary_text(compaction)).into()
+}
+
+fn summary_text(Compaction { user_messages, summary, .. }: &Compaction) -> String {
+    if user_messages.is_empty() {
+        format!("{INTRODUCTION}{summary}")
+    } else {
+        format!("{INTRODUCTION}{USER_MESSAGES}{user_messages}\n\n{summary}")
+    }
+}
+
+/// Returns whether no call is open before this entry. A result follows its call.
+fn is_border(turn: &Turn) -> bool {
+    matches!(turn.kind, TurnKind::User | TurnKind::Assistant | TurnKind::Steering)
 }
 
 impl Machine {
@@ -118,9 +162,27 @@ impl Machine {
         }
         // On request as much as possible goes; otherwise the newest part is worth its place.
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
-        let Some(through) = self.cut(tail) else { return false };
-        self.compactions.trigger = is_requested.then_some(CompactionTrigger::Manual);
-        self.start_compaction(through, context, out)
+        let Some(through) = self.cut(tail) else {
+            if is_requested {
+                warn_of_failure("there is nothing to summarize yet", out);
+            }
+            return false;
+        };
+        let usable = usable_window(context);
+        let current = CurrentCompaction {
+            through,
+            is_manual: is_requested,
+            is_cancelled: false,
+            requests: 0,
+            before: self.chars,
+            window: context.context_window,
+            room: (self.estimated_tokens() > usable).then_some(usable / 2),
+        };
+        let started = self.request_summary(current, context, out);
+        if is_requested && !started {
+            warn_of_failure("too little of the budget is left for the request", out);
+        }
+        started
     }
 
     /// Starts a compaction with the shortest tail, once, after a provider refused a request as too long. Returns whether it
@@ -135,17 +197,24 @@ impl Machine {
         let Some(through) = may.then(|| self.cut(0)).flatten() else { return false };
         let Some(context) = self.context.take() else { return false };
         self.compactions.after_refusal = true;
-        self.compactions.trigger = None;
         if let Some(percent) = assumed {
-            if let Some(progress) = &mut self.progress {
-                progress.assumed_overflow = true;
-            }
+            self.note_assumed_overflow();
             let message = format!(
                 "the provider refused a request that takes ~{percent}% of the context window ({error}); it may be too long, so the conversation is compacted once"
             );
             out.push(Action::emit(EventKind::Warning { message }));
         }
-        let started = self.start_compaction(through, &context, out);
+        let window = context.context_window.min(self.estimated_tokens());
+        let current = CurrentCompaction {
+            through,
+            is_manual: false,
+            is_cancelled: false,
+            requests: 0,
+            before: self.chars,
+            window,
+            room: Some(window / 2),
+        };
+        let started = self.request_summary(current, &context, out);
         self.context = Some(context);
         started
     }
@@ -163,23 +232,44 @@ impl Machine {
         (is_unknown && is_first && is_nearly_full).then(|| used / window.max(1))
     }
 
-    /// Notes that a request was answered.
-    pub(super) fn compaction_held(&mut self) {
+    fn note_assumed_overflow(&mut self) {
+        if let Some(progress) = &mut self.progress {
+            progress.assumed_overflow = true;
+        }
+    }
+
+    /// Allows a compaction after the next refusal: a request was answered, or an input begins.
+    pub(super) fn allow_compaction_after_refusal(&mut self) {
         self.compactions.after_refusal = false;
     }
 
-    /// Asks for the summary, unless the budget has too little left for it. Returns whether it did.
-    fn start_compaction(&mut self, through: usize, context: &TurnContext, out: &mut Vec<Action>) -> bool {
-        let mut request = self.request(context);
-        // Media of the part that is cut off need not be sent once more, but the beginning has to stay as it was.
-        request.messages.extend([HistoryItem::from(Message::user(INSTRUCTION))]);
-        request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::None);
+    /// Asks for the summary, or for that of the next piece, unless the budget has too little left for it. Returns whether it
+    /// did.
+    fn request_summary(
+        &mut self,
+        mut current: CurrentCompaction,
+        context: &TurnContext,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let (mut request, through) = match current.room {
+            None => (self.request_for_summary(context), current.through),
+            Some(room) => self.request_for_piece(&current, room, context),
+        };
         if let Some(model) = &self.limits.compaction.model {
             request.model.clone_from(model);
         }
-        if self.reserve(context, &mut request).is_err() {
+        // The provider has counted the conversation, and not the text of a piece.
+        let counted = self.counted_prompt;
+        if current.room.is_some() {
+            self.counted_prompt = None;
+        }
+        let reserved = self.reserve(context, &mut request);
+        self.counted_prompt = counted;
+        if reserved.is_err() {
             return false;
         }
+        current.requests += 1;
+        self.compactions.current = Some(current);
         self.model_calls += 1;
         let model_call = ModelCallId(self.model_calls);
         if let Some(progress) = &mut self.progress {
@@ -198,6 +288,114 @@ impl Machine {
         let reserved = self.reserved().map(Box::new);
         out.push(Action::CallModel { model_call, request: Box::new(request), reserved });
         true
+    }
+
+    /// Returns the request of the conversation with the instruction after it.
+    fn request_for_summary(&mut self, context: &TurnContext) -> Request {
+        let mut request = self.request(context);
+        // Media of the part that is cut off need not be sent once more, but the beginning has to stay as it was.
+        request.messages.extend([HistoryItem::from(Message::user(INSTRUCTION.trim_end()))]);
+        request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::None);
+        request
+    }
+
+    /// Returns the request for the summary of the next piece with at most `room` tokens, and the first entry after the
+    /// piece.
+    fn request_for_piece(
+        &mut self,
+        current: &CurrentCompaction,
+        room: u64,
+        context: &TurnContext,
+    ) -> (Request, usize) {
+        let size =
+            |tokens: u64| usize::try_from(tokens.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
+        let room = size(room).saturating_sub(INSTRUCTION.len() + INSTRUCTION_FOR_TEXT.len());
+        let room = room.max(size(LEAST_ROOM));
+        let newest = self.compactions.newest();
+        let from = newest.map_or(0, |compaction| compaction.through);
+        let mut text = String::new();
+        if let Some(compaction) = newest {
+            text.push_str(INTRODUCTION);
+            text.push_str(&pieces::cut_middle(&compaction.summary, room / SUMMARY_SHARE));
+            text.push_str("\n\n");
+        }
+        let left = room.saturating_sub(text.chars().count());
+        let requests_left = MAX_REQUESTS.saturating_sub(current.requests) as usize;
+        let piece = pieces::next_piece(&self.history, from, current.through, left, requests_left);
+        text.push_str(PIECE);
+        text.push_str(&piece.text);
+        let mut request = self.request(context);
+        let messages = [
+            Message::system(INSTRUCTION_FOR_TEXT.trim_end()),
+            Message::user(text),
+            Message::user(INSTRUCTION.trim_end()),
+        ];
+        request.messages = messages.into_iter().map(HistoryItem::from).collect();
+        request.tools = ToolList::default();
+        request.tool_choice = None;
+        (request, piece.through)
+    }
+
+    /// Asks for the summary of the next piece, unless a limit forbids it. Returns whether it did.
+    fn request_next_piece(&mut self, current: CurrentCompaction, out: &mut Vec<Action>) -> bool {
+        if current.requests >= MAX_REQUESTS || !self.may_call_model() {
+            return false;
+        }
+        let Some(context) = self.context.take() else { return false };
+        let started = self.request_summary(current, &context, out);
+        self.context = Some(context);
+        started
+    }
+
+    /// Asks again after the provider refused a request for a summary as too long: with half of it, as text. Returns whether
+    /// it did.
+    fn retry_in_pieces(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
+        let Some(mut current) = self.running_compaction() else { return false };
+        self.measure_system();
+        let is_assumed = current.room.is_none() && self.assumed_overflow(error).is_some();
+        let is_last = current.requests >= MAX_REQUESTS || !self.may_call_model();
+        if is_last || (error.kind != ErrorKind::ContextLength && !is_assumed) {
+            return false;
+        }
+        let refused = current.room.unwrap_or_else(|| self.estimated_tokens());
+        if current.room.is_some_and(|room| room / 2 < LEAST_ROOM) {
+            return false;
+        }
+        if is_assumed {
+            self.note_assumed_overflow();
+        }
+        current.window = current.window.min(refused);
+        current.room = Some(current.window / 2);
+        let message = format!(
+            "the provider refused the request for a summary as too long ({error}); it is made shorter"
+        );
+        out.push(Action::emit(EventKind::Warning { message }));
+        self.request_next_piece(current, out)
+    }
+
+    /// Returns the compaction in progress, unless it is being stopped.
+    fn running_compaction(&self) -> Option<CurrentCompaction> {
+        self.compactions.current.filter(|current| !current.is_cancelled && self.ending.is_none())
+    }
+
+    /// Notes that no further request of the compaction in progress is wanted.
+    pub(super) fn cancel_compaction(&mut self) {
+        if let Some(current) = &mut self.compactions.current {
+            current.is_cancelled = true;
+        }
+    }
+
+    /// Returns a compaction of the first `through` entries.
+    pub(super) fn compaction_of(&self, through: usize, summary: String) -> Compaction {
+        let of_model = || self.context.as_ref().map_or(0, |context| context.context_window);
+        let window = self.compactions.current.map_or_else(of_model, |current| current.window);
+        let replaced = self.history.get(..through).unwrap_or_default();
+        Compaction {
+            through,
+            made_at: self.history.len(),
+            summary,
+            user_messages: user_messages::user_messages(replaced, window),
+        }
     }
 
     /// Takes the summary. Returns whether the response belongs to a compaction.
@@ -222,26 +420,48 @@ impl Machine {
         }
         self.measure_system();
         let before = self.chars;
-        let compaction = Compaction::new(through, self.history.len(), summary);
+        let compaction = self.compaction_of(through, summary);
         self.set_view(compaction);
-        let gained = before.saturating_sub(self.chars);
-        let least =
-            self.context.as_ref().map_or(0, |context| context.context_window * CHARS_PER_TOKEN / LEAST_GAIN);
-        self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
         out.push(Action::emit(EventKind::CompactionEnd {
             through: through as u64,
             tokens_before: self.tokens_with(before),
             tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
         }));
+        if let Some(current) = self.running_compaction().filter(|current| through < current.through) {
+            if !self.request_next_piece(current, out) {
+                self.end_compaction(Some("a limit forbids the request for the rest"), out);
+            }
+            return true;
+        }
+        self.note_gain(out);
         self.end_compaction(None, out);
         true
     }
 
+    /// Takes notice of what a compaction has gained.
+    fn note_gain(&mut self, out: &mut Vec<Action>) {
+        let Some(current) = self.compactions.current else { return };
+        let gained = current.before.saturating_sub(self.chars);
+        let window = self.context.as_ref().map_or(0, |context| context.context_window);
+        let least = window.saturating_mul(CHARS_PER_TOKEN) / LEAST_GAIN;
+        self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
+        if current.is_manual && gained == 0 {
+            let message = "the compaction gained nothing: the summary, with the messages of the user, is as long as what it replaces";
+            out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+        }
+    }
+
     /// Returns why the current model call writes a summary, if it does.
     pub(crate) fn compaction_trigger(&self) -> Option<CompactionTrigger> {
-        let trigger = self.compactions.trigger.unwrap_or(CompactionTrigger::Automatic);
+        let is_manual = self.compactions.current.is_some_and(|current| current.is_manual);
+        let trigger = if is_manual { CompactionTrigger::Manual } else { CompactionTrigger::Automatic };
         matches!(self.phase, Phase::Compacting { .. }).then_some(trigger)
+    }
+
+    /// Returns whether the current model call continues a compaction.
+    pub(crate) fn continues_compaction(&self) -> bool {
+        self.compactions.current.is_some_and(|current| current.requests > 1)
     }
 
     /// Goes on without a summary after a failed call. Returns whether the call belongs to a compaction.
@@ -255,12 +475,22 @@ impl Machine {
             return false;
         }
         self.release_failed(error);
-        self.end_compaction(Some(&error.to_string()), out);
+        if !self.retry_in_pieces(error, out) {
+            self.end_compaction(Some(&error.to_string()), out);
+        }
         true
+    }
+
+    /// Continues after the process that waited for a summary is gone.
+    pub(super) fn compaction_lost(&mut self, out: &mut Vec<Action>) {
+        // A request that was refused is refused again, and compacted then.
+        self.compactions.after_refusal = false;
+        self.end_compaction(None, out);
     }
 
     /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
     pub(super) fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
+        self.compactions.current = None;
         // Between runs, there is none that ends at the limit.
         let lacks_budget = self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_)));
         if lacks_budget {
@@ -269,8 +499,7 @@ impl Machine {
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
             let shortage = "too little of the budget is left for another attempt";
             let problem = if lacks_budget { shortage } else { problem };
-            let message = format!("the conversation was not compacted: {problem}");
-            out.push(Action::emit(EventKind::Warning { message }));
+            warn_of_failure(problem, out);
             // The same would only fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
@@ -289,8 +518,10 @@ impl Machine {
     /// Shows the conversation through a compaction from now on.
     pub(super) fn set_view(&mut self, compaction: Compaction) {
         let tail = self.history.get(compaction.through..).unwrap_or_default();
-        let tail: u64 = tail.iter().map(super::Turn::chars).sum();
-        self.chars = tail.saturating_add(compaction.summary.chars().count() as u64);
+        let tail: u64 = tail.iter().map(Turn::chars).sum();
+        self.chars = tail.saturating_add(compaction.chars());
+        // It replaces an earlier one of the same history in every fork and rewind.
+        self.compactions.made.retain(|made| made.made_at < compaction.made_at);
         self.compactions.made.push(compaction);
         self.messages = MessageList::default();
         self.chain_is_current = false;
@@ -307,9 +538,7 @@ impl Machine {
         let mut cut = None;
         for (index, turn) in self.history.iter().enumerate().skip(already + 1).rev() {
             size = size.saturating_add(turn.chars());
-            // A result follows its call, so these begin where no call is open.
-            let is_border = matches!(turn.kind, TurnKind::User | TurnKind::Assistant | TurnKind::Steering);
-            if !is_border {
+            if !is_border(turn) {
                 continue;
             }
             if cut.is_some() && size > tail_chars {
@@ -322,8 +551,11 @@ impl Machine {
 
     /// Returns whether no limit forbids another call.
     fn may_call_model(&self) -> bool {
-        let max_turns = self.limits.max_turns;
-        self.limit_on_model_call().is_none() && (max_turns == 0 || self.turns < max_turns)
+        let is_below = |limit: u64, count: u64| limit == 0 || count < limit;
+        let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
+        self.limit_on_model_call().is_none()
+            && is_below(self.limits.max_turns, self.turns)
+            && is_below(self.limits.max_tool_rounds_per_input, rounds)
     }
 
     /// Makes the size of the system prompt known, which a stored machine does not hold.
@@ -346,6 +578,11 @@ impl Machine {
         let history = used.saturating_sub(system).saturating_sub(tools);
         out.push(Action::emit(EventKind::ContextUsage { window, used, system, tools, history }));
     }
+}
+
+fn warn_of_failure(problem: &str, out: &mut Vec<Action>) {
+    let message = format!("the conversation was not compacted: {problem}");
+    out.push(Action::emit(EventKind::Warning { message }));
 }
 
 /// Returns the part of the context window that a request may take, in tokens.

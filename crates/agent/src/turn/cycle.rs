@@ -337,7 +337,7 @@ impl Machine {
         if self.compacted(model_call, &response, out) || !self.awaits(model_call) {
             return;
         }
-        self.compaction_held();
+        self.allow_compaction_after_refusal();
         self.accepted = self.history.len();
         self.make_call_ids_unique(&mut response.message, out);
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
@@ -436,7 +436,7 @@ impl Machine {
         let Some(progress) = &mut self.progress else { return };
         if progress.sent_on < max {
             progress.sent_on += 1;
-            self.steering.push_back(text.into());
+            self.steering.push_back(UserMessage::notice(text));
         } else {
             let message =
                 format!("a hook wanted to send the model on again, which is possible {max} times a run");
@@ -512,7 +512,7 @@ impl Machine {
             let message = format!(
                 "Loop detected: the last {window} tool calls follow a repeating pattern. Try a different approach."
             );
-            self.record(Turn::steering(message.clone(), self.now));
+            self.record(Turn::steering(UserMessage::notice(message.clone()), self.now));
             out.push(Action::emit(EventKind::LoopDetection { message }));
         }
         self.proceed(out);

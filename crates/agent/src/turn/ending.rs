@@ -32,6 +32,7 @@ impl Machine {
         self.stop_children(out);
         if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
             if self.progress.is_none() && matches!(self.phase, Phase::Compacting { .. }) {
+                self.cancel_compaction();
                 out.push(Action::CancelModel);
             }
             return;

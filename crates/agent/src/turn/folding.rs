@@ -13,8 +13,8 @@ use super::ending::Ending;
 use super::round::{Judged, NotRun};
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Change, Compaction, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus,
-    RunId, SessionState, Timer, Timestamp, Turn, UserMessage,
+    Action, Change, EventKind, Followed, Input, InputKind, LoadId, ModelCallId, OutcomeStatus, RunId,
+    SessionState, Timer, Timestamp, Turn, UserMessage,
 };
 
 impl Machine {
@@ -316,7 +316,7 @@ impl Machine {
         let summary = response.text();
         if through > 0 && through <= self.history.len() && !summary.trim().is_empty() {
             let before = self.estimated_tokens();
-            self.set_view(Compaction::new(through, self.history.len(), summary));
+            self.set_view(self.compaction_of(through, summary));
             out.push(Action::emit(EventKind::CompactionEnd {
                 through: through as u64,
                 tokens_before: before,

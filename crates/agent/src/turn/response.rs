@@ -4,7 +4,7 @@ use pintle_llm::{ContentPart, Error, ErrorKind, Finish, ReasoningEffort, Respons
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind};
+use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind, UserMessage};
 
 /// Message that has the model continue a response that was cut off.
 const CONTINUE: &str = include_str!("../../prompts/continue.md");
@@ -76,7 +76,7 @@ impl Machine {
                 state.continuations += 1;
                 state.beginning.clone_from(&progress.text);
                 warn("the response was cut off by the output limit; the model continues it", out);
-                self.record(Turn::steering(CONTINUE.trim_end(), self.now));
+                self.record(Turn::steering(UserMessage::notice(CONTINUE.trim_end()), self.now));
                 self.proceed(out);
                 true
             }

@@ -111,7 +111,7 @@ impl Machine {
         let stopping = self.ending.is_some();
         match self.phase {
             Phase::Resting => {}
-            Phase::Compacting { .. } => self.end_compaction(None, out),
+            Phase::Compacting { .. } => self.compaction_lost(out),
             Phase::LoadingContext { .. } | Phase::AwaitingBudget | Phase::AwaitingModel(_) if stopping => {
                 self.conclude(out);
             }

@@ -12,6 +12,7 @@ mod folding;
 mod harness;
 mod images;
 mod limits;
+mod overflow;
 mod properties;
 mod repairs;
 mod reserving;
