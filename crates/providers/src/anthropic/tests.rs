@@ -15,7 +15,7 @@ use crate::snapshot::KEEP_ALIVES;
 const MODEL: &str = "claude-sonnet-4-5";
 
 fn messages_dialect() -> Messages {
-    Messages { api_key: Secret::new("sk-test") }
+    Messages { api_key: Secret::new("sk-test"), host: String::new() }
 }
 
 fn encode(request: &Request) -> Result<HttpRequest, Error> {
