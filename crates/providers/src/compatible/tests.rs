@@ -1,3 +1,4 @@
+mod quirks;
 mod snapshots;
 
 use std::collections::BTreeMap;
