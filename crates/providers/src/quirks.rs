@@ -19,7 +19,7 @@ pub(crate) fn host_of(base_url: &str) -> String {
     url.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned()
 }
 
-/// Returns the quirks of the server for a request: those of its options, completed by the detected ones.
+/// Returns the quirks of the server for a request: values of its options, else detected ones.
 ///
 /// # Errors
 ///

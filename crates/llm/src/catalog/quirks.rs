@@ -97,7 +97,7 @@ impl ServerQuirks {
         entries.fold(Self::default(), |found, server| found.or(&server.quirks))
     }
 
-    /// Returns these quirks, completed by those of `fallback`.
+    /// Returns these quirks, with the values of `fallback` for absent ones.
     #[must_use]
     pub fn or(self, fallback: &Self) -> Self {
         Self {

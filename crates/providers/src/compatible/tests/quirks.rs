@@ -253,7 +253,7 @@ fn reasoning_in_the_content_is_neither_answer_nor_sent_back() {
     let request = Request::new("m", [Message::user("Why?")]).with_provider_options("local", options);
     let reply = response(&dialect, &request, &[json!({"content": "Hm.</think>So."})]);
     assert_eq!((reply.reasoning().as_deref(), reply.text().as_str()), (Some("Hm."), "So."));
-    // Reasoning in a field of its own leaves the content as it is.
+    // Reasoning in a separate field leaves the content unchanged.
     let deltas = [json!({"reasoning_content": "Hm."}), json!({"content": "<think>x</think>"})];
     let reply = response(&dialect, &Request::new("deepseek-r1", [Message::user("Why?")]), &deltas);
     assert_eq!((reply.reasoning().as_deref(), reply.text().as_str()), (Some("Hm."), "<think>x</think>"));
