@@ -3,6 +3,7 @@
 mod delta;
 mod request;
 mod response;
+mod rules;
 mod stream;
 mod think;
 

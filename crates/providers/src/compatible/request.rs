@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_llm::{
-    AudioData, CallIds, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin,
-    OutputLimit, ReasoningContent, Request, ResponseFormat, Role, ServerQuirks, ToolCall, ToolChoice,
-    ToolDefinition, ToolItem, ToolResult,
+    AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin,
+    OutputLimit, Request, ResponseFormat, Role, ServerQuirks, ToolCall, ToolChoice, ToolDefinition, ToolItem,
+    ToolResult,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::delta::{FIELD, REASONING_CONTENT, REASONING_DETAILS};
+use super::rules::MessageRules;
 use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::unsupported;
-use crate::openai_common::calls::{CallIndex, nine_alphanumeric, wire_id, wire_name};
+use crate::openai_common::calls::{CallIndex, wire_name};
 use crate::openai_common::media::{file_data, image_url, media_placeholder};
 use crate::openai_common::schema_name;
 use crate::options::{list_option, options_for};
@@ -25,9 +26,8 @@ use crate::tool_names::check_tools;
 /// Memo slot of history items.
 const DIALECT: &str = "openai-chat";
 
-/// Maximum length of the name and of the id of a call, in characters.
+/// Maximum length of the name of a call, in characters.
 const MAX_NAME: usize = 64;
-const MAX_ID: usize = 40;
 
 /// Options that the adapter applies itself.
 const HANDLED: [&str; 2] = ["tools", quirks::OPTION];
@@ -54,50 +54,6 @@ enum ItemKind {
     User,
     Results,
     Other,
-}
-
-/// Rules of the server for messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct MessageRules {
-    /// Whether reasoning received in `reasoning_content` makes the following messages have the field.
-    adopts_reasoning_content: bool,
-    /// Whether assistant messages have `reasoning_content`.
-    has_reasoning_content: bool,
-    nine_alphanumeric_ids: bool,
-    answer_after_results: bool,
-    call_signatures: bool,
-}
-
-impl MessageRules {
-    fn new(quirks: &ServerQuirks) -> Self {
-        let policy = quirks.reasoning_content.unwrap_or(ReasoningContent::Received);
-        Self {
-            adopts_reasoning_content: policy == ReasoningContent::Received,
-            has_reasoning_content: policy == ReasoningContent::Always,
-            nine_alphanumeric_ids: quirks.call_ids == Some(CallIds::NineAlphanumeric),
-            answer_after_results: quirks.answer_after_results == Some(true),
-            call_signatures: quirks.call_signatures == Some(true),
-        }
-    }
-
-    /// Returns a name of the target of an encoding: the origin, and the rules that differ from the defaults.
-    fn target(self, origin: &Origin) -> String {
-        let rules = [
-            (!self.adopts_reasoning_content, " without-received-reasoning"),
-            (self.has_reasoning_content, " reasoning"),
-            (self.nine_alphanumeric_ids, " ids"),
-            (self.answer_after_results, " answers"),
-            (self.call_signatures, " signatures"),
-        ];
-        let mut target = origin.to_string();
-        rules.iter().filter(|(differs, _)| *differs).for_each(|(_, name)| target.push_str(name));
-        target
-    }
-
-    /// Returns a call id in the form that the server accepts.
-    fn wire_id(self, id: &str) -> String {
-        if self.nine_alphanumeric_ids { nine_alphanumeric(id) } else { wire_id(id, MAX_ID) }
-    }
 }
 
 pub(super) fn encode(
