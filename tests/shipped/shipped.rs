@@ -3,6 +3,7 @@
 //! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
 
 mod commands;
+mod compatible_servers;
 mod configuration;
 mod files;
 mod grants;

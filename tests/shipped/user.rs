@@ -7,7 +7,7 @@ use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-const KEY: &str = "sk-of-a-user";
+pub(super) const KEY: &str = "sk-of-a-user";
 
 pub(super) struct User {
     pub(super) model: ScriptedServer,

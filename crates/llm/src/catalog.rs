@@ -6,12 +6,14 @@ mod cost;
 mod entry;
 mod file;
 mod overlay;
+mod quirks;
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
 use self::entry::Entry;
+pub use self::quirks::{CallIds, OutputLimit, ReasoningContent, ServerQuirks};
 use crate::error::Error;
 
 /// Data about one model. Unknown values are `None`.

@@ -32,7 +32,8 @@ pub use accumulate::StreamAccumulator;
 pub use adapter::ProviderAdapter;
 pub use arguments::CallArguments;
 pub use catalog::{
-    Capability, Catalog, ModelInfo, ModelSources, PriceTier, get_latest_model, get_model_info, list_models,
+    CallIds, Capability, Catalog, ModelInfo, ModelSources, OutputLimit, PriceTier, ReasoningContent,
+    ServerQuirks, get_latest_model, get_model_info, list_models,
 };
 pub use client::{Client, ClientBuilder, default_client, default_client_or_init, set_default_client};
 pub use content::{

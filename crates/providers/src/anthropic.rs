@@ -13,10 +13,11 @@ mod stream;
 mod tests;
 mod usage;
 
-use pintle_llm::{Error, Request, Response};
+use pintle_llm::{Error, Request, Response, Warning};
 
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
+use crate::quirks::{host_of, quirks_for};
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 
@@ -32,7 +33,8 @@ const NAME: &str = "anthropic";
 /// * `beta_headers`: a list of strings, joined into the header `anthropic-beta`;
 /// * `auto_cache`: `false` disables the automatic cache points (see below);
 /// * `thinking`: sent verbatim, overriding the reasoning effort;
-/// * `tools`: server tools, sent after the request's own tools.
+/// * `tools`: server tools, sent after the request's own tools;
+/// * `quirks`: overrides the [`ServerQuirks`](pintle_llm::ServerQuirks) detected from host and model.
 ///
 /// All others are merged into the body, objects key by key.
 ///
@@ -49,7 +51,7 @@ const NAME: &str = "anthropic";
 /// newer ones, else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking is off while
 /// tools are forced, and a budget is off while the open tool turn began without thinking: the API rejects both. With
 /// thinking, and for some models, it also rejects some values of `temperature` and `top_p`; these are dropped, and the
-/// response has a warning for each.
+/// response has a warning for each. Thinking without a signature is sent back to compatible servers that require it.
 ///
 /// # Structured output
 ///
@@ -63,7 +65,8 @@ impl Anthropic {
     /// Returns a builder for an adapter with this key and the default base URL `https://api.anthropic.com`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(NAME, "https://api.anthropic.com", Secret::new(api_key), |parts| {
-            let dialect = Messages { api_key: parts.api_key.validate(NAME)? };
+            let host = host_of(&parts.http.base_url);
+            let dialect = Messages { api_key: parts.api_key.validate(NAME)?, host };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }
@@ -75,6 +78,20 @@ provider_adapter!(Anthropic);
 #[derive(Debug)]
 pub(crate) struct Messages {
     pub(crate) api_key: Secret,
+    /// Host of the base URL, which decides about quirks.
+    pub(crate) host: String,
+}
+
+impl Messages {
+    /// Returns whether thinking without a signature is sent back.
+    fn returns_unsigned_thinking(&self, request: &Request) -> Result<bool, Error> {
+        Ok(quirks_for(request, NAME, &self.host)?.unsigned_thinking == Some(true))
+    }
+
+    /// Returns the warnings about dropped parameters. Encoding the request has checked its options.
+    fn warnings(&self, request: &Request) -> Vec<Warning> {
+        request::warnings(request, self.returns_unsigned_thinking(request).unwrap_or_default())
+    }
 }
 
 impl Dialect for Messages {
@@ -85,15 +102,17 @@ impl Dialect for Messages {
     }
 
     fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error> {
-        request::encode(request, stream, &self.api_key)
+        request::encode(request, stream, &self.api_key, self.returns_unsigned_thinking(request)?)
     }
 
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
-        response::decode(request, body)
+        let mut response = response::decode(request, body)?;
+        response.warnings = self.warnings(request);
+        Ok(response)
     }
 
     fn decoder(&self, request: &Request, _seed: u64) -> stream::Decoder {
-        stream::Decoder::new(request::warnings(request))
+        stream::Decoder::new(self.warnings(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

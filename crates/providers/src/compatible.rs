@@ -3,15 +3,18 @@
 mod delta;
 mod request;
 mod response;
+mod rules;
 mod stream;
+mod think;
 
-use pintle_llm::{Error, Request, Response};
+use pintle_llm::{Error, Request, Response, ServerQuirks};
 
 use self::stream::ChatDecoder;
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::failure::Failure;
 use crate::openai_common::error::failure_of;
+use crate::quirks::{host_of, quirks_for};
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 
@@ -20,10 +23,14 @@ const PROVIDER: &str = "openai-compatible";
 /// A server with an OpenAI-compatible Chat Completions API: vLLM, Ollama, llama.cpp, OpenRouter, Groq and so on.
 ///
 /// Tools with a grammar are sent as functions. Visible reasoning is read, and returned to servers that expect it: as
-/// `reasoning_details` if it was received so, and as `reasoning_content` together with its calls.
+/// `reasoning_details` if it was received so, and as `reasoning_content` on each assistant message from the first one that
+/// was received with it. `<think>` at the start of the content is reasoning, which is not returned. The `extra_content` of a
+/// call is returned with the call.
 ///
 /// `provider_options` under the adapter's name is merged into the body, objects key by key, except for `tools`, whose
-/// entries are added to the request's own. `model`, `stream` and `messages` cannot be set there.
+/// entries are added to the request's own, and for `quirks`, which overrides the [`ServerQuirks`] detected from host and
+/// model. `model`, `stream` and `messages` cannot be set there. An option `max_completion_tokens` or `max_tokens` replaces
+/// the request's limit under either name.
 ///
 /// A conversation that is empty or has a result without its call is refused before sending.
 #[derive(Debug)]
@@ -39,7 +46,8 @@ impl OpenAiCompatible {
                 "" => None,
                 _ => Some(parts.api_key.validate(&parts.name)?),
             };
-            let dialect = Chat { provider: parts.name, api_key };
+            let host = host_of(&parts.http.base_url);
+            let dialect = Chat { provider: parts.name, api_key, host };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }
@@ -66,6 +74,20 @@ provider_adapter!(OpenAiCompatible);
 pub(crate) struct Chat {
     pub(crate) provider: String,
     pub(crate) api_key: Option<Secret>,
+    /// Host of the base URL, which decides about quirks.
+    pub(crate) host: String,
+}
+
+impl Chat {
+    fn quirks(&self, request: &Request) -> Result<ServerQuirks, Error> {
+        quirks_for(request, &self.provider, &self.host)
+    }
+
+    /// Returns whether the chat template contains the opening tag of the reasoning. Encoding the request has checked its
+    /// options.
+    fn has_opened_thinking(&self, request: &Request) -> bool {
+        self.quirks(request).unwrap_or_default().opened_thinking == Some(true)
+    }
 }
 
 impl Dialect for Chat {
@@ -80,16 +102,16 @@ impl Dialect for Chat {
         Ok(HttpRequest {
             path: "/chat/completions".to_owned(),
             headers: key.into_iter().collect(),
-            body: request::encode(request, &self.provider, stream)?,
+            body: request::encode(request, &self.provider, &self.quirks(request)?, stream)?,
         })
     }
 
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
-        response::decode(request, &self.provider, body)
+        response::decode(request, &self.provider, body, self.has_opened_thinking(request))
     }
 
-    fn decoder(&self, _request: &Request, seed: u64) -> ChatDecoder {
-        ChatDecoder::new(&self.provider, seed)
+    fn decoder(&self, request: &Request, seed: u64) -> ChatDecoder {
+        ChatDecoder::new(&self.provider, seed, self.has_opened_thinking(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

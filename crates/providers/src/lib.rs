@@ -40,6 +40,8 @@ mod options;
 #[cfg(feature = "_http")]
 mod overflow;
 #[cfg(feature = "_http")]
+mod quirks;
+#[cfg(feature = "_http")]
 mod rate_limit;
 #[cfg(feature = "_http")]
 mod refused_media;

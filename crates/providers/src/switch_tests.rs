@@ -55,7 +55,9 @@ const ANTHROPIC: Target = Target {
     provider: "anthropic",
     model: "claude-opus-4-6",
     rules: Rules::AnthropicMessages,
-    encode: |request| Messages { api_key: Secret::new("k") }.encode(&*request.in_order()?, true),
+    encode: |request| {
+        Messages { api_key: Secret::new("k"), host: String::new() }.encode(&*request.in_order()?, true)
+    },
 };
 
 const GEMINI: Target = Target {
@@ -70,7 +72,8 @@ const COMPATIBLE: Target = Target {
     model: "llama",
     rules: Rules::ChatCompletions,
     encode: |request| {
-        Chat { provider: "openai-compatible".into(), api_key: None }.encode(&*request.in_order()?, true)
+        let dialect = Chat { provider: "openai-compatible".into(), api_key: None, host: String::new() };
+        dialect.encode(&*request.in_order()?, true)
     },
 };
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use pintle_llm::{
     ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, HistoryItem, ImageData, MediaSource, Message,
-    Origin, Role, ToolCall, ToolResult,
+    Origin, Role, ThinkingData, ToolCall, ToolResult,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -62,10 +62,15 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Returns the blocks of an item, encoded once per model.
-pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, Error> {
-    let turn = item.encoding(NAME, model, |message| {
-        turn(message, model).map_err(|error| Box::new(error.info().clone()))
+/// Returns the blocks of an item, encoded once per `target`, which names the model and the rule for unsigned thinking.
+pub(super) fn encoded(
+    item: &HistoryItem,
+    target: &str,
+    model: &str,
+    unsigned_thinking: bool,
+) -> Result<Arc<Encoded>, Error> {
+    let turn = item.encoding(NAME, target, |message| {
+        turn(message, model, unsigned_thinking).map_err(|error| Box::new(error.info().clone()))
     });
     match turn.as_ref() {
         Ok(_) => Ok(turn),
@@ -85,7 +90,7 @@ impl Block {
     }
 }
 
-fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
+fn turn(message: &Message, model: &str, unsigned_thinking: bool) -> Result<Turn, Error> {
     let role = match message.role {
         Role::System | Role::Developer => {
             if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
@@ -107,7 +112,7 @@ fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
     for part in &message.content {
         let block = match role {
             WireRole::User | WireRole::System => user_block(part)?,
-            WireRole::Assistant => assistant_block(part, own)?,
+            WireRole::Assistant => assistant_block(part, own, unsigned_thinking)?,
         };
         blocks.extend(block);
     }
@@ -128,12 +133,12 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
     })
 }
 
-fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error> {
+fn assistant_block(part: &ContentPart, own: bool, unsigned_thinking: bool) -> Result<Option<Block>, Error> {
     Ok(match part {
         ContentPart::Text(data) => Block::text(&data.text),
         ContentPart::ToolCall(call) => Some(call_block(call)),
         ContentPart::Thinking(_) | ContentPart::Opaque(_) if !own => None,
-        ContentPart::Thinking(data) => data.signature.as_ref().map(|signature| {
+        ContentPart::Thinking(data) => signature_of(data, unsigned_thinking).map(|signature| {
             let block = if data.redacted {
                 json!({"type": "redacted_thinking", "data": signature})
             } else {
@@ -152,6 +157,13 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
             return Err(misplaced(part, "an assistant message"));
         }
     })
+}
+
+/// Returns the signature with which thinking is sent back. The schema of the API requires the field, so unsigned thinking
+/// has an empty one. Thinking without text has nothing to send.
+fn signature_of(data: &ThinkingData, unsigned_thinking: bool) -> Option<&str> {
+    let unsigned = (unsigned_thinking && !data.redacted && !data.text.is_empty()).then_some("");
+    data.signature.as_deref().or(unsigned)
 }
 
 /// Returns the kind of a provider-specific block.
@@ -274,12 +286,12 @@ mod tests {
     #[test]
     fn items_are_encoded_once_per_model() {
         let item = HistoryItem::from(Message::user("hello"));
-        encoded(&item, "claude-x").unwrap();
+        encoded(&item, "claude-x", "claude-x", false).unwrap();
         let is_memoised = |model: &str| {
             let mut fresh = false;
             item.encoding::<Encoded>(NAME, model, |message| {
                 fresh = true;
-                turn(message, model).map_err(|error| Box::new(error.info().clone()))
+                turn(message, model, false).map_err(|error| Box::new(error.info().clone()))
             });
             !fresh
         };

@@ -18,6 +18,8 @@ const UNSTABLE: usize = 4;
 /// A conversation in the form of the API: roles alternate, results come first, nothing is empty.
 #[derive(Debug)]
 pub(super) struct Conversation {
+    /// Target of the encodings.
+    target: String,
     stable: StablePrefix,
     /// Turns after the stable prefix.
     turns: Vec<Arc<Encoded>>,
@@ -67,13 +69,17 @@ pub(super) struct NewlyStable {
 
 impl Conversation {
     /// Encodes the conversation of a request. Each item is encoded at most once per model, and the stable prefix is taken
-    /// from the message list, where [`Conversation::memoise`] stored it.
-    pub(super) fn new(request: &Request) -> Result<Self, Error> {
-        let known = request.messages.take_cached_prefix(NAME, &request.model);
+    /// from the message list, where [`Conversation::memoise`] stored it. With `unsigned_thinking`, thinking without a
+    /// signature is sent back.
+    pub(super) fn new(request: &Request, unsigned_thinking: bool) -> Result<Self, Error> {
+        let unsigned = if unsigned_thinking { " unsigned" } else { "" };
+        let target = format!("{}{unsigned}", request.model);
+        let known = request.messages.take_cached_prefix(NAME, &target);
         let (known, stable): (usize, StablePrefix) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
-        let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
-        Ok(Self { stable, turns })
+        let encoded = |item| encoded(item, &target, &request.model, unsigned_thinking);
+        let turns = new.iter().map(encoded).collect::<Result<_, Error>>()?;
+        Ok(Self { target, stable, turns })
     }
 
     /// Returns the blocks of the system prompt.
@@ -218,7 +224,7 @@ impl Conversation {
         stable.items += turns;
         messages.iter().for_each(|message| stable.messages.element(message));
         stable.end = end;
-        request.messages.cache_prefix(NAME, &request.model, self.stable.items, self.stable);
+        request.messages.cache_prefix(NAME, &self.target, self.stable.items, self.stable);
     }
 }
 

@@ -10,6 +10,7 @@ use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
 use crate::options::{invalid_option, list_option, options_for};
+use crate::quirks;
 use crate::secret::Secret;
 use crate::tool_names::check_tools;
 
@@ -19,15 +20,20 @@ const DEFAULT_MAX_TOKENS: u64 = 4_096;
 const VERSION: &str = "2023-06-01";
 
 /// Options that this adapter applies itself.
-const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
+const HANDLED: [&str; 4] = ["beta_headers", "auto_cache", "tools", quirks::OPTION];
 
-/// Encodes a request.
-pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Result<HttpRequest, Error> {
+/// Encodes a request. With `unsigned_thinking`, thinking without a signature is sent back.
+pub(super) fn encode(
+    request: &Request,
+    stream: bool,
+    api_key: &Secret,
+    unsigned_thinking: bool,
+) -> Result<HttpRequest, Error> {
     let none = Map::new();
     check_tools(&request.tools, NAME)?;
     let options = options_for(request, NAME)?.unwrap_or(&none);
     let cache = auto_cache(options)?;
-    let conversation = Conversation::new(request)?;
+    let conversation = Conversation::new(request, unsigned_thinking)?;
     let newest = conversation.newest()?;
 
     let mut fields = parameters(request, stream);
@@ -60,14 +66,14 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
 }
 
 /// Returns the warnings about parameters that were dropped because the API rejects them.
-pub(super) fn warnings(request: &Request) -> Vec<Warning> {
+pub(super) fn warnings(request: &Request, unsigned_thinking: bool) -> Vec<Warning> {
     if request.temperature.is_none() && request.top_p.is_none() {
         return Vec::new();
     }
     let none = Map::new();
     let options = request.options_of(NAME).unwrap_or(&none);
     // The request has been encoded before, so this cannot fail, and its items have their encoding memoised.
-    let decided = Conversation::new(request).and_then(|conversation| {
+    let decided = Conversation::new(request, unsigned_thinking).and_then(|conversation| {
         let newest = conversation.newest()?;
         let open_without_thinking = conversation.is_open_without_thinking(&newest);
         let newly_stable = conversation.newly_stable(&newest);

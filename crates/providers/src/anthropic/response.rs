@@ -7,9 +7,9 @@ use pintle_llm::{
 use serde_json::{Map, Value};
 
 use super::usage::Counts;
-use super::{NAME, error, request as wire};
+use super::{NAME, error};
 
-/// Decodes a complete response.
+/// Decodes a complete response. The caller adds the warnings.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let raw: Value =
         serde_json::from_slice(body).map_err(|source| error::unreadable("a message", body, source))?;
@@ -34,7 +34,6 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
         .with_finish_reason(finish_reason(text_of(&raw, "stop_reason")))
         .with_usage(counts.usage());
     response.id = text_of(&raw, "id").unwrap_or_default().to_owned();
-    response.warnings = wire::warnings(request);
     response.raw = Some(raw);
     Ok(response)
 }

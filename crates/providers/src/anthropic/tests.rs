@@ -15,7 +15,7 @@ use crate::snapshot::KEEP_ALIVES;
 const MODEL: &str = "claude-sonnet-4-5";
 
 fn messages_dialect() -> Messages {
-    Messages { api_key: Secret::new("sk-test") }
+    Messages { api_key: Secret::new("sk-test"), host: String::new() }
 }
 
 fn encode(request: &Request) -> Result<HttpRequest, Error> {
@@ -325,6 +325,45 @@ fn reasoning_returns_to_its_own_model_only() {
     assert_eq!(reply(None), all, "built by the caller");
     assert_eq!(reply(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
     assert_eq!(reply(Some(Origin::new("openai", MODEL))), ["text"]);
+}
+
+#[test]
+fn unsigned_thinking_returns_to_servers_that_require_it() {
+    let unsigned = json!({"type": "thinking", "thinking": "Hm.", "signature": ""});
+    let signed = json!({"type": "thinking", "thinking": "I look first.", "signature": "sig"});
+    let text = json!({"type": "text", "text": "ok"});
+    let sent = |host: &str, model: &str, origin: &str, options: Value| {
+        let content = vec![
+            ThinkingData::new("Hm.").into(),
+            ThinkingData::new("").into(),
+            thinking("sig"),
+            ContentPart::text("ok"),
+        ];
+        let reply = Message::new(Role::Assistant, content).with_origin(Origin::new("anthropic", origin));
+        let request = Request::new(model, [Message::user("a"), reply, Message::user("b")])
+            .with_provider_options("anthropic", options);
+        let dialect = Messages { host: host.to_owned(), ..messages_dialect() };
+        let sent: Value =
+            serde_json::from_slice(&dialect.encode(&request, true).unwrap().body.to_vec()).unwrap();
+        assert_eq!(sent.get("quirks"), None);
+        sent["messages"][1]["content"].as_array().unwrap().clone()
+    };
+    let with_unsigned = [unsigned, signed.clone(), text.clone()];
+    for (host, model) in [
+        ("api.deepseek.com", "deepseek-chat"),
+        ("api.moonshot.ai", "kimi-latest"),
+        ("api.kimi.com", "k2"),
+        ("api.minimax.io", "MiniMax-M2"),
+        ("gateway.example", "moonshotai/kimi-k2-thinking"),
+    ] {
+        assert_eq!(sent(host, model, model, json!({})), with_unsigned, "{model} on {host}");
+        assert_eq!(sent(host, model, "other", json!({})), [text.clone()], "of another model");
+    }
+    assert_eq!(sent("api.anthropic.com", MODEL, MODEL, json!({})), [signed.clone(), text.clone()]);
+    assert_eq!(sent("gateway.example", "m", "m", json!({})), [signed.clone(), text.clone()]);
+    let option = |unsigned: bool| json!({"quirks": {"unsigned_thinking": unsigned}});
+    assert_eq!(sent("gateway.example", "m", "m", option(true)), with_unsigned);
+    assert_eq!(sent("api.deepseek.com", "m", "m", option(false)), [signed, text]);
 }
 
 #[test]

@@ -81,6 +81,8 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: AnyText<'a>,
     #[serde(borrow)]
     pub(super) function: Object<Function<'a>>,
+    /// Data that Gemini's endpoint expects to be returned with the call.
+    pub(super) extra_content: Object<Map<String, Value>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -105,6 +107,9 @@ pub(super) enum Piece<'a> {
 
 /// Field in which DeepSeek and others send reasoning and expect it to be returned.
 pub(super) const REASONING_CONTENT: &str = "reasoning_content";
+
+/// Field in which `OpenRouter` sends reasoning and expects it to be returned.
+pub(super) const REASONING_DETAILS: &str = "reasoning_details";
 
 /// Key under which a reasoning part stores the name of the field it was received in.
 pub(super) const FIELD: &str = "field";

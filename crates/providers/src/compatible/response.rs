@@ -8,13 +8,21 @@ use pintle_llm::{
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::delta::{CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
+use super::delta::{
+    CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, REASONING_DETAILS, finish_reason, merge_details,
+};
+use super::think;
 use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::lenient::Object;
 use crate::openai_common::error::failure_of;
 
-pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
+pub(super) fn decode(
+    request: &Request,
+    provider: &str,
+    body: &[u8],
+    opened_thinking: bool,
+) -> Result<Response, Error> {
     let malformed_json = |error| malformed(provider, "a JSON completion", body).with_source(error);
     let raw: Value = serde_json::from_slice(body).map_err(malformed_json)?;
     let mut completion =
@@ -28,7 +36,8 @@ pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<R
     }
     let usage = completion.take_usage().unwrap_or_default();
     let choice = completion.choices.0.unwrap_or_default();
-    let content = content_of(*choice.message.0.unwrap_or_default(), response_seed(request, body));
+    let message = *choice.message.0.unwrap_or_default();
+    let content = content_of(message, response_seed(request, body), opened_thinking);
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
     let mut response =
         Response::new(provider, completion.model.non_empty().unwrap_or(&request.model), message);
@@ -52,7 +61,7 @@ pub(super) fn generated_id(seed: u64, position: usize) -> String {
     format!("call_{seed:016x}_{position}")
 }
 
-fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
+fn content_of(message: Delta<'_>, seed: u64, opened_thinking: bool) -> Vec<ContentPart> {
     let mut reasoning = String::new();
     let mut text = String::new();
     for piece in message.pieces() {
@@ -60,6 +69,9 @@ fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
             Piece::Reasoning(piece) => reasoning.push_str(piece),
             Piece::Text(piece) => text.push_str(piece),
         }
+    }
+    if reasoning.is_empty() {
+        (reasoning, text) = think::split(&text, opened_thinking);
     }
     let mut content = Vec::new();
     let (refusal, has_reasoning_content) =
@@ -88,7 +100,7 @@ fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
 pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content: bool) -> ThinkingData {
     let mut raw = Map::new();
     if !details.is_empty() {
-        raw.insert("reasoning_details".to_owned(), details.into());
+        raw.insert(REASONING_DETAILS.to_owned(), details.into());
     }
     if has_reasoning_content {
         raw.insert(FIELD.to_owned(), REASONING_CONTENT.into());
@@ -101,4 +113,11 @@ fn call(raw: Option<&CallDelta<'_>>, id: String) -> ToolCall {
     let function = raw.and_then(|raw| raw.function.0.as_ref());
     let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
     ToolCall::from_raw(id, name, function.map(|function| function.arguments.0.as_ref()).unwrap_or_default())
+        .with_signature(raw.and_then(|raw| signature_of(raw.extra_content.0.as_ref())))
+}
+
+/// Returns the `extra_content` of a call as text, which is the signature of the unified call.
+pub(super) fn signature_of(extra_content: Option<&Map<String, Value>>) -> Option<String> {
+    let fields = extra_content.filter(|fields| !fields.is_empty())?;
+    serde_json::to_string(fields).ok()
 }

@@ -1,3 +1,4 @@
+mod quirks;
 mod snapshots;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use crate::dialect::{Decoder as _, SseEvent};
 use crate::snapshot::KEEP_ALIVES;
 
 fn dialect() -> Chat {
-    Chat { provider: "local".into(), api_key: Some(Secret::new("sk-test")) }
+    Chat { provider: "local".into(), api_key: Some(Secret::new("sk-test")), host: String::new() }
 }
 
 fn text(request: &Request) -> String {
@@ -170,7 +171,7 @@ fn conversations_become_messages() {
     let sent = dialect().encode(&request, true).unwrap();
     assert_eq!(sent.path, "/chat/completions");
     assert_eq!(sent.headers, [("authorization", "Bearer sk-test".to_owned())]);
-    let keyless = Chat { provider: "local".into(), api_key: None };
+    let keyless = Chat { api_key: None, ..dialect() };
     assert!(keyless.encode(&request, true).unwrap().headers.is_empty());
 }
 

@@ -13,9 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
 use crate::media::{ImageForm, check_document, image_form, unread, unsupported};
-
-/// Documented placeholder for a missing signature, which makes Gemini 3 skip its check.
-const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
+use crate::quirks::SKIP_SIGNATURE;
 
 const IMAGE_TYPES: [&str; 6] =
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"];

@@ -20,6 +20,22 @@ pub(crate) fn wire_id(id: &str, max_length: usize) -> String {
     format!("call_{hash}").chars().take(max_length).collect()
 }
 
+/// Returns a call id of nine letters and digits. Ids of a call and of its result map alike.
+pub(crate) fn nine_alphanumeric(id: &str) -> String {
+    const LENGTH: usize = 9;
+    if id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return id.to_owned();
+    }
+    let hash = Fingerprint::of(id.as_bytes()).to_string();
+    let mut rest = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
+    let mut digits = String::with_capacity(LENGTH);
+    for _ in 0..LENGTH {
+        digits.extend(u32::try_from(rest % 36).ok().and_then(|digit| char::from_digit(digit, 36)));
+        rest /= 36;
+    }
+    digits
+}
+
 /// Returns the ids of the calls that a message answers. A tool message may be a result written as plain text.
 pub(crate) fn answered(message: &Message) -> impl Iterator<Item = &str> {
     let plain = message.role == Role::Tool && message.results().next().is_none();
@@ -84,5 +100,20 @@ mod tests {
         assert!(wire_id(&long, 40).len() <= 40 && wire_id(&long, 40) == wire_id(&long, 40));
         assert_ne!(wire_id(&long, 40), wire_id(&other, 40));
         assert!(!wire_id("", 40).is_empty());
+    }
+
+    #[test]
+    fn nine_alphanumeric_ids_are_legal_and_distinct() {
+        assert_eq!(nine_alphanumeric("aB3dE6gH9"), "aB3dE6gH9");
+        let given: Vec<String> =
+            ["", "call_1", "call_2", "call-1234", "1234567890", "éééé1"].map(str::to_owned).to_vec();
+        let mut found: Vec<String> = given.iter().map(|id| nine_alphanumeric(id)).collect();
+        for id in &found {
+            assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
+        }
+        assert_eq!(found, given.iter().map(|id| nine_alphanumeric(id)).collect::<Vec<_>>());
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), given.len());
     }
 }

@@ -458,7 +458,7 @@ async fn streams_and_events_have_size_limits() {
     ];
     for (limits, expected) in cases {
         let server = Server::responding(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
-        let dialect = Chat { provider: "local".to_owned(), api_key: None };
+        let dialect = Chat { provider: "local".to_owned(), api_key: None, host: String::new() };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
         let exchange = adapter.open(call, &AdapterTimeout::default(), ResponseMode::Streamed).await.unwrap();

@@ -79,8 +79,14 @@ const TOOL: &[Field] = &[must("type", OneOf(&["function"])), must("function", Ob
 const FUNCTION: &[Field] =
     &[must("name", Text), may("description", Text), may("parameters", Object), may("strict", Flag)];
 
-const TOOL_CALL: &[Field] =
-    &[must("id", Text), must("type", OneOf(&["function"])), must("function", Object), may("index", Count)];
+const TOOL_CALL: &[Field] = &[
+    must("id", Text),
+    must("type", OneOf(&["function"])),
+    must("function", Object),
+    may("index", Count),
+    // Gemini's compatible endpoint.
+    may("extra_content", Object),
+];
 
 const CALLED: &[Field] = &[must("name", Text), must("arguments", Text)];
 

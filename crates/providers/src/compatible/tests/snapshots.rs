@@ -79,7 +79,7 @@ fn documents_and_audio() {
 }
 
 #[test]
-fn reasoning_is_returned_with_its_calls() {
+fn reasoning_is_returned_in_its_field() {
     let request = ask(Message::user("Look.")).with_reasoning_effort(ReasoningEffort::Low);
     let call =
         json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}]});
@@ -110,7 +110,7 @@ fn reasoning_is_returned_with_its_calls() {
     // Reasoning in another field is not returned.
     let (_, response) = reasoned("reasoning");
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["messages[] {\"content\":null"]), @r#"messages[] {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"look"},"id":"c1","type":"function"}]}"#);
-    // Without a call it is not returned.
+    // It is returned without a call as well.
     let complete = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
     let (shown, response) = decoded(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
@@ -120,7 +120,7 @@ fn reasoning_is_returned_with_its_calls() {
     "#);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, vec![]), &["messages"]), @r#"
     messages[] {"content":"Look.","role":"user"}
-    messages[] {"content":"So.","role":"assistant"}
+    messages[] {"content":"So.","reasoning_content":"Hm.","role":"assistant"}
     messages[] {"content":"Go on.","role":"user"}
     "#);
 }

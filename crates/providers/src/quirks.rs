@@ -1,0 +1,73 @@
+//! Quirks of the server that receives a request.
+
+use pintle_llm::{Error, ErrorKind, Request, ServerQuirks};
+use reqwest::Url;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::options::options_for;
+
+/// Provider option that overrides detected quirks.
+pub(crate) const OPTION: &str = "quirks";
+
+/// Documented placeholder for a missing thought signature, which makes Gemini 3 skip its check.
+pub(crate) const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Returns the host of a base URL, empty if the URL is invalid.
+pub(crate) fn host_of(base_url: &str) -> String {
+    let url = Url::parse(base_url).ok();
+    url.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned()
+}
+
+/// Returns the quirks of the server for a request: values of its options, else detected ones.
+///
+/// # Errors
+///
+/// [`ErrorKind::Configuration`] if the option is invalid.
+pub(crate) fn quirks_for(request: &Request, provider: &str, host: &str) -> Result<ServerQuirks, Error> {
+    let detected = ServerQuirks::detect(host, &request.model);
+    match options_for(request, provider)?.and_then(|options| options.get(OPTION)) {
+        None | Some(Value::Null) => Ok(detected),
+        Some(given) => {
+            let given = ServerQuirks::deserialize(given).map_err(|error| {
+                let message = format!("provider_options.{provider}.{OPTION} is invalid: {error}");
+                Error::new(ErrorKind::Configuration, message).with_provider(provider)
+            })?;
+            Ok(given.or(&detected))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::{CallIds, Message, OutputLimit};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_override_detected_quirks() {
+        let host = host_of("https://user:password@API.mistral.ai:443/v1");
+        assert_eq!((host.as_str(), host_of("nonsense").as_str()), ("api.mistral.ai", ""));
+        let request = Request::new("m", [Message::user("x")]);
+        let detected = quirks_for(&request, "p", &host).unwrap();
+        assert_eq!((detected.call_ids, detected.output_limit), (Some(CallIds::NineAlphanumeric), None));
+        let options = json!({"quirks": {"call_ids": "any", "output_limit": "max_completion_tokens"}});
+        let given = quirks_for(&request.clone().with_provider_options("p", options), "p", &host).unwrap();
+        assert_eq!(
+            (given.call_ids, given.output_limit, given.stream_options),
+            (Some(CallIds::Any), Some(OutputLimit::MaxCompletionTokens), Some(false))
+        );
+        let refused = |quirks: Value| {
+            let request = request.clone().with_provider_options("p", json!({"quirks": quirks}));
+            let error = quirks_for(&request, "p", &host).unwrap_err();
+            assert_eq!((error.kind(), error.provider()), (ErrorKind::Configuration, Some("p")));
+            error.message().to_owned()
+        };
+        assert!(
+            refused(json!({"ids": "any"}))
+                .starts_with("provider_options.p.quirks is invalid: unknown field `ids`")
+        );
+        assert!(refused(json!({"call_ids": 9})).starts_with("provider_options.p.quirks is invalid: "));
+    }
+}
