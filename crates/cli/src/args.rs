@@ -223,7 +223,7 @@ impl Command {
 /// Flags that select a model and its endpoint.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Model provider [default: the first of openai, anthropic, gemini with a key]
+    /// Model provider [default: that of a known --model, else the first of openai, anthropic, gemini with a key]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
     /// Model name [default: the provider's best model]

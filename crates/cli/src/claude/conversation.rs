@@ -251,7 +251,10 @@ impl<'a> Conversation<'a> {
                 Ok(json!({"still_queued": []}))
             }
             HostRequest::SetModel(model) => {
-                let model = model.unwrap_or_else(|| self.model.route.model.clone());
+                let model = match model {
+                    Some(model) => self.model.resolve(&model)?,
+                    None => self.model.route.model.clone(),
+                };
                 if let Some(live) = live {
                     live.set_model(&model)?;
                 }

@@ -35,6 +35,27 @@ fn commands_of_the_user_are_completed_and_said() {
     leave(terminal);
 }
 
+/// The session keeps its provider, so a model of another one cannot be used.
+#[test]
+fn models_of_other_providers_are_refused() {
+    let turns = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Good day.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = Terminal::start(&chat(&harness, &[]));
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("/model gpt-5.2\r");
+    terminal.wait_for_text("OPENAI_API_KEY");
+    terminal.type_keys("hi\r");
+    terminal.wait_for_text("Hello.");
+    terminal.type_keys("/model haiku\r");
+    terminal.wait_for_text("claude-haiku-5-5, from the next request on");
+    terminal.type_keys("again\r");
+    terminal.wait_for_text("Good day.");
+    leave(terminal);
+    let requests = harness.server.requests();
+    let models: Vec<_> = requests.iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["claude-opus-5-5", "claude-haiku-5-5"]);
+}
+
 #[test]
 fn lines_are_added_to_the_file_of_choice() {
     let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
