@@ -28,7 +28,10 @@ fn the_catalog_decides_the_provider_of_a_model() {
     let output = both.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let requests = user.model.requests();
-    assert!(!requests.is_empty() && requests.iter().all(|request| request.path.ends_with("/messages")));
+    assert!(
+        !requests.is_empty()
+            && requests.iter().all(|request| request.dialect == Some(Dialect::AnthropicMessages))
+    );
     assert_eq!(requests[0].body["model"], CLAUDE);
 }
 
