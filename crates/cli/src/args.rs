@@ -349,6 +349,10 @@ pub(crate) struct RunArgs {
     #[cfg(feature = "compat")]
     #[arg(long, hide = true, conflicts_with_all = ["output", "quiet", "verbose"])]
     pub(crate) codex_stream: bool,
+    /// Write the final response to this file, as `codex exec --output-last-message` does.
+    #[cfg(feature = "compat")]
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) output_last_message: Option<PathBuf>,
     /// Converse as Claude Code does with `--input-format stream-json`, whose options set it.
     #[cfg(feature = "compat")]
     #[arg(long, hide = true, conflicts_with_all = ["codex_stream", "output", "quiet", "verbose", "prompt", "prompt_file"])]
