@@ -21,7 +21,8 @@ fn write(base: &std::path::Path, path: &str, text: &str) {
 
 #[test]
 fn commands_of_the_user_are_completed_and_said() {
-    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Reviewed.\"\n");
+    let turns = "[[turn]]\ntext = \"Reviewed.\"\n[[turn]]\ntext = \"Reviewed again.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
     let home = TempDir::new().unwrap();
     let command = "---\ndescription: Look at one file\n---\nReview $1 for $2.\n";
     write(home.path(), ".claude/commands/review.md", command);
@@ -32,7 +33,12 @@ fn commands_of_the_user_are_completed_and_said() {
     terminal.type_keys("\tmain.rs errors\r");
     let screen = terminal.wait_for_text("Reviewed.");
     assert!(screen.contains("› Review main.rs for errors."), "{screen}");
-    leave(terminal);
+    // The only command that begins like this.
+    terminal.type_keys("/rev\r");
+    terminal.wait_for_text("Reviewed again.");
+    terminal.type_keys("exit\r");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
 }
 
 /// The session keeps its provider, so a model of another one cannot be used.
