@@ -112,8 +112,8 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
     }
     let mut text = String::new();
     for declared in &servers {
-        let tools =
-            known(declared).map_or_else(|| "not started yet".to_owned(), |tools| format!("{tools} tools"));
+        let tools = known(declared)
+            .map_or_else(|| "not started yet".to_owned(), |tools| render::plural(tools as u64, "tool"));
         let reached = sanitize(&shown(&declared.spec)).into_owned();
         let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
         let source = in_one_line(&declared.source);
@@ -252,7 +252,8 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                     console::notice(&format!("{tool} is left out: {reason}"));
                 }
                 let names = offered(declared, &listing);
-                text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));
+                let count = render::plural(names.len() as u64, "tool");
+                text.push_str(&format!("{}  {count}\n", declared.spec.name));
                 names.iter().for_each(|name| text.push_str(&format!("    {name}\n")));
                 rows.push(json!({"name": declared.spec.name.as_str(), "tools": names}));
             }

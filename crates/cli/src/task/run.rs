@@ -256,8 +256,8 @@ async fn base(
         (true, 1..) => found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?,
         (false, 1..) => {
             console::notice(&format!(
-                "{} local changes are no part of the task; `--changes` starts from them",
-                found.changed
+                "the task starts without {}; `--changes` includes them",
+                crate::render::plural(found.changed as u64, "local change")
             ));
             found.head.clone()
         }
