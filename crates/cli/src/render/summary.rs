@@ -187,10 +187,13 @@ fn patch_paths(text: &str) -> String {
     if let Ok(patch) = pintle_patch::parse(text) {
         return patch.paths().join(" ");
     }
-    let path =
-        |line: &'_ str| FILE_HEADERS.iter().find_map(|header| line.strip_prefix(header)).map(str::trim);
-    let paths: Vec<&str> = text.lines().filter_map(path).collect();
+    let paths: Vec<&str> = text.lines().filter_map(header_path).collect();
     if paths.is_empty() { text.to_owned() } else { paths.join(" ") }
+}
+
+/// Returns the path of a header of a patch.
+fn header_path(line: &str) -> Option<&str> {
+    FILE_HEADERS.iter().find_map(|header| line.strip_prefix(header)).map(str::trim)
 }
 
 #[cfg(test)]
