@@ -69,11 +69,19 @@ async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
 async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let loaded = policy::load(&PolicyArgs::default(), &environment, LOCAL, process_env).await?;
+    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
+    let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
         untrusted.notice();
+        declarations.problems.extend(untrusted.servers.iter().map(|server| untrusted_server(server)));
     }
-    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
-    Declarations::collect(&loaded.server_files, &more, process_env)
+    Ok(declarations)
+}
+
+/// Returns the reason why a server of a project is left out. `server` is its name, followed by its program.
+fn untrusted_server(server: &str) -> String {
+    let (name, program) = server.split_once(' ').unwrap_or((server, ""));
+    format!("server `{name}` {program}: the project is not trusted; `pintle trust` changes that")
 }
 
 fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Vec<Declared>, Failure> {
