@@ -16,6 +16,10 @@ use crate::provider::Provider;
 /// Source of the base URL and the key of a scripted server.
 const SCRIPT: &str = "--script";
 
+/// Key of a scripted server, which accepts any. Providers replace keys of 8 bytes and more in messages, so that a longer
+/// word would be missing there.
+const SCRIPT_KEY: &str = "script";
+
 /// Source of model responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelSource {
@@ -109,13 +113,13 @@ impl Route {
             provider,
             model,
             base_url: Some(BaseUrl { url, source: SCRIPT }),
-            key: Some(ApiKey { secret: Secret::new("scripted"), source: SCRIPT }),
+            key: Some(ApiKey { secret: Secret::new(SCRIPT_KEY), source: SCRIPT }),
             organization: None,
             project: None,
         }
     }
 
-    /// Returns the key, unless it is that of a scripted server, which is an ordinary word.
+    /// Returns the key, unless it is that of a scripted server, which is not secret.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.key.as_ref().filter(|key| key.source != SCRIPT).map(|key| &key.secret)
     }
