@@ -219,9 +219,8 @@ async fn provider(
     {
         return Ok(default);
     }
-    if let (Some(model), Some(default), Some(serving), true) =
-        (model, default, serving.first(), args.base_url.is_some())
-    {
+    let has_url = args.base_url.is_some() && !serving.contains(&Provider::OpenAiCompatible);
+    if let (Some(model), Some(default), Some(serving), true) = (model, default, serving.first(), has_url) {
         // The URL may be meant for the provider that is selected by its key.
         return Err(ambiguous_url(model, *serving, default));
     }

@@ -130,7 +130,11 @@ impl Driver<'_> {
         if model.is_empty() {
             return Ok(vec![labelled("model", status.model.clone())]);
         }
-        let model = self.surroundings.model.resolve(model)?;
+        let model = match self.surroundings.model.resolve(model) {
+            Ok(model) => model,
+            // A hint would be cut at the end of its line.
+            Err(problem) => return Ok(vec![labelled("model", problem)]),
+        };
         self.handle.set_model(&model).map_err(|error| error.to_string())?;
         status.model.clone_from(&model);
         if let Some(known) = self.surroundings.model.find(&model) {
