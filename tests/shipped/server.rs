@@ -142,6 +142,14 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     assert_eq!(change(&runner, "plan"), 200);
     assert_eq!(change(&runner, "edit"), 403, "it would be wider than now");
     assert_eq!(change(&approver, "edit"), 200);
+    let set_model = |model: &str| served.request(&runner, "PATCH", &path, &json!({"model": model}));
+    for (model, expected) in [("gpt-5.2", "anthropic"), ("no-such-model", "/v1/models")] {
+        let (status, body) = set_model(model);
+        assert_eq!(status, 422, "{model}: {body}");
+        assert!(body.contains(model) && body.contains(expected), "{body}");
+    }
+    let (status, body) = set_model("opus");
+    assert_eq!((status, body.contains("\"model\":\"claude-opus-5-5\"")), (200, true), "{body}");
     if pintle_test_conditions::BUBBLEWRAP.is_present() {
         assert_eq!(change(&approver, "auto"), 200);
         // A fork has the mode that its origin started with.

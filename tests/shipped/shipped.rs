@@ -8,6 +8,7 @@ mod configuration;
 mod files;
 mod grants;
 mod home;
+mod models;
 mod outcomes;
 mod planted_programs;
 mod protected_files;

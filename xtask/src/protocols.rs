@@ -83,24 +83,40 @@ pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> R
 fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> Result<(), Failure> {
     let program = |name: &str| metadata.target_directory.join("debug").join(name);
     let command = program("pintle");
-    let sdks = Clients { passed: "ok ", directory: install::clients(metadata, "compat")? };
+    let node = installed.node();
+    let sdks = Clients {
+        is_passed: |line| line.starts_with("ok "),
+        directory: install::clients(metadata, "compat")?,
+    };
     // Runs the command with a scripted model.
     let scripted = sdks.directory.join("pintle.mjs");
     let examples = (program("examples/codex_exec"), program("examples/claude_stream"));
     let subjects = [("the command", &scripted, &scripted), ("the examples", &examples.0, &examples.1)];
     for (subject, codex, claude) in subjects.into_iter().take(if with_long { 2 } else { 1 }) {
-        sdks.run(installed, &format!("the vendors' SDKs with {subject}"), |node| {
+        sdks.run(&node, &format!("the vendors' SDKs with {subject}"), |node| {
             node.args(["--test", "--test-reporter=tap"]).env("PINTLE_BINARY", &command);
             node.env("CODEX_BINARY", codex).env("CLAUDE_BINARY", claude);
         })?;
     }
-    let editors = Clients { passed: "ok   ", directory: install::clients(metadata, "acp")? };
+    let requirements = metadata.workspace_root.join("tests/compat/requirements.txt");
+    let python = install::python(&requirements, &sdks.directory)?.join("python");
+    // A warning of the command may separate the result from the name of the case.
+    let is_passed = |line: &str| line == "ok" || line.ends_with("... ok");
+    let of_python = Clients { is_passed, directory: sdks.directory.clone() };
+    of_python.run(&python, "the vendors' SDKs for Python with the command", |python| {
+        python.args(["-B", "-m", "unittest", "--verbose", "test_claude", "test_codex"]);
+        python.env("PINTLE_BINARY", &command).env("CODEX_BINARY", &scripted).env("CLAUDE_BINARY", &scripted);
+    })?;
+    let editors = Clients {
+        is_passed: |line| line.starts_with("ok   "),
+        directory: install::clients(metadata, "acp")?,
+    };
     if with_long {
-        editors.run(installed, "the clients of ACP with the example", |node| {
+        editors.run(&node, "the clients of ACP with the example", |node| {
             node.arg("suite.mjs").arg(program("examples/acp_agent"));
         })?;
     }
-    editors.run(installed, "the clients of ACP with the command", |node| {
+    editors.run(&node, "the clients of ACP with the command", |node| {
         node.arg("suite.mjs").arg(&scripted).arg("--pintle").env("PINTLE_BINARY", &command);
     })
 }
@@ -109,25 +125,28 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
 struct Clients {
     /// Where they are installed.
     directory: PathBuf,
-    /// Beginning of a line that says that a case has passed.
-    passed: &'static str,
+    /// Returns whether a line reports a case that has passed.
+    is_passed: fn(&str) -> bool,
 }
 
 impl Clients {
     /// Runs the cases, and prints their output only if one fails.
     fn run(
         &self,
-        installed: &Installed,
+        interpreter: &Path,
         name: &str,
         arguments: impl FnOnce(&mut Command),
     ) -> Result<(), Failure> {
-        let mut node = Command::new(installed.node());
-        arguments(node.current_dir(&self.directory).stdin(Stdio::null()));
-        let output = node.output().with_context(|| format!("{name} could not be started"))?;
-        let printed = String::from_utf8_lossy(&output.stdout);
-        let count = printed.lines().filter(|line| line.starts_with(self.passed)).count();
+        let mut command = Command::new(interpreter);
+        arguments(command.current_dir(&self.directory).stdin(Stdio::null()));
+        let output = command.output().with_context(|| format!("{name} could not be started"))?;
+        // Test runners of Python write to standard error.
+        let printed = [&output.stderr, &output.stdout]
+            .map(|output| String::from_utf8_lossy(output).into_owned())
+            .concat();
+        let count = printed.lines().filter(|line| (self.is_passed)(line)).count();
         if !output.status.success() || count == 0 {
-            print!("{}{printed}", String::from_utf8_lossy(&output.stderr));
+            print!("{printed}");
             return Err(Failure::new(format!("{name} ended with {}", output.status)));
         }
         println!("{name}: {count} cases passed");

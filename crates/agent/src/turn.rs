@@ -9,6 +9,7 @@ mod children;
 mod compaction;
 mod cycle;
 mod ending;
+mod final_question;
 mod folding;
 mod loop_detection;
 mod reconciling;

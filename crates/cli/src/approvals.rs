@@ -214,14 +214,14 @@ async fn decide_on(
 
 fn decision(args: &DecideArgs) -> Result<Decision, Failure> {
     match (args.decision, &args.arguments) {
-        (DecisionName::Deny, _) if args.inside => Err(Failure::usage("--inside goes with `allow`")),
-        (DecisionName::Deny, Some(_)) => Err(Failure::usage("--arguments goes with `allow`")),
+        (DecisionName::Deny, _) if args.inside => Err(Failure::usage("--inside goes with `approve`")),
+        (DecisionName::Deny, Some(_)) => Err(Failure::usage("--arguments goes with `approve`")),
         (DecisionName::Deny, None) => Ok(Decision::Deny { reason: args.reason.clone() }),
-        (DecisionName::Allow, None) if args.reason.is_some() => {
+        (DecisionName::Approve, None) if args.reason.is_some() => {
             Err(Failure::usage("--reason goes with `deny`"))
         }
-        (DecisionName::Allow, None) => Ok(Decision::Approve),
-        (DecisionName::Allow, Some(text)) => {
+        (DecisionName::Approve, None) => Ok(Decision::Approve),
+        (DecisionName::Approve, Some(text)) => {
             let arguments: serde_json::Value =
                 serde_json::from_str(text).or_usage("--arguments is not JSON")?;
             if !arguments.is_object() {

@@ -223,7 +223,7 @@ impl Command {
 /// Flags that select a model and its endpoint.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Model provider [default: the first of openai, anthropic, gemini with a key]
+    /// Model provider [default: that of a known --model, else the first of openai, anthropic, gemini with a key]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
     /// Model name [default: the provider's best model]
@@ -349,6 +349,10 @@ pub(crate) struct RunArgs {
     #[cfg(feature = "compat")]
     #[arg(long, hide = true, conflicts_with_all = ["output", "quiet", "verbose"])]
     pub(crate) codex_stream: bool,
+    /// Write the final response to this file, as `codex exec --output-last-message` does.
+    #[cfg(feature = "compat")]
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) output_last_message: Option<PathBuf>,
     /// Converse as Claude Code does with `--input-format stream-json`, whose options set it.
     #[cfg(feature = "compat")]
     #[arg(long, hide = true, conflicts_with_all = ["codex_stream", "output", "quiet", "verbose", "prompt", "prompt_file"])]

@@ -35,6 +35,11 @@ use crate::render;
 ///
 /// The exit status, if the arguments ask for help or are invalid. Help that cannot be written is a failure.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
+    #[cfg(feature = "compat")]
+    if let Some(help) = exec::help(&std::env::args_os().collect::<Vec<_>>()) {
+        console::write_object(help);
+        return Err(Exit::Done);
+    }
     let args = own_arguments().map_err(|failure| {
         console::report(&failure);
         failure.exit()
@@ -219,8 +224,11 @@ fn usage_failure(error: &clap::Error) -> Failure {
         words.strip_prefix("error: ").unwrap_or(&words).to_owned()
     });
     let before_usage = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage:"));
-    let details: Vec<String> =
-        before_usage.filter(|paragraph| !paragraph.starts_with("For more information")).collect();
+    let misleads = hint::misleads(error);
+    let is_detail = |paragraph: &String| {
+        !paragraph.starts_with("For more information") && !(misleads && paragraph.starts_with("tip:"))
+    };
+    let details: Vec<String> = before_usage.filter(is_detail).collect();
     Failure::usage(details.join("; ")).with_hint("see `pintle --help`")
 }
 

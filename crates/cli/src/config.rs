@@ -11,6 +11,8 @@ mod settings;
 
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
+
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
 #[cfg(feature = "mcp")]
@@ -223,6 +225,16 @@ impl Scope {
             // The file has it.
             known.remove("provider");
         }
+        let has_variable = |value: &Value| match &value.source {
+            Source::Variable(name) => {
+                Provider::value_variants().iter().any(|provider| provider.variables().base_url == name)
+            }
+            Source::File { .. } | Source::Flag(_) => false,
+        };
+        if settings.values.get(keys::BASE_URL).is_some_and(has_variable) {
+            // The provider that the model selects has a variable of this kind as well.
+            known.remove("base-url");
+        }
         settings.flags(&line.given, &known)
     }
 }
@@ -255,5 +267,5 @@ fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, proc
 }
 
 fn provider(name: &str) -> Option<Provider> {
-    clap::ValueEnum::from_str(name, false).ok()
+    Provider::from_str(name, false).ok()
 }

@@ -216,7 +216,7 @@ fn single_line(message: &str) -> String {
     sanitize(&line).into_owned()
 }
 
-/// Writes a JSON line to standard output synchronously, before a runtime exists.
+/// Writes a JSON line, or help, to standard output synchronously, before a runtime exists.
 pub(crate) fn write_object(line: &str) {
     // If the reader is gone, the exit code still reports the failure.
     let _ = io::stdout().write_all(line.as_bytes());

@@ -90,12 +90,12 @@ impl Exit {
         match kind {
             ErrorKind::Authentication | ErrorKind::AccessDenied => Self::Authentication,
             ErrorKind::Abort => Self::Interrupted,
+            ErrorKind::ContextLength => Self::LimitReached,
             ErrorKind::NotFound
             | ErrorKind::InvalidRequest
             | ErrorKind::RateLimit
             | ErrorKind::Server
             | ErrorKind::ContentFilter
-            | ErrorKind::ContextLength
             | ErrorKind::QuotaExceeded
             | ErrorKind::RequestTimeout
             | ErrorKind::Network
@@ -147,6 +147,7 @@ mod tests {
             (ErrorKind::Authentication, 4),
             (ErrorKind::AccessDenied, 4),
             (ErrorKind::Abort, 130),
+            (ErrorKind::ContextLength, 3),
             (ErrorKind::Network, 1),
             (ErrorKind::InvalidRequest, 1),
             (ErrorKind::Configuration, 1),

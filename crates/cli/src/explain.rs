@@ -27,7 +27,7 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
     let exit = Exit::from_outcome(outcome);
     Some(match (outcome.status, &outcome.error) {
         (OutcomeStatus::Completed | OutcomeStatus::AwaitingInput, _) => return None,
-        (_, Some(error)) => model_error(error, route),
+        (_, Some(error)) => model_error(error, route).with_exit(exit),
         (OutcomeStatus::RoundLimit, None) => {
             Failure::new(exit, "tool round limit reached").with_hint("raise it with --max-tool-rounds")
         }
@@ -188,5 +188,13 @@ mod tests {
             assert_eq!(failure.exit(), Exit::from_outcome(&Outcome::new(status)));
         }
         assert_eq!(outcome(&Outcome::new(OutcomeStatus::AwaitingInput), &route()), None);
+        // The provider may have refused the request.
+        let error = Error::new(ErrorKind::ContextLength, "too long").with_status(400);
+        for status in [OutcomeStatus::ContextFull, OutcomeStatus::Failed] {
+            let mut full = Outcome::new(status);
+            full.error = Some(error.info().clone());
+            assert_eq!(outcome(&full, &route()).unwrap().exit(), Exit::LimitReached, "{status:?}");
+        }
+        assert_eq!(model_error(error.info(), &route()).exit(), Exit::LimitReached);
     }
 }

@@ -104,6 +104,11 @@ impl Failure {
         }
     }
 
+    /// Replaces the exit status.
+    pub(crate) fn with_exit(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
     /// Attaches the error of a model call.
     pub(crate) fn with_info(mut self, info: &ErrorInfo) -> Self {
         self.info = Some(Box::new(info.clone()));

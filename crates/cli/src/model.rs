@@ -51,8 +51,8 @@ impl Model {
     }
 
     async fn select(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let source = ModelSource::choose(args, process_env, &no_key::PORTS).await?;
         let catalog = models::catalog(&args.catalog, process_env)?;
+        let source = ModelSource::choose(args, &catalog, process_env, &no_key::PORTS).await?;
         match source {
             ModelSource::Provider(mut route) => {
                 if let Some(known) = catalog.find(route.provider.name(), &route.model) {
@@ -132,6 +132,52 @@ impl Model {
     /// Returns the catalog entry of a model of the same provider, unless the model is scripted.
     pub(crate) fn find(&self, model: &str) -> Option<&ModelInfo> {
         self.catalog.find(self.route.provider.name(), model).filter(|_| self.server.is_none())
+    }
+
+    /// Returns the name that the provider of this session has for another model. A script answers for any model.
+    ///
+    /// # Errors
+    ///
+    /// A message with the way out, for a model that the catalog lists for other providers only.
+    pub(crate) fn resolve(&self, name: &str) -> Result<String, String> {
+        let provider = self.route.provider;
+        if self.server.is_some() {
+            return Ok(name.to_owned());
+        }
+        if let Some(known) = self.find(name) {
+            return Ok(known.id.clone());
+        }
+        // A session with a model of another vendor uses a gateway.
+        let is_gateway = !provider.may_serve(&Provider::serving(&self.route.model, &self.catalog));
+        let serving = Provider::serving(name, &self.catalog);
+        match serving.first() {
+            Some(other) if !provider.may_serve(&serving) && !is_gateway => {
+                let keys = other.variables().keys.join(" or ");
+                let (other, own) = (other.name(), provider.name());
+                Err(format!(
+                    "model `{name}` is served by {other}, and this session uses {own}; start a session with \
+                     `--provider {other} --model {name}` and a key in {keys}"
+                ))
+            }
+            Some(_) | None => Ok(name.to_owned()),
+        }
+    }
+
+    /// As [`resolve`](Self::resolve), for hosts that list their models: the name must be in the catalog, unless the
+    /// catalog has no models of the provider or the session started with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve), and for a model that is not listed.
+    #[cfg(feature = "server")]
+    pub(crate) fn resolve_listed(&self, name: &str) -> Result<String, String> {
+        let resolved = self.resolve(name)?;
+        let provider = self.route.provider.name();
+        let is_listed = self.catalog.find(provider, name).is_some();
+        if is_listed || name == self.route.model || self.catalog.list(Some(provider)).next().is_none() {
+            return Ok(resolved);
+        }
+        Err(format!("there is no model `{name}` of {provider} here: `GET /v1/models` lists the models"))
     }
 
     /// Returns the catalog entry of a real model, or `None` for an unknown or scripted one.

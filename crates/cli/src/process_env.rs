@@ -507,6 +507,17 @@ fn without_trailing_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
+/// Writes a text to a file named on the command line, which may be a device.
+///
+/// # Errors
+///
+/// A failure that names it.
+#[cfg(feature = "compat")]
+pub(crate) fn write_output(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
+}
+
 /// Reads a text file named on the command line. `what` describes it in errors.
 ///
 /// # Errors

@@ -57,7 +57,11 @@ fn profile(args: &ShowPromptArgs, process_env: &ProcessEnv) -> Result<ProviderPr
         let options = toolset::for_display(&all, file.toolset(), file.names_tools())?;
         return file.profile(model, catalog, &options);
     }
-    let provider = args.provider.or_else(|| Provider::by_key(|name| process_env.variable(name)));
+    let serving =
+        args.model.as_deref().map_or_else(Vec::new, |model| Provider::serving(model, Catalog::built_in()));
+    let by_key =
+        || Provider::by_key(|name| process_env.variable(name)).filter(|found| found.may_serve(&serving));
+    let provider = args.provider.or_else(by_key).or_else(|| serving.first().copied());
     let provider = provider.unwrap_or(Provider::OpenAi);
     let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
         Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")

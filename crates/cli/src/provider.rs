@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use pintle_agent::ProviderProfile;
+use pintle_llm::Catalog;
 use pintle_testkit::Dialect;
 
 /// Provider, with its own wire dialect and profile.
@@ -50,6 +51,19 @@ impl Provider {
                 Variables { keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"], base_url: "GEMINI_BASE_URL" }
             }
         }
+    }
+
+    /// Returns the providers that serve a model according to the catalog. The list is empty for a model that the catalog does
+    /// not contain.
+    pub(crate) fn serving(model: &str, catalog: &Catalog) -> Vec<Self> {
+        let providers = Self::value_variants().iter().copied();
+        providers.filter(|provider| catalog.find(provider.name(), model).is_some()).collect()
+    }
+
+    /// Returns whether this provider may serve a model that these providers serve according to the catalog. Models that
+    /// the catalog does not contain stay with any provider, and compatible servers serve models of any name.
+    pub(crate) fn may_serve(self, serving: &[Self]) -> bool {
+        self == Self::OpenAiCompatible || serving.is_empty() || serving.contains(&self)
     }
 
     /// Returns the best model of the catalog, or `None` for compatible servers.
@@ -106,6 +120,21 @@ mod tests {
             assert_eq!(provider.to_possible_value().unwrap().get_name(), provider.name());
             let profile = provider.profile("m");
             assert_eq!((profile.id.as_str(), profile.provider.as_str()), (provider.name(), provider.name()));
+        }
+    }
+
+    #[test]
+    fn catalog_names_the_providers_of_a_model() {
+        let catalog = Catalog::built_in();
+        let cases: [(&str, &[Provider]); 5] = [
+            ("claude-opus-4-6", &[Provider::Anthropic]),
+            ("opus", &[Provider::Anthropic]),
+            ("gpt-5.2", &[Provider::OpenAi]),
+            ("gemini-2.5-pro", &[Provider::Gemini]),
+            ("claude-of-tomorrow", &[]),
+        ];
+        for (model, expected) in cases {
+            assert_eq!(Provider::serving(model, catalog), expected, "{model}");
         }
     }
 }

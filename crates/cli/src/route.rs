@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pintle_llm::{Client, ClientBuilder, Error};
+use pintle_llm::{Catalog, Client, ClientBuilder, Error};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};
@@ -15,6 +15,10 @@ use crate::provider::Provider;
 
 /// Source of the base URL and the key of a scripted server.
 const SCRIPT: &str = "--script";
+
+/// Key of a scripted server, which accepts any. Providers replace keys of 8 bytes and more in messages, so that a longer
+/// word would be missing there.
+const SCRIPT_KEY: &str = "script";
 
 /// Source of model responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,15 +70,16 @@ pub(crate) struct ApiKey {
 }
 
 impl ModelSource {
-    /// Selects a source from flags, environment variables and the keys that the user has configured. The command that
-    /// prints a key runs only if its provider is selected and no variable has the key. Without any key, local servers are
-    /// looked for at `ports`.
+    /// Selects a source from flags, environment variables and the keys that the user has configured. Without a provider
+    /// among the flags, the catalog decides on that of a known model. The command that prints a key runs only if its
+    /// provider is selected and no variable has the key. Without any key, local servers are looked for at `ports`.
     ///
     /// # Errors
     ///
     /// A usage failure for conflicting flags, an authentication failure for a missing key.
     pub(crate) async fn choose(
         args: &ModelArgs,
+        catalog: &Catalog,
         process_env: &ProcessEnv,
         ports: &[u16],
     ) -> Result<Self, Failure> {
@@ -87,7 +92,7 @@ impl ModelSource {
                 return Err(Failure::usage(format!("{flag} requires --provider scripted")));
             }
         }
-        let provider = provider(args, process_env, ports).await?;
+        let provider = provider(args, catalog, process_env, ports).await?;
         let model = model(provider, args.model.as_deref())?;
         let base_url = base_url(provider, args, lookup)?;
         Ok(Self::Provider(Route {
@@ -108,13 +113,13 @@ impl Route {
             provider,
             model,
             base_url: Some(BaseUrl { url, source: SCRIPT }),
-            key: Some(ApiKey { secret: Secret::new("scripted"), source: SCRIPT }),
+            key: Some(ApiKey { secret: Secret::new(SCRIPT_KEY), source: SCRIPT }),
             organization: None,
             project: None,
         }
     }
 
-    /// Returns the key, unless it is that of a scripted server, which is an ordinary word.
+    /// Returns the key, unless it is that of a scripted server, which is not secret.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.key.as_ref().filter(|key| key.source != SCRIPT).map(|key| &key.secret)
     }
@@ -189,23 +194,97 @@ fn scripted(args: &ModelArgs) -> Result<ModelSource, Failure> {
     Ok(ModelSource::Script { file, dialect: args.dialect, model: args.model.clone() })
 }
 
-async fn provider(args: &ModelArgs, process_env: &ProcessEnv, ports: &[u16]) -> Result<Provider, Failure> {
-    let lookup = |name: &str| process_env.variable(name);
-    if let Some(ProviderName::Of(provider)) = args.provider {
-        return Ok(provider);
+async fn provider(
+    args: &ModelArgs,
+    catalog: &Catalog,
+    process_env: &ProcessEnv,
+    ports: &[u16],
+) -> Result<Provider, Failure> {
+    let model = args.model.as_deref();
+    let serving = model.map_or_else(Vec::new, |model| Provider::serving(model, catalog));
+    if let Some(ProviderName::Of(given)) = args.provider {
+        // Gateways serve models of several vendors in one dialect.
+        let is_gateway =
+            args.base_url.is_some() || process_env.variable(given.variables().base_url).is_some();
+        return match (model, serving.first()) {
+            (Some(model), Some(other)) if !is_gateway && !given.may_serve(&serving) => {
+                Err(mismatch(model, *other, given))
+            }
+            _ => Ok(given),
+        };
     }
+    let default = default_provider(args, process_env)?;
+    if let Some(default) = default
+        && default.may_serve(&serving)
+    {
+        return Ok(default);
+    }
+    let has_url = args.base_url.is_some() && !serving.contains(&Provider::OpenAiCompatible);
+    if let (Some(model), Some(default), Some(serving), true) = (model, default, serving.first(), has_url) {
+        // The URL may be meant for the provider that is selected by its key.
+        return Err(ambiguous_url(model, *serving, default));
+    }
+    let configured = ConfiguredKeys::read(process_env)?;
+    let has_key = |provider: &Provider| {
+        *provider == Provider::OpenAiCompatible
+            || configured.source_or_variable(*provider, process_env).is_some()
+    };
+    match (model, serving.iter().copied().find(has_key), serving.first()) {
+        (_, Some(with_key), _) => Ok(with_key),
+        (Some(model), None, Some(serving)) => Err(missing_key(model, *serving, default)),
+        _ => Err(no_key::failure(no_key::local_server(ports).await.as_ref())),
+    }
+}
+
+/// Returns the first provider with a key, or the compatible server whose base URL is given.
+fn default_provider(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Option<Provider>, Failure> {
+    let lookup = |name: &str| process_env.variable(name);
     if let Some(provider) = Provider::by_key(lookup) {
-        return Ok(provider);
+        return Ok(Some(provider));
     }
     let configured = ConfiguredKeys::read(process_env)?;
     if let Some(provider) = Provider::BY_KEY.into_iter().find(|known| configured.source(*known).is_some()) {
-        return Ok(provider);
+        return Ok(Some(provider));
     }
     let compatible = Provider::OpenAiCompatible;
-    if args.base_url.is_some() || lookup(compatible.variables().base_url).is_some() {
-        return Ok(compatible);
+    let has_url = args.base_url.is_some() || lookup(compatible.variables().base_url).is_some();
+    Ok(has_url.then_some(compatible))
+}
+
+/// Returns the failure for a model whose provider is not the one given.
+fn mismatch(model: &str, serving: Provider, given: Provider) -> Failure {
+    let (name, other) = (serving.name(), given.name());
+    Failure::usage(format!("model `{model}` is served by {name}, not by {other}"))
+        .with_hint(&format!("use `--provider {name}`, or --base-url for a gateway that serves it as {other}"))
+}
+
+/// Returns the failure for a base URL that may belong to either provider.
+fn ambiguous_url(model: &str, serving: Provider, default: Provider) -> Failure {
+    let (serving, default) = (serving.name(), default.name());
+    Failure::usage(format!(
+        "model `{model}` is served by {serving}, and --base-url may be meant for {default}"
+    ))
+    .with_hint(&format!("name the provider of the URL: `--provider {serving}` or `--provider {default}`"))
+}
+
+/// Returns the failure for a model whose provider has no key, although another one has.
+fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failure {
+    let name = serving.name();
+    let variables = serving.variables().keys.join(" or ");
+    let failure = Failure::new(
+        Exit::Authentication,
+        format!("model `{model}` is served by {name}, and there is no API key for {name}"),
+    )
+    .with_hint(&format!("set {variables}, or `pintle login {name}`"));
+    match other {
+        Some(other) => {
+            let other = other.name();
+            failure.with_hint(&format!(
+                "a gateway that serves it as {other} needs `--provider {other}` and a base URL"
+            ))
+        }
+        None => failure,
     }
-    Err(no_key::failure(no_key::local_server(ports).await.as_ref()))
 }
 
 fn model(provider: Provider, named: Option<&str>) -> Result<String, Failure> {

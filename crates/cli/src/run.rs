@@ -24,6 +24,8 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::output_schema;
+#[cfg(feature = "compat")]
+use crate::process_env;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, Style, View};
@@ -422,8 +424,10 @@ impl SessionRun<'_> {
         let report = follow(session, task, &mut view, &mut console, interrupts).await?;
         servers.close().await;
         // Any other failure takes precedence over denied calls.
+        let unwritten = write_last_message(args, &report.outcome.text).err();
         let failure = explain::outcome(&report.outcome, &model.route)
             .or_else(|| report.failure())
+            .or(unwritten)
             .or_else(|| prompter.failure().filter(|_| view.tells_denials()));
         let failure = failure.map(|failure| interrupts.reclassify(failure));
         console.write(&view.footer(&report.footer(failure.as_ref()))?).await?;
@@ -432,6 +436,18 @@ impl SessionRun<'_> {
         }
         failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
     }
+}
+
+/// Writes the final response to the file that the command line names, if it names one.
+#[cfg(feature = "compat")]
+fn write_last_message(args: &RunArgs, text: &str) -> Result<(), Failure> {
+    args.output_last_message.as_ref().map_or(Ok(()), |path| process_env::write_output(path, text))
+}
+
+#[cfg(not(feature = "compat"))]
+#[expect(clippy::unnecessary_wraps, reason = "a build with the flag can fail")]
+fn write_last_message(_args: &RunArgs, _text: &str) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Returns the view for the output of a run.

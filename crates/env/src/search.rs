@@ -46,7 +46,7 @@ pub struct GrepRequest {
     pub path: Option<PathBuf>,
     /// Restricts the search to files that match this glob. A glob without a slash is matched
     /// against the name, one with a slash against the path relative to the searched directory. A
-    /// leading `!` negates it.
+    /// leading `!` negates it. Several globs are separated by commas.
     pub glob_filter: Option<String>,
     /// Ignores case; default false.
     pub case_insensitive: bool,

@@ -9,7 +9,7 @@ const MAX_SUGGESTIONS: usize = 3;
 /// A longer name is not compared, in bytes.
 const MAX_LEN: usize = 512;
 
-/// Returns the candidates that are most similar to `wanted`, the best first, for "did you mean". Case does not count.
+/// Returns the candidates that are most similar to `wanted`, the best first, each once, for "did you mean". Case does not count.
 pub fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item = T>) -> Vec<T> {
     if wanted.len() > MAX_LEN {
         return Vec::new();
@@ -20,7 +20,14 @@ pub fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item 
         .filter(|(score, _)| *score >= MIN_SIMILARITY)
         .collect();
     scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    scored.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
+    let mut similar: Vec<T> = Vec::new();
+    for (_, name) in scored {
+        let is_new = similar.iter().all(|known| known.as_ref() != name.as_ref());
+        if is_new && similar.len() < MAX_SUGGESTIONS {
+            similar.push(name);
+        }
+    }
+    similar
 }
 
 #[cfg(test)]
@@ -40,6 +47,8 @@ mod tests {
         for (wanted, expected) in cases {
             assert_eq!(most_similar(wanted, names.into_iter()), expected, "{wanted}");
         }
+        let twice = names.into_iter().chain(names);
+        assert_eq!(most_similar("Read_File", twice), ["read_file", "read_many_files"], "each name once");
         assert!(most_similar(&"shell".repeat(200), names.into_iter()).is_empty());
     }
 }

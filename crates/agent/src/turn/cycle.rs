@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::ReachedLimit;
 use super::compaction::summary_item;
 use super::ending::Ending;
+use super::final_question::status_after;
 use super::response::FinalResponse;
 use super::round::{NotRun, Round};
 use super::window::tool_chars;
@@ -422,8 +423,7 @@ impl Machine {
         if self.asks_again(response, out) {
             return;
         }
-        let asks = response.text().trim_end().ends_with('?');
-        let status = if asks { OutcomeStatus::AwaitingInput } else { OutcomeStatus::Completed };
+        let status = status_after(&response.text());
         self.finish_input(status, out);
     }
 

@@ -10,6 +10,7 @@ use pintle_llm::{ErrorInfo, Finish, Response, ToolCall};
 use super::approval::Taken;
 use super::cycle::{Progress, is_fatal, is_pause};
 use super::ending::Ending;
+use super::final_question::status_after;
 use super::round::{Judged, NotRun};
 use super::{Machine, Phase};
 use crate::protocol::{
@@ -351,8 +352,7 @@ impl Machine {
         if goes_on {
             self.await_request();
         } else {
-            let asks = response.text().trim_end().ends_with('?');
-            let status = if asks { OutcomeStatus::AwaitingInput } else { OutcomeStatus::Completed };
+            let status = status_after(&response.text());
             self.fold_end_by(status, followed, out);
         }
     }

@@ -213,6 +213,7 @@ impl SessionControls for Controls {
         let failed = |error| HostError::failed("cannot set the option", error);
         match id {
             MODEL => {
+                let value = self.surroundings.model.resolve(&value).map_err(HostError::Invalid)?;
                 self.surroundings.handle.set_model(&value).map_err(failed)?;
                 self.chosen.lock().unwrap_or_else(PoisonError::into_inner).0 = value;
             }

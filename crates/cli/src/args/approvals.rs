@@ -60,7 +60,8 @@ pub(crate) struct DecideArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DecisionName {
     /// Let it run, once
-    Allow,
+    #[value(alias = "allow")]
+    Approve,
     /// Do not run it
     Deny,
 }

@@ -8,7 +8,7 @@ use pintle_governance::audit::{
 use super::document::{Block, Document, count, moment, name_of, origin};
 use super::verification::chain;
 use super::{Detail, calls};
-use crate::render::image_label;
+use crate::render::{image_label, plural};
 
 /// Returns the document about a session with its subagents.
 pub(super) fn document(report: &AuditReport, detail: Detail) -> Document {
@@ -50,7 +50,7 @@ fn identity(audit: &Audit) -> Vec<Block> {
         blocks.push(Block::field("subagent", value));
     }
     if let Some(origin) = &session.forked_from {
-        let value = format!("session {}, after {} entries", origin.session_id, origin.turns);
+        let value = format!("session {}, after {}", origin.session_id, plural(origin.turns as u64, "entry"));
         blocks.push(Block::field("fork of", value));
     }
     let created = session.created_at.map_or_else(|| "not on record".to_owned(), |at| at.to_string());
@@ -156,7 +156,10 @@ fn checkpoints(audit: &Audit) -> Vec<Block> {
         Block::field("taken", format!("{at} {reason}, {}, {entries}{partial}", checkpoint.id))
     });
     let rewound = audit.rewinds.iter().map(|rewind| {
-        Block::field("rewound", format!("{} to the first {} entries", moment(rewind.moment), rewind.turns))
+        Block::field(
+            "rewound",
+            format!("{} to the first {}", moment(rewind.moment), plural(rewind.turns, "entry")),
+        )
     });
     taken.chain(rewound).collect()
 }

@@ -32,7 +32,7 @@ use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::output_schema;
 use crate::policy::APPROVAL_SOURCE;
-use crate::process_env::ProcessEnv;
+use crate::process_env::{self, ProcessEnv};
 use crate::run::keep;
 use crate::sessions::Selected;
 use crate::toolset;
@@ -251,7 +251,10 @@ impl<'a> Conversation<'a> {
                 Ok(json!({"still_queued": []}))
             }
             HostRequest::SetModel(model) => {
-                let model = model.unwrap_or_else(|| self.model.route.model.clone());
+                let model = match model {
+                    Some(model) => self.model.resolve(&model)?,
+                    None => self.model.route.model.clone(),
+                };
                 if let Some(live) = live {
                     live.set_model(&model)?;
                 }
@@ -317,7 +320,10 @@ impl<'a> Conversation<'a> {
         let servers = servers::declared(&self.options, &mut args, self.process_env)?;
         let mode = own_mode(self.permissions.mode());
         args.policy.mode = Some(mode);
-        let (beside, statuses) = self.beside(&initialize).await;
+        let file = self.options.system_prompt_file.as_deref();
+        let of_file = file.map(|file| process_env::read_text("system prompt", file)).transpose()?;
+        let (mut beside, statuses) = self.beside(&initialize, &servers.in_host).await;
+        beside.base_instructions = beside.base_instructions.or(of_file);
         let target = EnvTarget::of_hosted(&args, mode, self.process_env)?;
         let kept = keep(&args, self.selected.take(), self.model, None, self.process_env).await?;
         let environment = self.interrupts.race(target.connect()).await?;
@@ -330,7 +336,7 @@ impl<'a> Conversation<'a> {
             is_effort_given: self.options.effort.is_some(),
             can_turn_to_plan: true,
             id: args.session.id.as_ref().map(SessionId::new),
-            servers,
+            servers: servers.started,
             kept,
             model: self.model,
             beside,
@@ -408,11 +414,16 @@ impl<'a> Conversation<'a> {
         Some(names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name)).collect())
     }
 
-    /// Returns what the host adds to the session, and the status of its servers.
-    async fn beside(&self, initialize: &Initialize) -> (Beside, Vec<McpServerStatus>) {
+    /// Returns the extensions of the host, and the status of its servers: those of the handshake, and the declared ones.
+    async fn beside(&self, initialize: &Initialize, declared: &[String]) -> (Beside, Vec<McpServerStatus>) {
         let mut beside = Beside { only: self.listed(), ..Beside::default() };
-        let mut statuses = Vec::new();
-        for server in &initialize.sdk_mcp_servers {
+        let (mut statuses, mut servers) = (Vec::new(), initialize.sdk_mcp_servers.clone());
+        for name in declared {
+            if !servers.contains(name) {
+                servers.push(name.clone());
+            }
+        }
+        for server in &servers {
             let status = match HostTool::list(&self.channel, server).await {
                 Ok(tools) => {
                     beside.tools.extend(tools);

@@ -81,9 +81,10 @@ impl<'a> Live<'a> {
 
     /// Uses another model from the next request on.
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), String> {
-        self.session.handle().set_model(name).map_err(|error| error.to_string())?;
-        self.formatter.set_model(name);
-        name.clone_into(&mut self.info.model);
+        let name = self.model.resolve(name)?;
+        self.session.handle().set_model(&name).map_err(|error| error.to_string())?;
+        self.formatter.set_model(&name);
+        self.info.model = name;
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! MCP servers that the host declares on the command line. Those of type `sdk` run in the host and are part of the
-//! handshake.
+//! MCP servers that the host declares on the command line. Those of type `sdk` run in the host. Some SDKs list them in the
+//! handshake as well, others only here.
 
 use pintle_compat::claude::StreamOptions;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,19 @@ const SERVERS: &str = "mcpServers";
 /// Option that declares servers.
 const OPTION: &str = "--mcp-config";
 
-/// Returns the servers that this process starts.
+/// Type of a server that runs in the host.
+const IN_HOST: &str = "sdk";
+
+/// Servers that the host declares.
+#[derive(Debug)]
+pub(super) struct DeclaredServers {
+    /// Servers that this process starts.
+    pub(super) started: Vec<ServerSpec>,
+    /// Names of the servers that run in the host.
+    pub(super) in_host: Vec<String>,
+}
+
+/// Returns the servers of the command line.
 ///
 /// # Errors
 ///
@@ -26,8 +38,8 @@ pub(super) fn declared(
     options: &StreamOptions,
     args: &mut RunArgs,
     process_env: &ProcessEnv,
-) -> Result<Vec<ServerSpec>, Failure> {
-    let mut others = Map::new();
+) -> Result<DeclaredServers, Failure> {
+    let (mut others, mut in_host) = (Map::new(), Vec::new());
     for config in &options.mcp_configs {
         let text = match config.trim_start().starts_with('{') {
             true => config.clone(),
@@ -38,10 +50,16 @@ pub(super) fn declared(
         let servers = file.get(SERVERS).and_then(Value::as_object);
         let servers =
             servers.ok_or_else(|| Failure::usage(format!("{OPTION}: expected an object `{SERVERS}`")))?;
-        let is_started = |server: &Value| server.get("type").and_then(Value::as_str) != Some("sdk");
-        others.extend(
-            servers.iter().filter(|(_, server)| is_started(server)).map(|(k, v)| (k.clone(), v.clone())),
-        );
+        for (name, server) in servers {
+            if server.get("type").and_then(Value::as_str) != Some(IN_HOST) {
+                others.insert(name.clone(), server.clone());
+            } else if server.get("tools").is_some() {
+                let problem = format!("{OPTION}: server `{name}`: policies of tools are not supported");
+                return Err(Failure::usage(problem));
+            } else {
+                in_host.push(name.clone());
+            }
+        }
     }
     if options.strict_mcp_config {
         if !others.is_empty() {
@@ -51,7 +69,7 @@ pub(super) fn declared(
         }
         without_servers(args)?;
     }
-    specs(others, process_env)
+    Ok(DeclaredServers { started: specs(others, process_env)?, in_host })
 }
 
 #[cfg(feature = "mcp")]

@@ -84,7 +84,7 @@ fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failu
     let mode = options.permission_mode.or(options.settings.mode).unwrap_or_default();
     if mode == PermissionMode::BypassPermissions && !options.may_bypass {
         return Err(Failure::usage(
-            "permission mode bypassPermissions needs --allow-dangerously-skip-permissions",
+            "permission mode bypassPermissions of --settings needs --allow-dangerously-skip-permissions",
         ));
     }
     translated.value("mode", Some(own_mode(mode).as_str()));
@@ -150,6 +150,7 @@ mod tests {
                 "--permission-mode acceptEdits --continue --max-budget-usd 0.5",
                 "pintle run --claude-stream --mode=edit --max-cost=0.500000 --continue",
             ),
+            ("--permission-mode bypassPermissions", "pintle run --claude-stream --mode=auto"),
             (
                 "--dangerously-skip-permissions --no-session-persistence",
                 "pintle run --claude-stream --mode=auto --no-session",
@@ -167,7 +168,10 @@ mod tests {
     fn options_that_restrict_or_lack_a_partner_are_refused() {
         for (line, problem) in [
             (format!("{BASE} --managed-settings {{}}"), "--managed-settings"),
-            (format!("{BASE} --permission-mode bypassPermissions"), "--allow-dangerously-skip-permissions"),
+            (
+                format!("{BASE} --settings {{\"permissions\":{{\"defaultMode\":\"bypassPermissions\"}}}}"),
+                "--allow-dangerously-skip-permissions",
+            ),
             (format!("{BASE} --continue --fork-session"), "name the session with --resume"),
             ("pintle -p hello --output-format json".to_owned(), "--input-format stream-json"),
         ] {

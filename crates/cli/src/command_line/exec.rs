@@ -9,6 +9,33 @@ use crate::failure::{Failure, OrFailure as _};
 /// The subcommand.
 const NAME: &str = "exec";
 
+/// The server that the desktop application of codex, and its package `openai-codex` for Python, speak with.
+const APP_SERVER: &str = "app-server";
+
+/// Help of the subcommand, which is translated and not parsed as the others are.
+const HELP: &str = "\
+Run one task with the options of `codex exec`, for programs that start it
+
+Usage: pintle exec [OPTIONS] [PROMPT]
+       pintle exec [OPTIONS] resume <ID|--last> [PROMPT]
+
+Options:
+      --json                        Write the events as lines of JSON
+  -m, --model <MODEL>               Model name
+  -s, --sandbox <MODE>              read-only (the default), workspace-write or danger-full-access
+  -a, --ask-for-approval <POLICY>   untrusted, on-failure, on-request or never
+      --full-auto                   Short for --sandbox workspace-write
+  -C, --cd <DIR>                    Working directory
+  -i, --image <FILE>                Attach this image to the prompt; may be repeated
+      --output-schema <FILE>        JSON schema of the final message
+  -o, --output-last-message <FILE>  Write the final message to this file
+      --ephemeral                   Keep no session
+  -c, --config <KEY=VALUE>          Setting of codex, such as approval_policy or web_search
+  -h, --help                        Print help
+
+Without a prompt, it is read from standard input. `pintle run --help` lists the options of Pintle itself.
+";
+
 /// Flag for the stream of lines.
 pub(crate) const STREAM: &str = "codex-stream";
 
@@ -26,6 +53,10 @@ pub(super) struct Translated {
 /// A usage failure for an option that is not understood, or that could restrict the run and is not supported.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, command, rest @ ..] = args else { return Ok(None) };
+    if command == APP_SERVER {
+        return Err(Failure::usage(format!("the {APP_SERVER} of codex is not supported"))
+            .with_hint("programs that start `codex exec` are, such as the packages @openai/codex-sdk and openai-codex-sdk"));
+    }
     if command != NAME {
         return Ok(None);
     }
@@ -39,6 +70,13 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
     Ok(Some(translated))
 }
 
+/// Returns the help if the arguments ask for it.
+pub(super) fn help(args: &[OsString]) -> Option<&'static str> {
+    let [_, command, rest @ ..] = args else { return None };
+    let mut options = rest.iter().take_while(|word| *word != "--");
+    (command == NAME && options.any(|word| word == "--help" || word == "-h")).then_some(HELP)
+}
+
 impl Translated {
     fn add(&mut self, options: &ExecOptions) {
         if options.json {
@@ -50,6 +88,7 @@ impl Translated {
         self.value("reasoning-effort", options.reasoning_effort.as_ref());
         self.value("dir", options.directory.as_ref());
         self.value("output-schema", options.output_schema.as_ref());
+        self.value("output-last-message", options.last_message.as_ref());
         options.images.iter().for_each(|image| self.value("image", Some(image)));
         match &options.resume {
             Some(Resume::Id(id)) => self.value("resume", Some(id)),
@@ -140,6 +179,10 @@ mod tests {
                 "pintle run --codex-stream --mode=auto --model=m --dir=/w --output-schema=s.json --image=a.png -- -",
             ),
             (
+                "pintle exec --full-auto -o last.txt hello",
+                "pintle run --mode=auto --output-last-message=last.txt -- hello",
+            ),
+            (
                 "pintle exec --json --sandbox danger-full-access resume 01a",
                 "pintle run --codex-stream --mode=auto --no-sandbox --resume=01a -- -",
             ),
@@ -156,5 +199,21 @@ mod tests {
         }
         let refused = translate("pintle exec --json --deny-tools shell").unwrap_err();
         assert!(refused.contains("--deny-tools"), "{refused}");
+        let refused = translate("pintle app-server --listen stdio://").unwrap_err();
+        assert!(refused.contains("app-server") && refused.contains("codex exec"), "{refused}");
+    }
+
+    #[test]
+    fn help_is_given_for_this_subcommand_alone() {
+        for (line, expected) in [
+            ("pintle exec --help", true),
+            ("pintle exec --json -h", true),
+            ("pintle exec -- --help", false),
+            ("pintle exec x", false),
+            ("pintle run --help", false),
+        ] {
+            let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            assert_eq!(help(&args).is_some(), expected, "{line}");
+        }
     }
 }

@@ -1,19 +1,65 @@
-//! Hints for a prompt that was given without quotes.
+//! Hints for a prompt that was given without quotes, and for options of other agents.
 
 use std::ffi::OsString;
 
+use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue};
+
+use crate::args::Arguments;
 
 /// Longest task that a hint repeats, in characters.
 const MAX_TASK: usize = 100;
 
-/// Returns a corrected command line if the parser rejected words that look like a prompt.
-pub(super) fn for_error(error: &clap::Error, args: &[OsString]) -> Option<String> {
-    let args: Vec<&str> = args.iter().filter_map(|argument| argument.to_str()).collect();
-    let context = |kind| match error.get(kind) {
+/// How sessions are continued.
+const CONTINUING: &str = "`pintle --continue` continues the newest session, `pintle --resume ID` another one";
+
+/// Options of other agents, and what has the same effect here.
+const OF_OTHERS: &[(&str, &str)] = &[
+    ("-p", "`pintle run \"PROMPT\"` does a task without a conversation"),
+    ("--print", "`pintle run \"PROMPT\"` does a task without a conversation"),
+    ("--cd", "`--dir DIR` selects the working directory"),
+    ("-C", "`--dir DIR` selects the working directory"),
+    ("--last", CONTINUING),
+    ("--full-auto", "`--mode auto` runs everything in the sandbox"),
+];
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         Some(_) | None => None,
+    }
+}
+
+/// Returns the hint for an option of another agent that the parser rejected.
+fn for_option_of_others(error: &clap::Error) -> Option<&'static str> {
+    let found = context(error, ContextKind::InvalidArg)?;
+    OF_OTHERS.iter().find(|(option, _)| *option == found).map(|(_, hint)| *hint)
+}
+
+/// Returns whether the parser's tips do not help: for options of other agents, and if they name a hidden flag.
+pub(super) fn misleads(error: &clap::Error) -> bool {
+    let suggests_hidden = |suggested: &str| {
+        let command = Arguments::command();
+        let mut arguments = command.get_subcommands().flat_map(clap::Command::get_arguments);
+        arguments.any(|argument| {
+            argument.is_hide_set()
+                && argument.get_long().is_some_and(|long| suggested.strip_prefix("--") == Some(long))
+        })
     };
+    for_option_of_others(error).is_some()
+        || context(error, ContextKind::SuggestedArg).is_some_and(suggests_hidden)
+}
+
+/// Returns a hint if the parser rejected an option of another agent, or words that look like a prompt.
+pub(super) fn for_error(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    if let Some(hint) = for_option_of_others(error) {
+        return Some(hint.to_owned());
+    }
+    let args: Vec<&str> = args.iter().filter_map(|argument| argument.to_str()).collect();
+    if let ["chat", "resume", _, ..] = args.get(1..)? {
+        return Some(CONTINUING.to_owned());
+    }
+    let context = |kind| context(error, kind);
     let name = args.get(1).filter(|name| matches!(**name, "ask" | "chat" | "run"))?;
     let extra = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
     // The prompt is the word before the first surplus one.
@@ -44,7 +90,6 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::Arguments;
 
     fn hint_for(arguments: &[&str]) -> Option<String> {
         let args: Vec<OsString> = ["pintle"].iter().chain(arguments).map(OsString::from).collect();
@@ -68,5 +113,31 @@ mod tests {
         }
         let long = "fix it ".repeat(100);
         assert!(hint_for(&["run", &long, "x"]).unwrap().ends_with(r#"pintle run "PROMPT""#));
+    }
+
+    #[test]
+    fn options_of_other_agents_have_a_hint_and_no_tip() {
+        let cases: [(&[&str], &str); 6] = [
+            (&["chat", "-p", "hello"], "pintle run"),
+            (&["chat", "--print", "hello"], "pintle run"),
+            (&["run", "--cd", "/tmp", "x"], "--dir DIR"),
+            (&["chat", "-C", "/tmp"], "--dir DIR"),
+            (&["chat", "resume", "--last"], "pintle --continue"),
+            (&["chat", "resume", "01a"], "pintle --resume ID"),
+        ];
+        for (arguments, expected) in cases {
+            let args: Vec<OsString> = ["pintle"].iter().chain(arguments).map(OsString::from).collect();
+            let error = Arguments::try_parse_from(&args).unwrap_err();
+            let hint = for_error(&error, &args).unwrap();
+            assert!(hint.contains(expected), "{arguments:?}: {hint}");
+            let message = super::super::usage_failure(&error).message();
+            assert!(!message.contains("tip:"), "{arguments:?}: {message}");
+        }
+        if cfg!(feature = "compat") {
+            let error = Arguments::try_parse_from(["pintle", "run", "--codex-strem", "x"]).unwrap_err();
+            assert!(misleads(&error), "hidden flags are not suggested");
+        }
+        let error = Arguments::try_parse_from(["pintle", "run", "--modell", "m"]).unwrap_err();
+        assert!(!misleads(&error));
     }
 }

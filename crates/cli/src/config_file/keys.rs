@@ -80,7 +80,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "provider",
         kind: Kind::Choice(PROVIDERS),
-        default: DefaultValue::Words("the first of openai, anthropic, gemini with a key in the environment"),
+        default: DefaultValue::Words(
+            "that of a known model, else the first of openai, anthropic, gemini with a key",
+        ),
         access: Access::Trusted,
         meaning: "Model provider",
     },

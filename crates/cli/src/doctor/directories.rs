@@ -9,6 +9,7 @@ use rustix::fs::{Access, access, statvfs};
 use super::report::Check;
 use crate::config_file;
 use crate::process_env::ProcessEnv;
+use crate::render::plural;
 use crate::sessions::Sessions;
 
 /// Free space below which sessions may soon fail to be kept.
@@ -79,9 +80,8 @@ async fn sessions(process_env: &ProcessEnv) -> Result<String, String> {
     let found = sessions.list(&Filter::default(), &Page::of(MAX_SESSIONS)).await;
     let count = found.map_err(|failure| failure.message())?.len();
     Ok(match count {
-        1 => "1 session".to_owned(),
         MAX_SESSIONS => format!("at least {MAX_SESSIONS} sessions"),
-        count => format!("{count} sessions"),
+        count => plural(count as u64, "session"),
     })
 }
 

@@ -21,6 +21,7 @@ use self::damage::{Damage, damage};
 use super::secrets;
 use crate::console;
 use crate::process_env::{self, ProcessEnv};
+use crate::render::plural;
 
 /// Directory of the backups, below the state directory.
 const DIRECTORY: &str = "repositories";
@@ -197,9 +198,9 @@ impl Session {
                 Ok(None) => {}
                 Ok(Some(files)) => {
                     lost.push(backup.source());
-                    let restored = format!(
-                        "a command removed part of the git history of {source}; restored {files} files"
-                    );
+                    let files = plural(files as u64, "file");
+                    let restored =
+                        format!("a command removed part of the git history of {source}; restored {files}");
                     self.unreported = join_reasons(self.unreported.take(), Some(restored));
                 }
                 Err(_) if !all_have_ended => is_complete = false,
@@ -286,9 +287,9 @@ fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
     if let Some(damage) = damage(backup)? {
         // The user may have deleted branches since.
         let below = if damage == Damage::History { "" } else { "objects" };
-        let (files, source) = (backup.restore(below)?, backup.source().display());
+        let (files, source) = (plural(backup.restore(below)? as u64, "file"), backup.source().display());
         console::notice(&format!(
-            "an earlier session ended after a command removed part of the git history of {source}; restored {files} files"
+            "an earlier session ended after a command removed part of the git history of {source}; restored {files}"
         ));
     }
     Ok(())

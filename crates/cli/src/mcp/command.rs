@@ -69,11 +69,19 @@ async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
 async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let loaded = policy::load(&PolicyArgs::default(), &environment, LOCAL, process_env).await?;
+    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
+    let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
         untrusted.notice();
+        declarations.problems.extend(untrusted.servers.iter().map(|server| untrusted_server(server)));
     }
-    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
-    Declarations::collect(&loaded.server_files, &more, process_env)
+    Ok(declarations)
+}
+
+/// Returns the reason why a server of a project is left out. `server` is its name, followed by its program.
+fn untrusted_server(server: &str) -> String {
+    let (name, program) = server.split_once(' ').unwrap_or((server, ""));
+    format!("server `{name}` {program}: the project is not trusted; `pintle trust` changes that")
 }
 
 fn selected(declarations: &Declarations, name: Option<&ServerName>) -> Result<Vec<Declared>, Failure> {
@@ -112,8 +120,8 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
     }
     let mut text = String::new();
     for declared in &servers {
-        let tools =
-            known(declared).map_or_else(|| "not started yet".to_owned(), |tools| format!("{tools} tools"));
+        let tools = known(declared)
+            .map_or_else(|| "not started yet".to_owned(), |tools| render::plural(tools as u64, "tool"));
         let reached = sanitize(&shown(&declared.spec)).into_owned();
         let login = if logged_in(declared) == Some(true) { "logged in; " } else { "" };
         let source = in_one_line(&declared.source);
@@ -252,7 +260,8 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
                     console::notice(&format!("{tool} is left out: {reason}"));
                 }
                 let names = offered(declared, &listing);
-                text.push_str(&format!("{}  {} tools\n", declared.spec.name, names.len()));
+                let count = render::plural(names.len() as u64, "tool");
+                text.push_str(&format!("{}  {count}\n", declared.spec.name));
                 names.iter().for_each(|name| text.push_str(&format!("    {name}\n")));
                 rows.push(json!({"name": declared.spec.name.as_str(), "tools": names}));
             }

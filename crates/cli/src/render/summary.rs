@@ -35,6 +35,8 @@ pub(super) fn arguments(arguments: &Value) -> String {
         (false, _) => parts.join(" "),
         (true, Value::Object(fields)) if fields.is_empty() => String::new(),
         (true, Value::Null) => String::new(),
+        // A tool without a schema has a text instead of arguments.
+        (true, Value::String(text)) => patch_paths(text),
         (true, other) => other.to_string(),
     };
     one_line(&text, MAX_CHARS)
@@ -96,10 +98,15 @@ pub(crate) fn count(count: u64) -> String {
     grouped
 }
 
-/// `1 call`, `2 calls`.
+/// `1 call`, `2 calls`, `2 entries`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", self::count(count))
+    let number = self::count(count);
+    let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
+    match stem {
+        _ if count == 1 => format!("{number} {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 /// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
@@ -172,12 +179,21 @@ fn argument(name: &str, value: &Value) -> String {
     }
 }
 
-/// Returns the files of a patch, or the text itself if it does not parse.
+/// Headers of the files of a patch.
+const FILE_HEADERS: [&str; 3] = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
+
+/// Returns the files of a patch, those of its headers if it does not parse, or the text itself if it has none.
 fn patch_paths(text: &str) -> String {
-    match pintle_patch::parse(text) {
-        Ok(patch) => patch.paths().join(" "),
-        Err(_) => text.to_owned(),
+    if let Ok(patch) = pintle_patch::parse(text) {
+        return patch.paths().join(" ");
     }
+    let paths: Vec<&str> = text.lines().filter_map(header_path).collect();
+    if paths.is_empty() { text.to_owned() } else { paths.join(" ") }
+}
+
+/// Returns the path of a header of a patch.
+fn header_path(line: &str) -> Option<&str> {
+    FILE_HEADERS.iter().find_map(|header| line.strip_prefix(header)).map(str::trim)
 }
 
 #[cfg(test)]
@@ -202,6 +218,9 @@ mod tests {
             (json!({"notebook_path": "a.ipynb", "new_source": "x = 1"}), "a.ipynb"),
             (json!({"patch": patch}), "src/a.rs b.rs"),
             (json!({"patch": "nonsense"}), "nonsense"),
+            (json!(patch), "src/a.rs b.rs"),
+            (json!(patch.replace("-x", "x")), "src/a.rs b.rs"),
+            (json!("ls \"a\""), "ls \"a\""),
             (json!({"question": "why?"}), r#"{"question":"why?"}"#),
             (json!({}), ""),
             (json!(null), ""),
@@ -234,7 +253,16 @@ mod tests {
         for (count, expected) in cases {
             assert_eq!(super::count(count), expected);
         }
-        assert_eq!((plural(1, "call"), plural(0, "call")), ("1 call".to_owned(), "0 calls".to_owned()));
+        let cases = [
+            (1, "call", "1 call"),
+            (0, "call", "0 calls"),
+            (1, "entry", "1 entry"),
+            (3, "entry", "3 entries"),
+            (1_000, "day", "1,000 days"),
+        ];
+        for (count, noun, expected) in cases {
+            assert_eq!(plural(count, noun), expected);
+        }
         let cases =
             [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (59_900, "59.9 s"), (125_000, "2 min 5 s")];
         for (millis, expected) in cases {

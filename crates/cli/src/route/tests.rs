@@ -34,6 +34,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
     let process_env = ProcessEnv::with(variables);
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ModelSource::choose(
         &args,
+        Catalog::built_in(),
         &process_env,
         &[],
     ))
@@ -181,6 +182,99 @@ fn missing_and_conflicting_flags_are_rejected() {
         assert_eq!(failure.exit(), exit, "case {index}");
         assert!(failure.message().starts_with(start), "case {index}: {failure:?}");
         assert!(!failure.message().contains("two words"), "case {index}: {failure:?}");
+    }
+}
+
+const CLAUDE: &str = "claude-opus-4-6";
+
+#[test]
+fn catalog_decides_the_provider_of_a_known_model() {
+    let none = Flags::default();
+    let both: Environment = &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+    let gateway: Environment = &[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", LOCAL)];
+    let cases: [(Flags, Environment, Provider); 12] = [
+        (Flags { model: Some(CLAUDE), ..none }, both, Provider::Anthropic),
+        (Flags { model: Some("opus"), ..none }, both, Provider::Anthropic),
+        (Flags { model: Some("gpt-5.2"), ..none }, both, Provider::OpenAi),
+        (
+            Flags { model: Some("gpt-5.2"), ..none },
+            &[("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")],
+            Provider::OpenAi,
+        ),
+        (
+            Flags { model: Some("gemini-2.5-pro"), ..none },
+            &[("OPENAI_API_KEY", "k"), ("GOOGLE_API_KEY", "k")],
+            Provider::Gemini,
+        ),
+        (Flags { model: Some("claude-of-tomorrow"), ..none }, both, Provider::OpenAi),
+        (
+            Flags { model: Some("claude-of-tomorrow"), provider: Some(ANTHROPIC), ..none },
+            both,
+            Provider::Anthropic,
+        ),
+        (Flags { model: Some(CLAUDE), provider: Some(ANTHROPIC), ..none }, both, Provider::Anthropic),
+        (Flags { model: Some(CLAUDE), provider: Some(OPENAI), ..none }, gateway, Provider::OpenAi),
+        (
+            Flags { model: Some(CLAUDE), provider: Some(OPENAI), base_url: Some(LOCAL), ..none },
+            both,
+            Provider::OpenAi,
+        ),
+        (
+            Flags { model: Some(CLAUDE), provider: Some(COMPATIBLE), base_url: Some(LOCAL), ..none },
+            both,
+            Provider::OpenAiCompatible,
+        ),
+        (Flags { model: Some(CLAUDE), base_url: Some(LOCAL), ..none }, &[], Provider::OpenAiCompatible),
+    ];
+    for (index, (flags, variables, expected)) in cases.into_iter().enumerate() {
+        assert_eq!(select(flags, variables).0, expected, "case {index}");
+    }
+}
+
+#[test]
+fn known_model_without_a_key_for_its_provider_is_rejected() {
+    let none = Flags::default();
+    let of_model = Flags { model: Some(CLAUDE), ..none };
+    let openai: Environment = &[("OPENAI_API_KEY", "k")];
+    let cases: [(Flags, Environment, Exit, &[&str]); 6] = [
+        (
+            Flags { base_url: Some(LOCAL), ..of_model },
+            &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")],
+            Exit::Usage,
+            &["--base-url may be meant for openai", "--provider anthropic"],
+        ),
+        (
+            of_model,
+            openai,
+            Exit::Authentication,
+            &[CLAUDE, "served by anthropic", "ANTHROPIC_API_KEY", "--provider openai"],
+        ),
+        (
+            of_model,
+            &[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", LOCAL)],
+            Exit::Authentication,
+            &[CLAUDE, "ANTHROPIC_API_KEY"],
+        ),
+        (of_model, &[], Exit::Authentication, &[CLAUDE, "ANTHROPIC_API_KEY"]),
+        (
+            Flags { model: Some("gemini-2.5-pro"), ..none },
+            openai,
+            Exit::Authentication,
+            &["served by gemini", "GEMINI_API_KEY or GOOGLE_API_KEY"],
+        ),
+        (
+            Flags { provider: Some(OPENAI), ..of_model },
+            openai,
+            Exit::Usage,
+            &[CLAUDE, "not by openai", "--provider anthropic"],
+        ),
+    ];
+    for (index, (flags, variables, exit, parts)) in cases.into_iter().enumerate() {
+        let failure = choose(flags, variables).unwrap_err();
+        assert_eq!(failure.exit(), exit, "case {index}");
+        for part in parts {
+            assert!(failure.message().contains(part), "case {index}: {part} in {failure:?}");
+        }
     }
 }
 

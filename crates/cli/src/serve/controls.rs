@@ -15,8 +15,8 @@ use crate::servers::SessionServers;
 /// Controls of one session.
 #[derive(Debug)]
 pub(super) struct ServeControls {
-    /// A scripted model is served as long as this lives.
-    _model: Model,
+    /// Model of the session. A scripted one is served as long as this lives.
+    model: Model,
     handle: SessionHandle,
     policy: Policy,
     servers: SessionServers,
@@ -40,7 +40,7 @@ impl ServeControls {
         let directory = env_session.environment().working_directory().display().to_string();
         let chosen = Mutex::new((model.route.model.clone(), effort));
         let handle = session.handle();
-        Self { _model: model, handle, policy, servers, env_session, directory, offered, chosen }
+        Self { model, handle, policy, servers, env_session, directory, offered, chosen }
     }
 
     fn chosen(&self) -> MutexGuard<'_, (String, Option<String>)> {
@@ -83,10 +83,12 @@ impl SessionControls for ServeControls {
         let failed = |error| HostError::failed("the setting cannot be changed", error);
         // Everything is checked before anything changes.
         let mode = change.mode.as_deref().map(|mode| self.mode(mode)).transpose()?;
+        let model = change.model.as_deref().map(|name| self.model.resolve_listed(name)).transpose();
+        let model = model.map_err(HostError::Unprocessable)?;
         let handle = by.map_or_else(|| self.handle.clone(), |by| self.handle.acting_as(by.clone()));
-        if let Some(model) = &change.model {
-            handle.set_model(model).map_err(failed)?;
-            self.chosen().0.clone_from(model);
+        if let Some(model) = model {
+            handle.set_model(&model).map_err(failed)?;
+            self.chosen().0 = model;
         }
         if let Some(effort) = &change.effort {
             handle.set_reasoning_effort(Some(ReasoningEffort::from(effort.clone()))).map_err(failed)?;

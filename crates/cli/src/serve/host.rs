@@ -251,8 +251,15 @@ impl SessionHost for ServeHost {
         // It is on record once the session is open.
         let grant = grant.map(|grant| written(&grant)).transpose()?;
         let path = grant.as_ref().map(|file| file.path().to_owned());
+        let names_model = settings.model.is_some();
         let wanted = Wanted { id: Some(id), directory, grant: path, settings, properties };
-        self.open_with(&words, None, wanted).await.map_err(|failure| host_error(&failure))
+        self.open_with(&words, None, wanted).await.map_err(|failure| {
+            if names_model && failure.exit() == Exit::Authentication {
+                // The client chose a model of a provider without a key.
+                return HostError::Unprocessable(failure.message());
+            }
+            host_error(&failure)
+        })
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {

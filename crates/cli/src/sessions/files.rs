@@ -130,8 +130,9 @@ impl Files<'_> {
         match point {
             Point::Checkpoint(id) => Ok(Some((*id).to_owned())),
             Point::Turns(turns) if *turns > self.replay.rewindable => Err(Failure::usage(format!(
-                "session {} has {} entries, expected at most that many",
-                self.summary.id, self.replay.rewindable
+                "session {} has {}, expected at most that many",
+                self.summary.id,
+                render::plural(self.replay.rewindable as u64, "entry")
             ))),
             Point::Turns(turns) => {
                 let checkpoints = self.replay.checkpoints();
@@ -344,9 +345,10 @@ impl Report {
             text.push_str(&format!("FAILED    {}\n", in_one_line(problem)));
         }
         let would = if self.dry_run { "would be" } else { "was" };
+        let entries = |turns: usize| render::plural(turns as u64, "entry");
         match self.turns {
             Some(turns) if turns < self.before => {
-                text.push_str(&format!("the conversation {would} cut to {turns} entries\n"));
+                text.push_str(&format!("the conversation {would} cut to {}\n", entries(turns)));
                 if !self.dry_run {
                     text.push_str(&format!(
                         "to undo that, before the conversation goes on: pintle sessions rewind {}@{} --conversation\n",
@@ -355,7 +357,7 @@ impl Report {
                 }
             }
             Some(turns) => {
-                text.push_str(&format!("the conversation {would} brought back to {turns} entries\n"))
+                text.push_str(&format!("the conversation {would} brought back to {}\n", entries(turns)))
             }
             None => {}
         }

@@ -115,10 +115,10 @@ async fn state(sessions: &Sessions, summary: &Summary) -> &'static str {
     let is_live = matches!(sessions.store().holder(&summary.id).await, Ok(Some(_)));
     match (is_live, is_processing) {
         _ if property(StoredJournal::PENDING_APPROVALS).is_some() => "awaiting approval",
-        (true, _) => "running",
+        (true, true) => "running",
         // The process that ran it is gone.
         (false, true) => "unfinished",
-        (false, false) => "idle",
+        (_, false) => "idle",
     }
 }
 

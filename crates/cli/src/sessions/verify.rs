@@ -120,11 +120,11 @@ fn describe(found: &Verification, checkpoints: &VerifiedCheckpoints) -> String {
     let is_intact = found.is_intact() && checkpoints.problems.is_empty();
     let verdict = if is_intact { "intact" } else { "DAMAGED" };
     text.push_str(&format!(
-        "{verdict}: {} lines, {} large values, {} checkpoints with {} contents, head {}\n",
-        found.head.seq,
-        found.blobs,
-        checkpoints.intact,
-        checkpoints.contents,
+        "{verdict}: {}, {}, {} with {}, head {}\n",
+        render::plural(found.head.seq, "line"),
+        render::plural(found.blobs, "large value"),
+        render::plural(checkpoints.intact, "checkpoint"),
+        render::plural(checkpoints.contents, "content"),
         head_text(&found.head)
     ));
     text

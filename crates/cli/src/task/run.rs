@@ -1,5 +1,6 @@
 //! `pintle task run`: begins a task, or goes on with one, and stays until it has ended.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
 use super::{asked, draft, find, host_failure, lanes};
 use crate::approve::Prompter;
-use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
+use crate::args::{ModelArgs, OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
@@ -46,7 +47,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     // A task whose sessions cannot be opened would end as blocked.
     Model::from_args(&run.model, process_env).await?;
     let sessions = Sessions::open(process_env).await?;
-    let format = run.output;
+    let (format, model) = (run.output, run.model.clone());
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
     let performers = TaskPerformers::new(sessions.clone(), places, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
@@ -61,6 +62,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let host = match wanted {
         Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
         Wanted::Contract(contract) => {
+            require_models(&contract, &model, process_env).await?;
             let base = base(Some(&contract)).await?;
             let contract = contract.with_base(base);
             LocalHost::create(sessions.store(), id.clone(), contract).await
@@ -119,6 +121,21 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         }
         Err(error) => Err(host_failure(&error, &id)),
     }
+}
+
+/// Checks that the provider of each model of a contract has a key.
+async fn require_models(
+    contract: &Contract,
+    args: &ModelArgs,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
+    let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
+    for name in models {
+        let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
+        Model::from_args(&args, process_env).await?;
+    }
+    Ok(())
 }
 
 /// Records the task, unless it is there, and lets an engine keep it going.
@@ -239,8 +256,8 @@ async fn base(
         (true, 1..) => found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?,
         (false, 1..) => {
             console::notice(&format!(
-                "{} local changes are no part of the task; `--changes` starts from them",
-                found.changed
+                "the task starts without {}; `--changes` includes them",
+                crate::render::plural(found.changed as u64, "local change")
             ));
             found.head.clone()
         }

@@ -94,6 +94,11 @@ impl Menu {
         self.kind
     }
 
+    /// Returns whether exactly one command can be completed.
+    pub(crate) fn is_only_command(&self) -> bool {
+        self.kind == Kind::Command && self.choices.len() == 1
+    }
+
     /// Returns how many bytes before the cursor to replace, and by what.
     pub(crate) fn accept(&self) -> Option<(usize, String)> {
         let (choice, _) = self.choices.get(self.selected)?;

@@ -33,6 +33,9 @@ use crate::render::{Activity, Face, Line, TICK, TerminalSize, Transcript, count,
 /// How long a hint is shown, and a first Ctrl+C counts.
 const HINT_TIME: Duration = Duration::from_secs(3);
 
+/// Inputs that end the conversation, as they end a shell.
+const LEAVING: [&str; 2] = ["exit", "quit"];
+
 /// Between two drawings of streamed text.
 pub(crate) const FRAME: Duration = Duration::from_millis(33);
 
@@ -527,8 +530,24 @@ impl Conversation {
         Some(text)
     }
 
+    /// Replaces the beginning of a command by its name, if only one command begins like this.
+    fn complete_command(&mut self) {
+        let only = self.menu.as_ref().filter(|menu| menu.is_only_command()).and_then(Menu::accept);
+        if let Some((length, name)) = only
+            && self.editor.before_cursor() == self.editor.text()
+        {
+            self.editor.replace_before_cursor(length, name.trim_end());
+            self.menu = None;
+        }
+    }
+
     fn enter(&mut self, now: Duration) -> Vec<Effect> {
+        self.complete_command();
         let written = self.editor.text();
+        if LEAVING.contains(&written.trim()) {
+            self.take();
+            return vec![Effect::Leave];
+        }
         if written.trim_start().starts_with('/') && !written.trim().contains('\n') {
             match Called::parse(&written) {
                 Ok(called) => {

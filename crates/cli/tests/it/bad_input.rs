@@ -148,3 +148,15 @@ fn rate_limit_reports_the_delay() {
         }
     }
 }
+
+/// A key of a provider is replaced in messages, and that of a script is no secret.
+#[test]
+fn messages_of_a_scripted_model_are_complete() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.toml");
+    std::fs::write(&script, "name = \"s\"\n[[turn]]\ntext = \"x\"\nfailure = [{ status = 400 }]\n").unwrap();
+    let mut command = pintle(&["ask", "--provider", "scripted", "--script"]);
+    let output = run(command.arg(&script).arg("Hi"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("scripted failure with status 400"), "{output:?}");
+}

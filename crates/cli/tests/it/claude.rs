@@ -277,6 +277,7 @@ fn hooks_of_the_user_come_before_those_of_the_host() {
     }
 }
 
+/// Some SDKs declare such a server in the handshake, others on the command line alone.
 #[test]
 fn a_tool_of_the_host_runs_in_the_host() {
     let turns = r#"
@@ -291,33 +292,40 @@ fn a_tool_of_the_host_runs_in_the_host() {
         call = 0
         contains = "sum: 5"
         "#;
-    let harness = Harness::new(Dialect::AnthropicMessages, turns);
     let config = r#"{"mcpServers": {"calculator": {"type": "sdk", "name": "calculator"}}}"#;
-    let flags = ["--mcp-config", config, "--allowedTools", "mcp__calculator__add"];
-    let mut host = Host::start(&harness, &flags);
-    host.request(&json!({"subtype": "initialize", "sdkMcpServers": ["calculator"]}));
-    host.send(&said("Add"));
-    loop {
-        let line = host.wait(|line| line["type"] == "result" || line["request"]["subtype"] == "mcp_message");
-        if line["type"] == "result" {
-            assert_eq!(line["result"], "Five.", "{line}");
-            break;
-        }
-        let message = &line["request"]["message"];
-        let result = match message["method"].as_str().unwrap() {
-            "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {}}),
-            "tools/list" => {
-                json!({"tools": [{"name": "add", "description": "Adds", "inputSchema": {"type": "object"}}]})
+    let declared = ["--mcp-config", config, "--allowedTools", "mcp__calculator__add"];
+    let with_servers = json!({"subtype": "initialize", "sdkMcpServers": ["calculator"]});
+    let without = json!({"subtype": "initialize", "hooks": null});
+    let cases = [(&declared[..], &with_servers), (&declared[2..], &with_servers), (&declared[..], &without)];
+    for (flags, handshake) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, turns);
+        let mut host = Host::start(&harness, flags);
+        host.request(handshake);
+        host.send(&said("Add"));
+        loop {
+            let line =
+                host.wait(|line| line["type"] == "result" || line["request"]["subtype"] == "mcp_message");
+            if line["type"] == "result" {
+                assert_eq!(line["result"], "Five.", "{handshake}: {line}");
+                break;
             }
-            "tools/call" => json!({"content": [{"type": "text", "text": "sum: 5"}]}),
-            _ => json!({}),
-        };
-        let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-        host.answer(&line, &json!({"mcp_response": response}));
+            let message = &line["request"]["message"];
+            let result = match message["method"].as_str().unwrap() {
+                "initialize" => json!({"protocolVersion": "2025-06-18", "capabilities": {}}),
+                "tools/list" => {
+                    json!({"tools": [{"name": "add", "description": "Adds", "inputSchema": {"type": "object"}}]})
+                }
+                "tools/call" => json!({"content": [{"type": "text", "text": "sum: 5"}]}),
+                _ => json!({}),
+            };
+            let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            host.answer(&line, &json!({"mcp_response": response}));
+        }
+        let init = host.lines.iter().find(|line| line["subtype"] == "init").unwrap();
+        let servers = json!([{"name": "calculator", "status": "connected"}]);
+        assert_eq!(init["mcp_servers"], servers, "{handshake}: {init}");
+        assert_eq!(host.end(), Some(0));
     }
-    let init = host.lines.iter().find(|line| line["subtype"] == "init").unwrap();
-    assert_eq!(init["mcp_servers"][0]["status"], "connected", "{init}");
-    assert_eq!(host.end(), Some(0));
 }
 
 #[test]
@@ -336,7 +344,14 @@ fn options_and_handshakes_that_restrict_and_are_unknown_end_the_process() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     for (flags, problem) in [
         (&["--managed-settings", "{}"][..], "--managed-settings"),
-        (&["--permission-mode", "bypassPermissions"], "--allow-dangerously-skip-permissions"),
+        (
+            &["--settings", r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#],
+            "--allow-dangerously-skip-permissions",
+        ),
+        (
+            &["--mcp-config", r#"{"mcpServers": {"c": {"type": "sdk", "tools": []}}}"#],
+            "policies of tools are not supported",
+        ),
         (&["--resume", "none"], "no session `none`"),
         (&["--session-id", "x"], "expected a UUID"),
         (&["--permission-prompt-tool", "mcp__a__b"], "stdio"),

@@ -78,6 +78,28 @@ fn a_run_that_says_nothing_only_reads_and_what_could_restrict_is_refused() {
 }
 
 #[test]
+fn the_last_message_is_written_to_a_file() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let output = exec(&harness, &["--full-auto", "-o", "last.txt"], "Write it");
+    assert_eq!((output.code, output.stderr.contains("--full-auto")), (Some(0), false), "{output:?}");
+    assert_eq!(
+        (harness.read("made").as_str(), harness.read("last.txt").as_str()),
+        ("made\n", r#"{"done": true}"#)
+    );
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let output = exec(&harness, &["-o", "no/such/directory/last.txt"], "Write it");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("cannot write no/such/directory/last.txt"), "{output:?}");
+}
+
+#[test]
+fn help_is_no_error() {
+    let output = run_with_input(&mut pintle(&["exec", "--help"]), "");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    assert!(output.stdout.contains("Usage: pintle exec"), "{output:?}");
+}
+
+#[test]
 fn the_key_of_the_sdk_is_that_of_openai() {
     let harness = Harness::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"Hello.\"\n");
     let ask = |subcommand: &[&str]| {

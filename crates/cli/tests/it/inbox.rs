@@ -67,7 +67,9 @@ pub(crate) fn finish(child: Child) -> CommandOutput {
 
 #[test]
 fn another_terminal_decides_on_a_call_that_waits() {
-    let cases: [(&[&str], &str, Option<&str>); 3] = [
+    let cases: [(&[&str], &str, Option<&str>); 4] = [
+        (&["decide", "approve"], "allowed by jan@", Some("hello\n")),
+        // Another word for it.
         (&["decide", "allow"], "allowed by jan@", Some("hello\n")),
         (&["decide", "deny"], "denied by jan@", None),
         (

@@ -207,6 +207,11 @@ fn servers_of_a_project_need_trust() {
     let (output, harness) = home.run(IDLE, declares, &[]);
     assert!(!names_of(&harness));
     assert!(output.stderr.contains("leaves out its servers (test (python3 server.py))"), "{output:?}");
+    let listed = home.mcp(&harness, &["list"]);
+    let left_out = "left out: server `test` (python3 server.py): the project is not trusted";
+    assert!(listed.stdout.contains(left_out) && !listed.stdout.contains("no servers"), "{listed:?}");
+    let tools = home.mcp(&harness, &["tools", "test"]);
+    assert!(tools.code == Some(2) && tools.stderr.contains("server `test` (python3 server.py)"), "{tools:?}");
 
     let trusting = |harness: &Harness| {
         declares(harness);

@@ -145,7 +145,7 @@ fn only_a_call_that_asks_to_leave_the_sandbox_is_moved_inside() {
     assert_eq!(row["sandbox"], json!("inside"));
     let session = row["session"].as_str().unwrap();
     for (decision, message) in
-        [("allow", "does not ask to leave the sandbox"), ("deny", "--inside goes with `allow`")]
+        [("allow", "does not ask to leave the sandbox"), ("deny", "--inside goes with `approve`")]
     {
         let output = fixture.approvals(&["decide", decision, session, "--inside"]);
         assert_eq!(output.code, Some(2), "{output:?}");

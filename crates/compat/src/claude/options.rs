@@ -21,7 +21,8 @@ pub struct StreamOptions {
     pub asks_host: bool,
     /// Mode at the start (`--permission-mode`, `--dangerously-skip-permissions`).
     pub permission_mode: Option<PermissionMode>,
-    /// Whether the mode may become `bypassPermissions` (`--allow-dangerously-skip-permissions`).
+    /// Whether the mode may become `bypassPermissions` (`--allow-dangerously-skip-permissions`,
+    /// `--permission-mode bypassPermissions`).
     pub may_bypass: bool,
     /// Model (`--model`).
     pub model: Option<String>,
@@ -65,6 +66,8 @@ pub struct StreamOptions {
     pub setting_sources: Option<Vec<SettingSource>>,
     /// System prompt in place of the default one (`--system-prompt`).
     pub system_prompt: Option<String>,
+    /// File with that system prompt (`--system-prompt-file`).
+    pub system_prompt_file: Option<PathBuf>,
     /// Text at the end of the system prompt (`--append-system-prompt`).
     pub append_system_prompt: Option<String>,
     /// Directories besides the working directory (`--add-dir`).
@@ -196,6 +199,7 @@ impl StreamOptions {
             "--effort" => self.effort = Some(words.value(flag)?),
             "--json-schema" => self.json_schema = Some(schema(flag, words)?),
             "--system-prompt" => self.system_prompt = Some(words.value(flag)?),
+            "--system-prompt-file" => self.system_prompt_file = Some(words.value(flag)?.into()),
             "--append-system-prompt" => self.append_system_prompt = Some(words.value(flag)?),
             _ => return self.session_flag(flag, words),
         }
@@ -224,7 +228,12 @@ impl StreamOptions {
 
     fn permission_flag(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
         match flag.name.as_str() {
-            "--permission-mode" => self.permission_mode = Some(words.choice(flag, MODES)?),
+            "--permission-mode" => {
+                let mode = words.choice(flag, MODES)?;
+                // As in Claude Code, the command line is consent. Not every SDK has an option for the other flag.
+                self.may_bypass |= mode == PermissionMode::BypassPermissions;
+                self.permission_mode = Some(mode);
+            }
             "--permission-prompt-tool" => {
                 words.choice(flag, &[("stdio", ())])?;
                 self.asks_host = true;

@@ -27,6 +27,8 @@ pub struct ExecOptions {
     pub skip_git_check: bool,
     /// File with the JSON schema of the final message (`--output-schema`).
     pub output_schema: Option<PathBuf>,
+    /// File that receives the last message (`--output-last-message`).
+    pub last_message: Option<PathBuf>,
     /// Images that go with the prompt (`--image`).
     pub images: Vec<PathBuf>,
     /// Whether the session is not kept (`--ephemeral`).
@@ -109,11 +111,8 @@ pub(super) const WEB_SEARCH_MODES: &[(&str, WebSearchMode)] = &[
 /// Options without a meaning here, whether they take a value, and why ignoring them is harmless.
 const HARMLESS: &[(&str, bool, &str)] = &[
     ("--color", true, "the lines of the stream have no colours"),
-    ("--output-last-message", true, "the stream has the last message"),
-    ("-o", true, "the stream has the last message"),
     ("--thread-source", true, "sessions have no such label"),
     ("--cyber-access-program", true, "it concerns OpenAI's servers alone"),
-    ("--full-auto", false, "use --sandbox workspace-write"),
     ("--enable", true, "there are no such features"),
     ("--oss", false, "use the provider of the configuration"),
     ("--local-provider", true, "use the provider of the configuration"),
@@ -206,6 +205,7 @@ impl ExecOptions {
             "--cd" | "-C" => self.directory = Some(words.value(flag)?.into()),
             "--add-dir" => self.added_directories.push(words.value(flag)?.into()),
             "--output-schema" => self.output_schema = Some(words.value(flag)?.into()),
+            "--output-last-message" | "-o" => self.last_message = Some(words.value(flag)?.into()),
             "--image" | "-i" => self.images.push(words.value(flag)?.into()),
             _ => return self.switch(flag, is_resume, words),
         }
@@ -218,6 +218,10 @@ impl ExecOptions {
             "--skip-git-repo-check" => self.skip_git_check = true,
             "--ephemeral" => self.ephemeral = true,
             "--last" if is_resume => self.resume = Some(Resume::Last),
+            "--full-auto" => {
+                self.sandbox.get_or_insert(SandboxMode::WorkspaceWrite);
+                self.approval.get_or_insert(ApprovalPolicy::OnRequest);
+            }
             "--dangerously-bypass-approvals-and-sandbox" | "--yolo" => {
                 self.sandbox = Some(SandboxMode::DangerFullAccess);
                 self.approval = Some(ApprovalPolicy::Never);

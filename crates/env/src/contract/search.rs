@@ -153,6 +153,12 @@ async fn selection(subject: Subject<'_>) -> Checked {
     for (what, request, expected) in [
         ("a filter by name", needle.clone().with_glob_filter("*.rs"), "b.rs src/deep/c.rs"),
         ("a filter by path", needle.clone().with_glob_filter("src/*/*.txt"), "src/build/in.txt"),
+        (
+            "filters separated by commas",
+            needle.clone().with_glob_filter("*.rs, *.log"),
+            "b.rs keep.log src/deep/c.rs",
+        ),
+        ("a filter with an exception", needle.clone().with_glob_filter("*.rs,!c.*"), "b.rs"),
         ("a negated filter", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
         ("an ignored directory by its name", needle.clone().with_path(subject.at("build")), "build/out.txt"),
         ("a directory with ignored files only", needle.clone().with_path(subject.at("whole")), "whole/w.py"),

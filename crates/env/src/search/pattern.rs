@@ -57,9 +57,15 @@ impl GlobPattern {
     }
 }
 
-/// A filter on the files of a content search.
+/// A filter on the files of a content search: globs that select files, and negated ones that leave files out.
 #[derive(Clone, Debug)]
 pub(crate) struct FileFilter {
+    globs: Vec<FilterGlob>,
+}
+
+/// A glob of a filter.
+#[derive(Clone, Debug)]
+struct FilterGlob {
     matcher: Matcher,
     /// Match the relative path rather than the name.
     anchored: bool,
@@ -67,8 +73,30 @@ pub(crate) struct FileFilter {
 }
 
 impl FileFilter {
-    /// Parses a filter: a glob, negated by a leading `!`.
+    /// Parses a filter: globs separated by commas, each negated by a leading `!`.
     pub(crate) fn parse(filter: &str) -> Result<Self, EnvError> {
+        let parts = separated(filter);
+        if parts.len() < 2 {
+            return Ok(Self { globs: vec![FilterGlob::parse(filter)?] });
+        }
+        let mut globs = parts.into_iter().map(FilterGlob::parse).collect::<Result<Vec<_>, _>>()?;
+        if !filter.starts_with('!') {
+            // Names can contain commas.
+            globs.extend(FilterGlob::parse(filter).ok());
+        }
+        Ok(Self { globs })
+    }
+
+    /// Returns true if a file passes; `relative` is its path below the searched directory.
+    pub(crate) fn admits(&self, relative: &Path) -> bool {
+        let (negated, selecting): (Vec<_>, Vec<_>) = self.globs.iter().partition(|glob| glob.negated);
+        let is_match = |globs: &[&FilterGlob]| globs.iter().any(|glob| glob.is_match(relative));
+        (selecting.is_empty() || is_match(&selecting)) && !is_match(&negated)
+    }
+}
+
+impl FilterGlob {
+    fn parse(filter: &str) -> Result<Self, EnvError> {
         let glob = filter.strip_prefix('!').unwrap_or(filter);
         let negated = glob.len() < filter.len();
         let anchored = glob.contains('/');
@@ -80,15 +108,33 @@ impl FileFilter {
         })
     }
 
-    /// Returns true if a file passes; `relative` is its path below the searched directory.
-    pub(crate) fn admits(&self, relative: &Path) -> bool {
-        let matches = if self.anchored {
+    fn is_match(&self, relative: &Path) -> bool {
+        if self.anchored {
             self.matcher.is_match(relative)
         } else {
             relative.file_name().is_some_and(|name| self.matcher.is_match(name))
-        };
-        matches != self.negated
+        }
     }
+}
+
+/// Splits a filter at its commas outside of braces and brackets.
+fn separated(filter: &str) -> Vec<&str> {
+    let (mut braces, mut is_class, mut is_escaped) = (0_usize, false, false);
+    let is_separator = |character: char| {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match character {
+            _ if was_escaped => {}
+            '\\' => is_escaped = true,
+            '[' => is_class = true,
+            ']' => is_class = false,
+            '{' => braces += 1,
+            '}' => braces = braces.saturating_sub(1),
+            ',' => return braces == 0 && !is_class,
+            _ => {}
+        }
+        false
+    };
+    filter.split(is_separator).map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
 /// A glob that also takes its brackets literally: many projects have directories named `[id]` or `[...slug]`, and a path
@@ -248,6 +294,18 @@ mod tests {
             ("**/*.{py,rs}", "c.rs", true),
             ("app/[id]/*.tsx", "app/[id]/page.tsx", true),
             ("!app/[id]/*.tsx", "app/[id]/page.tsx", false),
+            ("*.ts,*.tsx", "a/b.tsx", true),
+            ("*.ts, *.tsx", "a/b.ts", true),
+            ("*.ts,*.tsx", "a/b.rs", false),
+            ("*.ts,!b.*", "a/b.ts", false),
+            ("*.ts,!b.*", "a/c.ts", true),
+            ("!*.ts,!*.tsx", "a.tsx", false),
+            ("!*.ts,!*.tsx", "a.rs", true),
+            ("*.{ts,tsx},src/*.js", "src/a.js", true),
+            ("*.{ts,tsx},src/*.js", "lib/a.js", false),
+            ("[a,b].rs", "b.rs", true),
+            ("a,b.txt", "a,b.txt", true),
+            (r"a\,b.txt", "b.txt", false),
         ] {
             let parsed = FileFilter::parse(filter).unwrap();
             assert_eq!(parsed.admits(Path::new(path)), admitted, "{filter} {path}");

@@ -95,6 +95,7 @@ struct DecisionBody {
 #[serde(rename_all = "snake_case")]
 enum DecisionName {
     /// Let it run, once.
+    #[serde(alias = "allow")]
     Approve,
     /// Do not run it.
     Deny,
@@ -234,4 +235,20 @@ async fn decide(
     let input = PostedInput::Decision { call_id, fingerprint, decision, by: caller.principal() };
     app.post(&found.summary.id, &found.root, &key, &input).await?;
     Ok(accepted())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_words_of_an_approval_are_accepted() {
+        for (word, is_approved) in [("approve", true), ("allow", true), ("deny", false)] {
+            let body = json!({"fingerprint": "f", "decision": word});
+            let body: DecisionBody = serde_json::from_value(body).unwrap();
+            assert_eq!(matches!(body.decision(), Ok(Decision::Approve)), is_approved, "{word}");
+        }
+    }
 }

@@ -195,6 +195,10 @@ mod tests {
             (json!({"pattern": "one", "case_insensitive": true}), "a.rs:1:fn One() {}"),
             (json!({"pattern": "fn", "path": "sub"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "glob_filter": "*.py"}), "sub/b.py:1:def fn():"),
+            (
+                json!({"pattern": "(?i)def|one", "glob_filter": "*.py,*.rs"}),
+                "a.rs:1:fn One() {}\nsub/b.py:1:def fn():",
+            ),
             (json!({"pattern": "fn", "path": "ignored"}), "ignored:1:fn"),
             (json!({"pattern": "fn", "path": "whole"}), "whole/w.rs:1:fn whole() {}"),
             (json!({"pattern": "^fn", "output_mode": "count"}), "a.rs:2"),

@@ -66,7 +66,8 @@ async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, 
     let merged = worktree.merge(&changes, process_env).await?;
     let repository = merged.repository.display().to_string();
     let mut text: String = changes.files.iter().map(|file| format!("{file}\n")).collect();
-    text.push_str(&format!("merged {} files into {repository}\n", changes.files.len()));
+    let files = render::plural(changes.files.len() as u64, "file");
+    text.push_str(&format!("merged {files} into {repository}\n"));
     match &merged.branch {
         Some(branch) if changes.commits > 0 => {
             text.push_str(&format!(
@@ -117,7 +118,7 @@ async fn drop_worktree(
 
 /// Returns the failure of an operation that would lose changes.
 pub(super) fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
-    let mut what = format!("{} changed files", changes.files.len());
+    let mut what = render::plural(changes.files.len() as u64, "changed file");
     if changes.commits > 0 {
         what.push_str(&format!(" and {} commits", changes.commits));
     }

@@ -250,6 +250,25 @@ fn enter_steers_a_turn_and_tab_queues() {
 }
 
 #[test]
+fn enter_completes_the_only_command_of_the_menu() {
+    let mut harness = Harness::new();
+    assert_eq!(harness.types("/comp\r").done(), r#"Call(Called { command: Compact, arguments: "" })"#);
+    assert_eq!(harness.types("/co\r").done(), "", "several commands begin like this");
+    assert_eq!(harness.types("py\r").done(), r#"Call(Called { command: Copy, arguments: "" })"#);
+    assert_eq!(harness.types("/frob\r").done(), "", "no command begins like this");
+}
+
+#[test]
+fn exit_alone_leaves() {
+    for text in ["exit", " quit "] {
+        let mut harness = Harness::new();
+        assert_eq!(harness.types(&format!("{text}\r")).done(), "Leave", "{text}");
+    }
+    let mut harness = Harness::new();
+    assert_eq!(harness.types("exit the loop\r").done(), r#"Say("exit the loop")"#);
+}
+
+#[test]
 fn ctrl_c_clears_and_twice_leaves() {
     let mut harness = Harness::new();
     assert_eq!(harness.types("half a line\x03").done(), "");

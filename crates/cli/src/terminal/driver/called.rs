@@ -130,9 +130,14 @@ impl Driver<'_> {
         if model.is_empty() {
             return Ok(vec![labelled("model", status.model.clone())]);
         }
-        self.handle.set_model(model).map_err(|error| error.to_string())?;
-        model.clone_into(&mut status.model);
-        if let Some(known) = self.surroundings.model.find(model) {
+        let model = match self.surroundings.model.resolve(model) {
+            Ok(model) => model,
+            // A hint would be cut at the end of its line.
+            Err(problem) => return Ok(vec![labelled("model", problem)]),
+        };
+        self.handle.set_model(&model).map_err(|error| error.to_string())?;
+        status.model.clone_from(&model);
+        if let Some(known) = self.surroundings.model.find(&model) {
             status.context = status.context.map(|(used, _)| (used, known.context_window));
         }
         Ok(vec![labelled("model", format!("{model}, from the next request on"))])

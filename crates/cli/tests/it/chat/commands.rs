@@ -21,7 +21,8 @@ fn write(base: &std::path::Path, path: &str, text: &str) {
 
 #[test]
 fn commands_of_the_user_are_completed_and_said() {
-    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Reviewed.\"\n");
+    let turns = "[[turn]]\ntext = \"Reviewed.\"\n[[turn]]\ntext = \"Reviewed again.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
     let home = TempDir::new().unwrap();
     let command = "---\ndescription: Look at one file\n---\nReview $1 for $2.\n";
     write(home.path(), ".claude/commands/review.md", command);
@@ -32,7 +33,33 @@ fn commands_of_the_user_are_completed_and_said() {
     terminal.type_keys("\tmain.rs errors\r");
     let screen = terminal.wait_for_text("Reviewed.");
     assert!(screen.contains("› Review main.rs for errors."), "{screen}");
+    // The only command that begins like this.
+    terminal.type_keys("/rev\r");
+    terminal.wait_for_text("Reviewed again.");
+    terminal.type_keys("exit\r");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
+}
+
+/// The session keeps its provider, so a model of another one cannot be used.
+#[test]
+fn models_of_other_providers_are_refused() {
+    let turns = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Good day.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = Terminal::start(&chat(&harness, &[]));
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("/model gpt-5.2\r");
+    terminal.wait_for_text("OPENAI_API_KEY");
+    terminal.type_keys("hi\r");
+    terminal.wait_for_text("Hello.");
+    terminal.type_keys("/model haiku\r");
+    terminal.wait_for_text("claude-haiku-5-5, from the next request on");
+    terminal.type_keys("again\r");
+    terminal.wait_for_text("Good day.");
     leave(terminal);
+    let requests = harness.server.requests();
+    let models: Vec<_> = requests.iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(models, ["claude-opus-5-5", "claude-haiku-5-5"]);
 }
 
 #[test]

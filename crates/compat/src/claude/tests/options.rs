@@ -81,6 +81,21 @@ fn everything_that_the_sdk_passes_is_understood() {
     assert_eq!(options, expected);
 }
 
+/// The SDK for Python has no option for the other flag.
+#[test]
+fn bypass_on_the_command_line_is_consent_and_in_settings_it_is_not() {
+    let cases: [(&[&str], Option<PermissionMode>, bool); 4] = [
+        (&["--permission-mode", "bypassPermissions"], Some(PermissionMode::BypassPermissions), true),
+        (&["--dangerously-skip-permissions"], Some(PermissionMode::BypassPermissions), true),
+        (&["--permission-mode", "acceptEdits"], Some(PermissionMode::AcceptEdits), false),
+        (&["--settings", r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#], None, false),
+    ];
+    for (arguments, mode, may_bypass) in cases {
+        let options = parse(arguments).expect("a command line").options;
+        assert_eq!((options.permission_mode, options.may_bypass), (mode, may_bypass), "{arguments:?}");
+    }
+}
+
 #[test]
 fn harmless_options_are_warnings() {
     let cases: [&[&str]; 6] = [

@@ -27,6 +27,8 @@ fn everything_that_the_sdk_passes_is_understood() {
         "--skip-git-repo-check",
         "--output-schema",
         "/s.json",
+        "-o",
+        "/last.txt",
         "--config",
         r#"model_reasoning_effort="high""#,
         "--config",
@@ -52,6 +54,7 @@ fn everything_that_the_sdk_passes_is_understood() {
         added_directories: vec!["/a".into(), "/b".into()],
         skip_git_check: true,
         output_schema: Some("/s.json".into()),
+        last_message: Some("/last.txt".into()),
         images: vec!["/i,1.png".into()],
         resume: Some(Resume::Id("some-id".to_owned())),
         reasoning_effort: Some("high".to_owned()),
@@ -68,7 +71,7 @@ fn harmless_options_are_warnings() {
         "--json --color never",
         "--thread-source app",
         "--cyber-access-program standard",
-        "-o last.txt",
+        "--local-provider ollama",
         "--some-new-thing value",
         "--some-new-thing=value",
         "-c show_raw_agent_reasoning=true",
@@ -136,6 +139,22 @@ fn flags_win_over_configuration_and_later_over_earlier() {
     assert_eq!((parsed.options.resume, parsed.options.prompt), (Some(Resume::Last), None));
     let parsed = parse("-- --resume").expect("options");
     assert_eq!(parsed.options.prompt.as_deref(), Some("--resume"));
+}
+
+#[test]
+fn full_auto_selects_a_sandbox_and_never_replaces_a_given_one() {
+    let cases = [
+        ("--full-auto", Some(SandboxMode::WorkspaceWrite), Some(ApprovalPolicy::OnRequest)),
+        ("--full-auto -s read-only", Some(SandboxMode::ReadOnly), Some(ApprovalPolicy::OnRequest)),
+        ("-s read-only --full-auto", Some(SandboxMode::ReadOnly), Some(ApprovalPolicy::OnRequest)),
+        ("-a untrusted --full-auto", Some(SandboxMode::WorkspaceWrite), Some(ApprovalPolicy::Untrusted)),
+        ("", None, None),
+    ];
+    for (line, sandbox, approval) in cases {
+        let parsed = parse(line).expect(line);
+        assert_eq!((parsed.options.sandbox, parsed.options.approval), (sandbox, approval), "{line}");
+        assert_eq!(parsed.warnings, [""; 0], "{line}");
+    }
 }
 
 #[test]
