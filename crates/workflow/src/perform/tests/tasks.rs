@@ -476,3 +476,30 @@ END"#;
         "{report}"
     );
 }
+
+/// Preparations, anchors and checks, with the temporary directory of a sandbox in and outside of the directory of the task.
+#[tokio::test]
+async fn judged_commands_can_write_temporary_files() {
+    let sums =
+        "python3 -c 'import sys; sys.path.insert(0, \"src\"); import sums; sys.exit(sums.add(3, -1) != 2)'";
+    for has_own_temporary in [false, true] {
+        let mut project = Project::new().await;
+        project.has_own_temporary = has_own_temporary;
+        for write in [
+            "rm \"$(mktemp)\"",
+            "rmdir \"$(mktemp -d)\"",
+            "echo x >\"$TMPDIR/x\"",
+            "python3 -c 'import os, tempfile; assert os.environ[\"TMPDIR\"] == tempfile.mkdtemp(prefix=\"x\").rsplit(\"/\", 1)[0]'",
+        ] {
+            let anchor =
+                AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
+            let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
+            contract.checks = vec![Check::new("temporary files", write)];
+            let (outcome, task) = project.run(contract, Scripted::default().with("0", RIGHT, None)).await;
+            let report = Report::of(&task).to_markdown();
+            assert!(matches!(outcome, Outcome::Done(_)), "{has_own_temporary}, {write}: {report}");
+            let baseline = &task.baseline().unwrap().checks["temporary files"];
+            assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
+        }
+    }
+}
