@@ -342,7 +342,8 @@ async fn repositories_that_are_not_simple() {
         before,
         "the index and the files are as they were"
     );
-    let base = Base::new(found.root.display().to_string(), snapshot.clone());
+    assert_eq!(snapshot.left_out, [""; 0]);
+    let base = Base::new(found.root.display().to_string(), snapshot.commit);
     let scripted = Scripted::new().with("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
     let report = Report::of(&task).to_markdown();
