@@ -148,9 +148,11 @@ impl UserRepository {
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
     pub async fn snapshot(&self, name: &str) -> Result<Snapshot, RepositoryError> {
         let scratch = scratch()?;
-        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
-        git.run(&["read-tree", &self.head]).await?;
+        let git = Git::of_user(&self.machine, &self.root);
+        // The user's own index knows new submodules.
         let mut left_out = untracked_repositories(&git).await?;
+        let git = git.with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", &self.head]).await?;
         // Git would add the commit of such a repository without its files, and fails if it has none.
         let excluded: Vec<String> = left_out
             .iter()

@@ -22,7 +22,7 @@ use crate::repository::UserRepository;
 use crate::results::ResultsFormat;
 use crate::task::{Outcome, Spent, Task, WorkEnd};
 use crate::worker::{Assignment, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
-use crate::{LocalHost, read_task};
+use crate::{LocalHost, Performer, read_task};
 
 /// Time limit of a whole task.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
@@ -310,11 +310,11 @@ impl Project {
     pub(super) async fn run(&self, contract: Contract, scripted: Scripted) -> (Outcome, Task) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+        let mut host = LocalHost::create(&store, id.clone(), contract.clone()).await.unwrap();
         let performer = Arc::new(self.performer(&store, &scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
         drop(host);
-        performer.clean().await.unwrap();
+        Performer::clean(performer.as_ref(), &contract).await.unwrap();
         assert!(!self.directory.path().join("task").exists(), "nothing is left");
         (outcome, read_task(&store, &id).await.unwrap())
     }
