@@ -421,7 +421,8 @@ async fn files_that_a_change_leaves_out_are_named() {
         (format!("{new} && echo /target >.gitignore"), None),
         ("mkdir node_modules && echo 1 >node_modules/x".to_owned(), None),
     ] {
-        for (change, is_right) in [(RIGHT, true), (WRONG, false)] {
+        let changes = [(RIGHT, true), (WRONG, false)];
+        for (change, is_right) in changes.into_iter().take(if expected.is_some() { 2 } else { 1 }) {
             let project = Project::new().await;
             let mut contract = project.contract(1).await;
             contract.scope.paths.push(".gitignore".to_owned());
@@ -514,7 +515,7 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let gone = "0123456789012345678901234567890123456789";
     for (base, branch, expected) in [
         (found.head.as_str(), "fix/sums", "reference already exists"),
-        (&found.head, "a..b", "check-ref-format"),
+        (found.head.as_str(), "a..b", "check-ref-format"),
         (gone, "other", "does not have 0123456789012345678901234567890123456789 any more"),
     ] {
         let error = found.commit_to_branch(base, &patch, branch, "x").await.unwrap_err();
