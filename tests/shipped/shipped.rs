@@ -16,5 +16,6 @@ mod rules;
 mod server;
 mod servers;
 mod swapped_links;
+mod tasks;
 mod user;
 mod worktrees;

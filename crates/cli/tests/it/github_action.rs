@@ -231,7 +231,7 @@ fn failed_jobs_run_again() {
         [(&[][..], true), (&[("GH_REFUSES", "1"), ("GH_OPEN", "5")], true), (&[("GH_REFUSES", "1")], false)]
     {
         let again = fixture.propose_again(changed);
-        assert_eq!(again.code, Some(if is_open { 0 } else { 1 }), "{changed:?}: {again:?}");
+        assert_eq!(again.code, Some(i32::from(!is_open)), "{changed:?}: {again:?}");
         assert_eq!(fixture.branches(), branches, "{changed:?}");
     }
     // All jobs ran again, with another result.
