@@ -117,7 +117,7 @@ impl TestEngine {
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(Process::start(&mut command));
         let client = self.client();
-        until("the engine is ready", async || client.is_ready().await).await;
+        until("the engine is ready", async || client.check().await.is_ok()).await;
     }
 
     pub(super) fn kill(&mut self) {

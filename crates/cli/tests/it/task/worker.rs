@@ -176,6 +176,7 @@ mod engine {
                     && (request.starts_with("GET") || request.ends_with('}')))
                 {
                     let count = stream.read(&mut buffer).unwrap();
+                    assert_ne!(count, 0, "{request}");
                     request.push_str(&String::from_utf8_lossy(&buffer[..count]));
                 }
                 let status =
