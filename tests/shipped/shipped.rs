@@ -19,5 +19,6 @@ mod server;
 mod servers;
 mod sessions;
 mod swapped_links;
+mod tasks;
 mod user;
 mod worktrees;

@@ -153,9 +153,13 @@ impl Engine {
         read(&in_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
     }
 
-    /// Returns whether the engine takes invocations.
-    pub async fn is_ready(&self) -> bool {
-        in_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.is_ok()
+    /// Checks that the engine takes invocations.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`], with the reason.
+    pub async fn check(&self) -> Result<(), EngineError> {
+        in_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.map(|_| ())
     }
 
     /// Tells an engine, at its admin address (port 9070 by default), where a worker is. A worker that is known already is looked

@@ -186,8 +186,9 @@ impl Desk {
         match standing {
             Standing::Steps(_) => self.go_on(host, performer, standing.clone()),
             Standing::Ended(_) => {
+                let contract = host.task().contract().clone();
                 host.close().await?;
-                clean(performer.as_ref(), id).await;
+                clean(performer.as_ref(), id, &contract).await;
             }
             Standing::Asked(_) | Standing::Full => host.close().await?,
         }
@@ -262,6 +263,7 @@ impl Desk {
         let (id, stop) = (host.id().clone(), CancellationToken::new());
         let (sender, standing) = watch::channel(standing);
         let (task, inputs, stopped) = (host.task().clone(), host.inputs(), stop.clone());
+        let contract = task.contract().clone();
         let mut running = JoinSet::new();
         running.spawn(async move {
             let id = host.id().clone();
@@ -274,7 +276,7 @@ impl Desk {
             };
             let ((), ended) = tokio::join!(follow(task, inputs, &sender), run);
             match ended {
-                Ok(Some(_)) => clean(performer.as_ref(), &id).await,
+                Ok(Some(_)) => clean(performer.as_ref(), &id, &contract).await,
                 Ok(None) | Err(HostError::Stopped) => {}
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
@@ -317,8 +319,8 @@ async fn follow(
 }
 
 /// Removes the files of a task that has ended. What stays behind is no reason to fail.
-async fn clean(performer: &dyn Performer, id: &SessionId) {
-    if let Err(error) = performer.clean().await {
+async fn clean(performer: &dyn Performer, id: &SessionId, contract: &Contract) {
+    if let Err(error) = performer.clean(contract).await {
         tracing::warn!(task = %id, error, "files of the task cannot be removed");
     }
 }

@@ -36,13 +36,23 @@ pub struct Diff {
     pub patch: Reference,
     /// Files that changed, in the order of their paths.
     pub files: Vec<ChangedFile>,
+    /// New files below `target/`, and submodules with files, which the patch does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 impl Diff {
     /// Returns a diff without changes, whose patch is not kept.
     #[must_use]
     pub fn empty() -> Self {
-        Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new() }
+        Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// Returns a sentence about the files that the patch does not have; `None` if it has them all.
+    #[must_use]
+    pub fn describe_dropped(&self) -> Option<String> {
+        let names = (!self.dropped.is_empty()).then(|| crate::anchor::named(&self.dropped))?;
+        Some(format!("{names} is not part of the change: build output and submodules are left out"))
     }
 
     /// Returns the number of lines that were added and removed.

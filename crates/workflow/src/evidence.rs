@@ -118,6 +118,16 @@ pub struct Proof {
     checks: Vec<PassedCheck>,
 }
 
+impl Baseline {
+    /// Returns the checks that fail, each with its first run that does not succeed.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &CommandRun)> {
+        self.checks.iter().filter_map(|(name, runs)| {
+            let failed = runs.iter().find(|run| !run.is_success())?;
+            Some((name.as_str(), failed))
+        })
+    }
+}
+
 impl CandidateFacts {
     /// Creates facts about a diff that was never tried, for this reason.
     #[must_use]
@@ -212,6 +222,7 @@ pub fn judge(
     judge_diff(contract, rules, anchor, facts, &mut find);
     if let Some(reason) = &facts.not_applied {
         find(ProofStep::Diff, format!("it cannot be judged: {reason}"));
+        findings.extend(dropped(&facts.diff));
         // Nothing was run.
         return Err(findings);
     }
@@ -239,8 +250,15 @@ pub fn judge(
     if findings.is_empty() {
         Ok(Proof { diff: facts.diff.clone(), anchor: anchor.cloned(), checks: passed })
     } else {
+        findings.extend(dropped(&facts.diff));
         Err(findings)
     }
+}
+
+/// Returns what the diff leaves out, which may be the reason for other findings.
+fn dropped(diff: &Diff) -> Option<Finding> {
+    let what = diff.describe_dropped()?;
+    Some(Finding { step: ProofStep::Diff, what })
 }
 
 fn judge_diff(

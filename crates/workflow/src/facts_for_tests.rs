@@ -40,5 +40,9 @@ pub(crate) fn modified(path: &str, added: u64, removed: u64) -> ChangedFile {
 }
 
 pub(crate) fn diff(files: impl IntoIterator<Item = ChangedFile>) -> Diff {
-    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: files.into_iter().collect() }
+    Diff {
+        patch: Reference { hash: "00".to_owned(), bytes: 1 },
+        files: files.into_iter().collect(),
+        dropped: Vec::new(),
+    }
 }

@@ -57,12 +57,14 @@ pub trait Performer: fmt::Debug + Send + Sync {
     /// Sends a message to a running step, on behalf of its author. Returns whether the step accepts it.
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool;
 
-    /// Removes what the steps have left on this host and nobody needs once the task has ended. By default nothing is left.
+    /// Removes the files and names of commits that the steps have left on this host, once the task with this contract has
+    /// ended. By default nothing is left.
     ///
     /// # Errors
     ///
-    /// What could not be removed, in words.
-    async fn clean(&self) -> Result<(), String> {
+    /// A description of the files that could not be removed.
+    async fn clean(&self, contract: &Contract) -> Result<(), String> {
+        let _ = contract;
         Ok(())
     }
 }

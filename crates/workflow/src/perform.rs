@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -32,7 +32,7 @@ use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts, Control, passes};
 use crate::local::Performer;
 use crate::prompts;
-use crate::repository::{RepositoryError, TaskRepository, kept, remove_directory};
+use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, remove_directory};
 use crate::secrets;
 use crate::task::{
     Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts, WorkLimits,
@@ -122,6 +122,18 @@ impl RepositoryPerformer {
         remove_directory(self.machine.as_ref(), &self.directory).await
     }
 
+    /// Removes the files of the task, and the name of the commit with the user's local changes.
+    async fn remove(&self, contract: &Contract) -> Result<(), RepositoryError> {
+        self.clean().await?;
+        match &contract.base {
+            Some(base) => {
+                let root = Path::new(&base.repository);
+                UserRepository::remove_snapshot(&self.machine, root, &self.task).await
+            }
+            None => Ok(()),
+        }
+    }
+
     async fn repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
         let base = contract.base.as_ref().ok_or_else(|| {
             StepError::Other("the contract has no base; expected a repository and a commit".to_owned())
@@ -195,8 +207,8 @@ impl Performer for RepositoryPerformer {
         self.worker.steer(&self.session_of(step), message).await
     }
 
-    async fn clean(&self) -> Result<(), String> {
-        Self::clean(self).await.map_err(|error| error.to_string())
+    async fn clean(&self, contract: &Contract) -> Result<(), String> {
+        self.remove(contract).await.map_err(|error| error.to_string())
     }
 }
 
@@ -235,6 +247,15 @@ impl Performance<'_> {
             }
             baseline.checks.insert(check.name.clone(), seen);
         }
+        let failures = baseline.failures().map(|(name, run)| {
+            format!(
+                "check `{}` failed before any change: it {}",
+                crate::anchor::shown(name),
+                run.end.describe()
+            )
+        });
+        let failures: Vec<String> = failures.collect();
+        baseline.remarks.extend(failures);
         Ok(Found::Baseline(baseline))
     }
 

@@ -359,6 +359,7 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
         counted(diff.files.len() as u64, "file"),
         counted(added, "line")
     )));
+    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("{dropped}."))));
     lines
 }
 

@@ -32,9 +32,20 @@ const HISTORY: &str = "--depth=50";
 /// Name of the commit from which a task starts, in its repository.
 const BASE: &str = "refs/pintle/base";
 
-/// Files that tools leave behind, and that are no part of a change.
-const EXCLUDED: &str =
-    "__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n/target/\nnode_modules/\n";
+/// Directories that tools leave behind, links to such directories, and files in them. They are not part of a change.
+const EXCLUDED: &str = "__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n.ruff_cache\n/target\nnode_modules\n";
+
+/// Directory of build output, in which a project may have other files as well.
+const TARGET: &str = "target";
+
+/// File that marks a directory whose contents can be built again. Cargo marks its target directory.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// Most paths that are kept of those that a change leaves out.
+const MAX_DROPPED: usize = 50;
+
+/// Mode of a repository inside of another one, in a tree.
+const REPOSITORY: &str = "160000";
 
 /// Error of the repository of a task.
 #[derive(Debug, Error)]
@@ -73,6 +84,17 @@ pub struct UserRepository {
     pub branch: Option<String>,
     /// Number of files with changes that are not committed, and of files that git does not know.
     pub changed: usize,
+}
+
+/// Commit of a working tree with its local changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The commit.
+    pub commit: String,
+    /// Repositories inside of the working tree whose files are not in the commit: untracked ones, and submodules with local
+    /// changes.
+    pub left_out: Vec<String>,
 }
 
 /// The repository of a task.
@@ -119,20 +141,77 @@ impl UserRepository {
     }
 
     /// Makes a commit of the working tree as it is now, whose parent is the commit that is checked out. Neither the working tree
-    /// nor its index changes; `name` keeps the commit from being removed.
+    /// nor its index changes; `name` keeps the commit from being removed, until [`remove_snapshot`](Self::remove_snapshot).
     ///
     /// # Errors
     ///
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
-    pub async fn snapshot(&self, name: &str) -> Result<String, RepositoryError> {
+    pub async fn snapshot(&self, name: &str) -> Result<Snapshot, RepositoryError> {
         let scratch = scratch()?;
-        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        let git = Git::of_user(&self.machine, &self.root);
+        // The user's own index knows new submodules.
+        let mut left_out = untracked_repositories(&git).await?;
+        let git = git.with_index(&scratch.path().join("index"));
         git.run(&["read-tree", &self.head]).await?;
-        git.run(&["add", "--all"]).await?;
+        // Git would add the commit of such a repository without its files, and fails if it has none.
+        let excluded: Vec<String> = left_out
+            .iter()
+            .map(|name| format!(":(exclude,top,literal){}", name.trim_end_matches('/')))
+            .collect();
+        let mut add = vec!["add", "--all", "--", "."];
+        add.extend(excluded.iter().map(String::as_str));
+        git.run(&add).await?;
         let tree = git.run(&["write-tree"]).await?;
         let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
-        git.run(&["update-ref", &format!("refs/pintle/tasks/{name}"), &commit]).await?;
-        Ok(commit)
+        git.run(&["update-ref", &snapshot_reference(name), &commit]).await?;
+        left_out.extend(self.changed_submodules().await?);
+        Ok(Snapshot { commit, left_out })
+    }
+
+    /// Removes the name of a [snapshot](Self::snapshot) from the repository at `root`, so that git removes the commit once no
+    /// branch has it. A name that does not exist is fine, and so is a repository that does not exist any more.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remove_snapshot(
+        machine: &Arc<dyn ExecutionEnvironment>,
+        root: &Path,
+        name: &str,
+    ) -> Result<(), RepositoryError> {
+        if machine.file_exists(root).await? {
+            Git::of_user(machine, root).run(&["update-ref", "-d", &snapshot_reference(name)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the submodules with changed or new files.
+    async fn changed_submodules(&self) -> Result<Vec<String>, RepositoryError> {
+        let git = Git::of_user(&self.machine, &self.root);
+        let arguments =
+            ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+        let listing = git.bytes(&arguments, None).await?;
+        let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut changed = Vec::new();
+        while let Some(field) = fields.next() {
+            // A renamed file has one field more before its path, and its former path as the next entry.
+            let count = match field.split_once(' ') {
+                Some(("1", _)) => 9,
+                Some(("2", _)) => {
+                    fields.next();
+                    10
+                }
+                Some(_) | None => continue,
+            };
+            let words: Vec<&str> = field.splitn(count, ' ').collect();
+            let has_changes = words.get(2).is_some_and(|state| {
+                state.starts_with('S') && (state.ends_with('U') || state.get(2..3) == Some("M"))
+            });
+            if let (true, Some(path)) = (has_changes, words.last()) {
+                changed.push((*path).to_owned());
+            }
+        }
+        Ok(changed)
     }
 
     /// Makes a branch with one commit: a patch on top of a commit. The working tree and its index stay as they are. Returns the
@@ -140,7 +219,8 @@ impl UserRepository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Git`] if the branch exists or the patch cannot be applied; nothing is changed then.
+    /// [`RepositoryError::Unusable`] if the repository does not have `base` any more, and [`RepositoryError::Git`] if the branch
+    /// exists or the patch cannot be applied; nothing is changed then.
     pub async fn commit_to_branch(
         &self,
         base: &str,
@@ -151,6 +231,14 @@ impl UserRepository {
         let scratch = scratch()?;
         let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
         git.run(&["check-ref-format", "--branch", branch]).await?;
+        git.run(&["rev-parse", "--verify", "--quiet", &format!("{base}^{{commit}}")]).await.map_err(
+            |_| {
+                let root = self.root.display();
+                RepositoryError::Unusable(format!(
+                    "{root} does not have {base} any more, the commit of the task"
+                ))
+            },
+        )?;
         git.run(&["read-tree", base]).await?;
         apply_to_index(&git, patch).await?;
         let tree = git.run(&["write-tree"]).await?;
@@ -244,11 +332,7 @@ impl TaskRepository {
     pub async fn remarks(&self) -> Result<Vec<String>, RepositoryError> {
         let listing = self.git().run(&["ls-tree", "-r", "-z", BASE]).await?;
         let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
-        let submodules: Vec<String> = entries
-            .clone()
-            .filter(|(kind, _)| kind.starts_with("160000 "))
-            .map(|(_, path)| path.to_owned())
-            .collect();
+        let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
             let named = crate::anchor::named(&submodules);
@@ -337,7 +421,35 @@ impl TaskRepository {
             [&pintle_env::Git::DIFF[..], &["--patch", "--binary", "--full-index", from, &tree]].concat();
         let patch = self.git().bytes(&arguments, None).await?;
         let (bytes, hash) = (patch.len() as u64, blobs.put(patch).await?);
-        Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files })
+        let dropped = self.dropped(root, from).await?;
+        Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files, dropped })
+    }
+
+    /// Returns what a change of the files below `root` leaves out although the project does not ignore it: new files below
+    /// `target/`, and submodules with files. Build output of cargo is left out without a word.
+    async fn dropped(&self, root: &Path, from: &str) -> Result<Vec<String>, RepositoryError> {
+        let scratch = self.scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        // Without the files that this repository excludes, only those of the project are.
+        let arguments = ["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "--", TARGET];
+        let listing = git.bytes(&arguments, None).await?;
+        let tag = root.join(TARGET).join(CACHE_TAG);
+        let is_cache = self.machine.file_exists(&tag).await.unwrap_or(false);
+        let is_named = |path: &String| !is_cache || !is_cache_entry(path);
+        let new = names(&listing).map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut dropped: Vec<String> = new.filter(is_named).take(MAX_DROPPED).collect();
+        for submodule in submodules(&git.run(&["ls-tree", "-r", "-z", from]).await?) {
+            let has_files = match self.machine.list(&root.join(&submodule)).await {
+                Ok(entries) => !entries.is_empty(),
+                Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => false,
+                Err(_) => true,
+            };
+            if has_files {
+                dropped.push(format!("{submodule}/"));
+            }
+        }
+        Ok(dropped)
     }
 
     /// Reads the files below `root`, and returns which of them differ from a commit.
@@ -356,6 +468,10 @@ impl TaskRepository {
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         // Without what an index knows about time stamps, each file is read.
         git.run(&["read-tree", from]).await?;
+        if let Some(path) = untracked_repositories(&git).await?.first() {
+            // One without a commit has nothing that git could add.
+            return Err(repository_inside(path.trim_end_matches('/')));
+        }
         self.check_size(&git, root).await?;
         let unfit = |error: GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
         git.run(&["add", "--all"]).await.map_err(unfit)?;
@@ -388,7 +504,7 @@ impl TaskRepository {
         let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
         let listing = git.bytes(&arguments, None).await?;
         let mut total = 0_u64;
-        for name in listing.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        for name in names(&listing) {
             total = total.saturating_add(self.length(root, name).await);
         }
         if total > MAX_CHANGED_BYTES {
@@ -411,6 +527,44 @@ pub async fn kept(reference: &Reference, blobs: &dyn Blobs) -> Result<Vec<u8>, R
     let lost = || RepositoryError::Unfit(format!("`{}` is not kept any more", reference.hash));
     let hash: Hash = reference.hash.parse().map_err(|_| lost())?;
     blobs.get(&hash).await?.ok_or_else(lost)
+}
+
+/// Returns the name that keeps a snapshot.
+fn snapshot_reference(name: &str) -> String {
+    format!("refs/pintle/tasks/{name}")
+}
+
+/// Returns the names in output of git that ends each with a zero byte.
+fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|name| !name.is_empty())
+}
+
+/// Returns the untracked repositories of a working tree, each with a slash at its end: git lists the files of any other
+/// directory.
+async fn untracked_repositories(git: &Git) -> Result<Vec<String>, GitError> {
+    let listing = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
+    let repositories = names(&listing).filter(|name| name.ends_with(b"/"));
+    Ok(repositories.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// Returns the submodules in output of `git ls-tree -r -z`.
+fn submodules(listing: &str) -> Vec<String> {
+    let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
+    let submodules = entries.filter(|(kind, _)| kind.split(' ').next() == Some(REPOSITORY));
+    submodules.map(|(_, path)| path.to_owned()).collect()
+}
+
+/// Returns whether cargo makes a path of its target directory. Its output is in directories, but for the tag and hidden files.
+fn is_cache_entry(path: &str) -> bool {
+    let below = path.split_once('/').map_or(path, |(_, below)| below);
+    below.contains('/') || below.starts_with('.') || below == CACHE_TAG
+}
+
+/// Returns the refusal of a change with a repository inside.
+fn repository_inside(path: &str) -> RepositoryError {
+    RepositoryError::Unfit(format!(
+        "`{path}` is a repository of its own; expected files, which can be compared"
+    ))
 }
 
 /// Puts a patch into the index. An empty one changes nothing.

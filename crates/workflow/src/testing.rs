@@ -169,7 +169,7 @@ impl Performer for Scripted {
         true
     }
 
-    async fn clean(&self) -> Result<(), String> {
+    async fn clean(&self, _contract: &Contract) -> Result<(), String> {
         tokio::time::sleep(self.cleaning).await;
         self.cleaned.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -210,7 +210,7 @@ pub fn found_wrong() -> Found {
 }
 
 fn diff(file: ChangedFile) -> Diff {
-    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: vec![file] }
+    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
 }
 
 fn plain(code: i32) -> CommandRun {

@@ -106,7 +106,9 @@ pub struct OpenPlace {
 /// Environments for commands that we run ourselves.
 #[async_trait]
 pub trait Places: fmt::Debug + Send + Sync {
-    /// Opens an environment whose working directory is the place. Its commands should be able to change nothing else.
+    /// Opens an environment whose working directory is the place, for judged commands and for sessions alike. Its commands
+    /// have the variables of the place, and should be able to change nothing outside of it. A sandbox may set `TMPDIR` to
+    /// another directory, which its commands can write to and no other place shares.
     ///
     /// # Errors
     ///

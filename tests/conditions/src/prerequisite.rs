@@ -95,26 +95,26 @@ pub const TMUX: Prerequisite = Prerequisite {
     look: || program("tmux"),
 };
 
-/// Results of real runs of pytest.
+/// Results of real runs of pytest, and tasks of Python projects.
 pub const PYTEST: Prerequisite = Prerequisite {
     name: "pytest",
-    tests: "results of real runs of pytest",
+    tests: "results of real runs of pytest, and a task of a Python project",
     remedy: "apt-get install python3-pytest",
     look: || succeeds("pytest", &["--version"]),
 };
 
-/// Builds of Go projects in the sandbox.
+/// Builds and tasks of Go projects in the sandbox.
 pub const GO: Prerequisite = Prerequisite {
     name: "go",
-    tests: "builds of Go projects in the sandbox",
+    tests: "builds and a task of Go projects in the sandbox",
     remedy: "apt-get install golang-go",
     look: || program("go"),
 };
 
-/// Builds of npm projects in the sandbox.
+/// Builds and tasks of npm projects in the sandbox.
 pub const NODE: Prerequisite = Prerequisite {
     name: "node and npm",
-    tests: "builds of npm projects in the sandbox",
+    tests: "builds and a task of npm projects in the sandbox",
     remedy: "apt-get install nodejs npm",
     look: || program("node").and_then(|()| program("npm")),
 };

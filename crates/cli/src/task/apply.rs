@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::report::ShownDiff;
-use pintle_workflow::repository::{UserRepository, kept};
+use pintle_workflow::repository::{RepositoryError, UserRepository, kept};
 use pintle_workflow::task::{Candidate, Outcome, Task};
 
 use super::{find, read};
@@ -118,8 +118,14 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let subject: String = goal.lines().next().unwrap_or_default().chars().take(72).collect();
     let message =
         format!("{subject}\n\nTask {id} of Pintle, with its evidence in `pintle task report {id}`.\n");
-    let commit =
-        repository.commit_to_branch(&base.commit, &patch, &branch, &message).await.or_failed(failed)?;
+    let commit = repository.commit_to_branch(&base.commit, &patch, &branch, &message).await;
+    let commit = commit.map_err(|error| {
+        let failure = Failure::failed(failed).caused_by(&error);
+        match matches!(error, RepositoryError::Unusable(_)) {
+            true => failure.with_hint("`--files` changes the working tree, and `--patch` prints the patch"),
+            false => failure,
+        }
+    })?;
     let mut console = Console::new();
     console.write(&format!("committed {commit} to {branch}\n")).await?;
     if let Some(path) = worktree {

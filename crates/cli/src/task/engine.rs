@@ -58,6 +58,15 @@ pub(super) async fn serve(
     registered.map(|()| Exit::Done)
 }
 
+/// Requires an engine at this address.
+///
+/// # Errors
+///
+/// A usage failure for an invalid address, and a failure if no engine answers.
+pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
+    engine(url)?.check().await.map_err(|error| failure(&error))
+}
+
 /// Hands a task over.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! Progress of a task: a line for each thing that happens, with the lane of its candidate.
 
+use pintle_workflow::Diff;
 use pintle_workflow::task::{Found, Input, Signal, StepId, StepKind, StepResult, Task};
 
 use crate::render::sanitize;
@@ -66,7 +67,12 @@ fn finished(task: &Task, result: &StepResult) -> String {
         Found::Review(review) if !review.findings.is_empty() => {
             format!("{name}: {}", sanitize(&review.findings.join("; ")))
         }
+        Found::Work(work) => {
+            let dropped = work.diff.as_ref().and_then(Diff::describe_dropped);
+            let dropped = dropped.map(|dropped| format!("; {}", sanitize(&dropped)));
+            format!("{name} ends{}", dropped.unwrap_or_default())
+        }
         _ if step.kind == StepKind::Review => format!("{name}: no findings"),
-        Found::Baseline(_) | Found::Work(_) | Found::Review(_) | _ => format!("{name} ends"),
+        Found::Baseline(_) | Found::Review(_) | _ => format!("{name} ends"),
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
+use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
-use pintle_workflow::repository::UserRepository;
-use pintle_workflow::task::{Input, Outcome, Task};
-use pintle_workflow::{HostError, LocalHost};
+use pintle_workflow::repository::{UserRepository, kept};
+use pintle_workflow::task::{Found, Input, Outcome, Task};
+use pintle_workflow::{HostError, LocalHost, Performer};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,9 @@ use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
 use crate::sessions::Sessions;
+
+/// Last lines of the output of a check that are shown.
+const SHOWN_LINES: usize = 10;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
@@ -58,23 +62,33 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         Wanted::Task(id) => id.clone(),
         Wanted::Contract(_) | Wanted::Goal(_) => SessionId::generate(),
     };
-    let base = |given| interrupts.race(base(given, &args, &machine, &directory, &id));
-    let host = match wanted {
-        Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
-        Wanted::Contract(contract) => {
-            require_models(&contract, &model, process_env).await?;
-            let base = base(Some(&contract)).await?;
-            let contract = contract.with_base(base);
-            LocalHost::create(sessions.store(), id.clone(), contract).await
-        }
-        Wanted::Goal(goal) => {
-            let candidates = plans(&args);
-            let asking = Asking { prompter: &prompter, interrupts: &interrupts, candidates, process_env };
-            let contract = asking.contract(&performers.of(&id)?, base(None).await?, &goal, args.yes).await?;
-            LocalHost::create(sessions.store(), id.clone(), contract).await
-        }
+    let is_new = !matches!(wanted, Wanted::Task(_));
+    let opening = async {
+        let base = |given| interrupts.race(base(given, &args, &machine, &directory, &id));
+        let host = match wanted {
+            Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
+            Wanted::Contract(contract) => {
+                require_models(&contract, &model, process_env).await?;
+                let base = base(Some(&contract)).await?;
+                let contract = contract.with_base(base);
+                LocalHost::create(sessions.store(), id.clone(), contract).await
+            }
+            Wanted::Goal(goal) => {
+                let candidates = plans(&args);
+                let asking = Asking { prompter: &prompter, interrupts: &interrupts, candidates, process_env };
+                let contract =
+                    asking.contract(&performers.of(&id)?, base(None).await?, &goal, args.yes).await?;
+                LocalHost::create(sessions.store(), id.clone(), contract).await
+            }
+        };
+        host.map_err(|error| host_failure(&error, &id))
     };
-    let mut host = host.map_err(|error| host_failure(&error, &id))?;
+    let opened: Result<LocalHost, Failure> = opening.await;
+    if is_new && opened.is_err() {
+        // No task uses the local changes. A reference that stays is no reason for another failure.
+        let _ = UserRepository::remove_snapshot(&machine, &directory, id.as_str()).await;
+    }
+    let mut host = opened?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
         console::print(&identity(&id)?).await?;
@@ -82,6 +96,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let performer = Arc::new(performers.of(&id)?);
     let (stop, inputs) = (CancellationToken::new(), host.inputs());
     let shown = host.task().clone();
+    let contract = shown.contract().clone();
     let ended = {
         let following = async {
             let followed = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
@@ -110,7 +125,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     match ended {
         Ok(outcome) => {
             // The outcome is on record, and what stays behind does not change it.
-            if let Err(error) = performer.clean().await {
+            if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
             end(&sessions, &id, &outcome, format).await
@@ -147,6 +162,8 @@ async fn hand_over(
     directory: &Path,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
+    // Before anything is made: a task that no engine knows would stay open.
+    super::engine::require_engine(url).await?;
     let sessions = Sessions::open(process_env).await?;
     let id = match &args.task {
         Some(prefix) => find(&sessions, prefix).await?,
@@ -162,6 +179,10 @@ async fn hand_over(
                 plan.model.clone_from(&args.run.model.model);
             }
             let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
+            if created.is_err() {
+                // No task uses the local changes. A reference that stays is no reason for another failure.
+                let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
+            }
             created.map_err(|error| host_failure(&error, &id))?;
             id
         }
@@ -170,7 +191,15 @@ async fn hand_over(
     if args.run.output != OutputFormat::Text {
         console::print(&identity(&id)?).await?;
     }
-    super::engine::hand_over(url, &id).await
+    let handed_over = super::engine::hand_over(url, &id).await;
+    if handed_over.is_err() && args.task.is_none() {
+        // The engine may have the task although its answer is missing: it finds one that has ended.
+        let ended = super::signals::end(&sessions, &id, "Restate refused the task", process_env).await;
+        if let Err(failure) = ended {
+            console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
+        }
+    }
+    handed_over
 }
 
 /// Rejects flags that are about one session.
@@ -253,7 +282,16 @@ async fn base(
     let found = UserRepository::find(Arc::clone(machine), directory).await;
     let found = found.map_err(|error| Failure::usage(error.to_string()))?;
     let commit = match (args.changes, found.changed) {
-        (true, 1..) => found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?,
+        (true, 1..) => {
+            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
+            if !snapshot.left_out.is_empty() {
+                console::notice(&format!(
+                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
+                    snapshot.left_out.join(", ")
+                ));
+            }
+            snapshot.commit
+        }
         (false, 1..) => {
             console::notice(&format!(
                 "the task starts without {}; `--changes` includes them",
@@ -299,6 +337,11 @@ impl Following<'_> {
             };
             let Some(input) = input else { return Ok(()) };
             task.take(input.clone());
+            if let Input::Finished(result) = &input
+                && let Found::Baseline(baseline) = &result.found
+            {
+                self.warn(baseline).await?;
+            }
             let text = match self.format {
                 OutputFormat::Text => lanes::line(&task, &input),
                 OutputFormat::StreamJson => crate::render::json_line(&input)?,
@@ -306,6 +349,23 @@ impl Following<'_> {
             };
             console.write(&text).await?;
         }
+    }
+
+    /// Reports each check that fails on the base, with the end of its output. That can be the goal of the task, or a check that
+    /// no candidate can pass.
+    async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
+        let blobs = self.sessions.store().blobs(self.id);
+        for (name, run) in baseline.failures() {
+            console::notice(&format!("check `{name}` fails before any change: it {}", run.end.describe()));
+            let Some(output) = &run.output else { continue };
+            let output = kept(output, blobs.as_ref()).await.or_failed("the output cannot be read")?;
+            let output = String::from_utf8_lossy(&output);
+            let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+            for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
+                console::notice(&format!("    {line}"));
+            }
+        }
+        Ok(())
     }
 }
 

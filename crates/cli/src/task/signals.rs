@@ -1,8 +1,12 @@
 //! Words and decisions of people. They are kept until a process has the task open.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
 use pintle_store::StoreError;
-use pintle_workflow::repository::remove_directory;
+use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{Decision, Signal};
 use pintle_workflow::{HostError, LocalHost, post_signal};
 
@@ -50,20 +54,48 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     tell(&sessions, &id, &Signal::Cancel { reason: args.reason }, process_env).await?;
-    if sessions.is_live(&id).await {
-        return Ok(Exit::Done);
+    settle(&sessions, &id, process_env).await?;
+    Ok(Exit::Done)
+}
+
+/// Ends a task that was never started.
+///
+/// # Errors
+///
+/// A failure with the cause.
+#[cfg(feature = "restate")]
+pub(super) async fn end(
+    sessions: &Sessions,
+    id: &SessionId,
+    reason: &str,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    post_to_inbox(sessions, id, &Signal::Cancel { reason: reason.to_owned() }, process_env).await?;
+    settle(sessions, id, process_env).await
+}
+
+/// Ends a task that was cancelled, and removes its files and the name of its local changes. A process that has it open does so
+/// itself.
+async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
+    if sessions.is_live(id).await {
+        return Ok(());
     }
-    let mut host = match LocalHost::open(sessions.store(), &id).await {
+    let mut host = match LocalHost::open(sessions.store(), id).await {
         Ok(host) => host,
         // A process has opened it meanwhile, which takes what was posted.
-        Err(HostError::Store(StoreError::InUse { .. })) => return Ok(Exit::Done),
-        Err(error) => return Err(host_failure(&error, &id)),
+        Err(HostError::Store(StoreError::InUse { .. })) => return Ok(()),
+        Err(error) => return Err(host_failure(&error, id)),
     };
-    host.settle().await.map_err(|error| host_failure(&error, &id))?;
-    let machine = process_env.local_environment(&process_env.directory(None)?)?;
-    let files = files_of(&id, process_env)?;
-    remove_directory(&machine, &files).await.or_failed("the files of the task cannot be removed")?;
-    Ok(Exit::Done)
+    host.settle().await.map_err(|error| host_failure(&error, id))?;
+    let left = "the files of the task cannot be removed";
+    let machine: Arc<dyn ExecutionEnvironment> =
+        Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
+    remove_directory(machine.as_ref(), &files_of(id, process_env)?).await.or_failed(left)?;
+    if let Some(base) = &host.task().contract().base {
+        let root = Path::new(&base.repository);
+        UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;
+    }
+    Ok(())
 }
 
 /// Posts a signal that a process with the task takes, now or later.
@@ -92,13 +124,21 @@ async fn tell(
     if read(sessions, id).await?.outcome().is_some() {
         return Err(Failure::usage(format!("task {id} has ended")));
     }
+    post_to_inbox(sessions, id, signal, process_env).await?;
+    #[cfg(feature = "restate")]
+    super::engine::wake(id, process_env).await?;
+    Ok(())
+}
+
+async fn post_to_inbox(
+    sessions: &Sessions,
+    id: &SessionId,
+    signal: &Signal,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
     let input = SessionId::generate();
     post_signal(sessions.store(), id, input.as_str(), signal, process_env.principal())
         .await
         .or_failed("cannot send the signal to the task")?;
-    #[cfg(feature = "restate")]
-    super::engine::wake(id, process_env).await?;
-    #[cfg(not(feature = "restate"))]
-    let _ = process_env;
     Ok(())
 }

@@ -15,6 +15,10 @@ use crate::harness::{CommandOutput, Harness, KEY, pintle};
 /// Records its arguments and the file that a body is read from, and knows one collaborator.
 const GH: &str = r#"#!/bin/sh
 printf '%s\n' "$@" -- >>"$GH_LOG/arguments"
+case "$1 $2" in
+    "pr create") [ -z "$GH_REFUSES" ] || exit 1 ;;
+    "pr list") echo "$GH_OPEN" ;;
+esac
 while [ $# -gt 0 ]; do
     case $1 in
         api) echo "$GH_PERMISSION" ;;
@@ -96,12 +100,24 @@ impl Fixture {
 
     /// Runs both jobs after the check, with the artifact between them.
     fn resolve(&self, changed: &[(&str, &str)]) -> CommandOutput {
+        self.work(changed);
+        self.run("Open a pull request", &[])
+    }
+
+    /// Runs the first job after the check, and downloads its artifact for the other one.
+    fn work(&self, changed: &[(&str, &str)]) {
         let worked = self.run("Work on the issue", changed);
         assert_eq!(worked.code, Some(0), "{worked:?}");
         assert!(!format!("{worked:?}").contains(KEY), "{worked:?}");
         assert!(!worked.stdout.contains("::"), "only the workflow writes commands: {worked:?}");
         fs::rename(self.runner("work").join("result"), self.runner("propose").join("result")).unwrap();
-        self.run("Open a pull request", &[])
+    }
+
+    /// Runs the second job again, in another checkout.
+    fn propose_again(&self, changed: &[(&str, &str)]) -> CommandOutput {
+        fs::remove_dir_all(self.root.join("propose")).unwrap();
+        self.git(&["clone", "--quiet", "origin.git", "propose"]);
+        self.run("Open a pull request", changed)
     }
 
     fn runner(&self, job: &str) -> PathBuf {
@@ -146,6 +162,7 @@ fn evaluate(value: &str) -> String {
             "github.event.sender.login" => "maintainer",
             "github.repository" => "owner/project",
             "github.run_id" => "99",
+            "github.run_attempt" => "1",
             "github.server_url" => "https://github.example",
             "github.event.repository.default_branch" => "main",
             "github.event.issue.number" => "7",
@@ -196,6 +213,78 @@ fn change_becomes_a_pull_request() {
     // In a code block, the words of the model mention nobody and close nothing.
     assert!(body.contains("\n    Fixed, @everybody. Closes #1.\n    ::error::no\n"), "{body}");
     assert!(body.contains("\nCost: $0.") && body.contains("/owner/project/actions/runs/99"), "{body}");
+}
+
+/// A job that failed runs again, whether its branch is there already, its pull request, or the branch with another change.
+#[test]
+fn failed_jobs_run_again() {
+    let fixture = Fixture::new(CHANGE);
+    fixture.work(&[]);
+    let refused = fixture.run("Open a pull request", &[("GH_REFUSES", "1")]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(fixture.body().starts_with("The branch pintle/issue-7-99 was pushed, but no pull request"));
+    let branches = fixture.branches();
+    assert_eq!(branches, "main\npintle/issue-7-99\n");
+    // Dates of commits have seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    for (changed, is_open) in
+        [(&[][..], true), (&[("GH_REFUSES", "1"), ("GH_OPEN", "5")], true), (&[("GH_REFUSES", "1")], false)]
+    {
+        let again = fixture.propose_again(changed);
+        assert_eq!(again.code, Some(i32::from(!is_open)), "{changed:?}: {again:?}");
+        assert_eq!(fixture.branches(), branches, "{changed:?}");
+    }
+    // All jobs ran again, with another result.
+    let patch = fixture.runner("propose").join("result/changes.patch");
+    let other = fs::read_to_string(&patch).unwrap().replace("+fixed", "+mended");
+    fs::write(&patch, other).unwrap();
+    let again = fixture.propose_again(&[("RUN_ATTEMPT", "2")]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(fixture.branches(), format!("{branches}pintle/issue-7-99-2\n"));
+    let mended = fixture.git(&["-C", "origin.git", "show", "pintle/issue-7-99-2:fixed.txt"]);
+    assert_eq!(mended, "mended\n");
+    assert_eq!(fixture.calls().last().unwrap()[5], "pintle/issue-7-99-2");
+}
+
+/// Git adds no files of a repository inside of another one.
+#[test]
+fn repositories_inside_are_named_and_kept() {
+    for (turns, has_commit) in
+        [(CHANGE, false), (CHANGE, true), ("[[turn]]\ntext = \"Nothing to do.\"\n", false)]
+    {
+        let fixture = Fixture::new(turns);
+        fixture.git(&["init", "--quiet", "work/inside"]);
+        fs::write(fixture.root.join("work/inside/file"), "text\n").unwrap();
+        if has_commit {
+            let author = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+            let commit = ["commit", "--quiet", "--allow-empty", "--message", "Inside"];
+            fixture.git(&[&["-C", "work/inside"][..], &author, &commit].concat());
+        }
+        let proposed = fixture.resolve(&[]);
+        assert_eq!(proposed.code, Some(0), "{proposed:?}");
+        let body = fixture.body();
+        assert!(body.contains("\nNot part of the change: ") && body.contains("\n    inside\n"), "{body}");
+        if turns == CHANGE {
+            let changed =
+                fixture.git(&["-C", "origin.git", "diff", "--name-only", "main", "pintle/issue-7-99"]);
+            assert_eq!(changed, "fixed.txt\n");
+        }
+        let artifact = fixture.runner("propose").join("result/left_out.tar.gz");
+        let listing = Command::new("tar").arg("--list").arg("--file").arg(artifact).output().unwrap();
+        let listing = String::from_utf8(listing.stdout).unwrap();
+        assert!(listing.lines().any(|line| line == "inside/file"), "{listing}");
+    }
+}
+
+#[test]
+fn commits_of_the_model_are_part_of_the_change() {
+    let commit = "git add fixed.txt && git -c user.name=a -c user.email=a@example.org commit -qm Fix";
+    let fixture = Fixture::new(&CHANGE.replace(">fixed.txt", &format!(">fixed.txt && {commit}")));
+    let proposed = fixture.resolve(&[]);
+    assert_eq!(proposed.code, Some(0), "{proposed:?}");
+    assert_eq!(fixture.branches(), "main\npintle/issue-7-99\n");
+    let changed = fixture.git(&["-C", "origin.git", "diff", "--name-only", "main", "pintle/issue-7-99"]);
+    assert_eq!(changed, "fixed.txt\n");
 }
 
 #[test]

@@ -320,6 +320,60 @@ fn a_candidate_in_a_loop_is_stopped() {
 }
 
 #[test]
+fn a_check_that_fails_before_any_change_is_reported_with_its_output() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    let output = project.run(&["Sums are right.", "--check", "echo the reason; exit 3"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for expected in ["check `check 1` fails before any change: it exited with 3\n", "the reason\n"] {
+        assert!(output.stderr.contains(expected), "{expected}: {output:?}");
+    }
+    assert!(
+        output.stdout.contains("* check `check 1` failed before any change: it exited with 3"),
+        "{output:?}"
+    );
+}
+
+/// A task starts from local changes, but for a repository inside, and its reference goes with it.
+#[test]
+fn a_task_starts_from_local_changes() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    std::fs::write(project.root().join("local.txt"), "1\n").unwrap();
+    git(project.root(), &["init", "--quiet", "inside"]);
+    std::fs::write(project.root().join("inside/file"), "1\n").unwrap();
+    let output =
+        project.run(&["Sums are right.", "--check", "sh -n src/add.sh && cat local.txt", "--changes"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("without the files of the repositories in inside/"), "{output:?}");
+    assert_eq!(git(project.root(), &["for-each-ref", "refs/pintle"]), "");
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let applied = project.task(&["apply", &id, "--branch", "fix/sums"]);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let listed = git(project.root(), &["ls-tree", "-r", "--name-only", "fix/sums"]);
+    assert_eq!(listed, "local.txt\nsrc/add.sh\ntests/negative.sh\n");
+    assert!(project.root().join("inside/file").exists());
+}
+
+#[test]
+fn a_cancelled_task_leaves_no_reference() {
+    let project = Project::new(&TURNS.replace("WAIT", "true"));
+    let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";
+    std::fs::write(project.root().join("contract.toml"), contract).unwrap();
+    let mut child = project.run_command(&["--contract", "contract.toml", "--changes"]).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(120);
+    while !project.task(&["list"]).stdout.contains("waits for a person, running") {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let references = || git(project.root(), &["for-each-ref", "--format=%(refname)", "refs/pintle"]);
+    assert_eq!(references(), format!("refs/pintle/tasks/{id}\n"));
+    assert_eq!(project.task(&["cancel", &id]).code, Some(0));
+    assert_eq!(references(), "");
+}
+
+#[test]
 fn a_task_waits_for_a_person() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
     let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[budget]\nusd = 5.0\ntokens = 900_000\nminutes = 30\n";

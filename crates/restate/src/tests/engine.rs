@@ -126,7 +126,7 @@ impl TestEngine {
                 "the engine ended: {}",
                 std::fs::read_to_string(base.join("log")).unwrap()
             );
-            client.is_ready().await
+            client.check().await.is_ok()
         })
         .await;
     }

@@ -108,12 +108,11 @@ impl<'a> Runs<'a> {
         }
         let command =
             line.results.map_or_else(|| line.command.to_owned(), |format| format.command(line.command));
-        let mut request = ExecRequest::new(command)
+        // The environment has the variables of the place. A request with them would replace the `TMPDIR` of a sandbox by a
+        // directory that its commands cannot write to.
+        let request = ExecRequest::new(command)
             .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
             .with_working_dir(&self.place.root);
-        for (name, value) in &self.place.variables {
-            request = request.with_env(name, value);
-        }
         let ended = tokio::select! {
             ended = self.open.environment().exec_command(request) => ended,
             () = self.cancel.cancelled() => return Err(StepError::Stopped),

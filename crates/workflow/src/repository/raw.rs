@@ -1,10 +1,7 @@
 //! Output of `git diff-tree --raw --numstat -z`.
 
-use super::RepositoryError;
+use super::{REPOSITORY, RepositoryError, repository_inside};
 use crate::diff::{ChangeKind, ChangedFile};
-
-/// Mode of a repository inside of a repository.
-const REPOSITORY: &str = "160000";
 
 /// Mode of a symbolic link.
 const LINK: &str = "120000";
@@ -29,9 +26,7 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
                 return Err(unreadable());
             };
             if *new_mode == REPOSITORY {
-                return Err(RepositoryError::Unfit(format!(
-                    "`{path}` is a repository of its own; expected files, which can be compared"
-                )));
+                return Err(repository_inside(&path));
             }
             if *new_mode == LINK {
                 links.push((path.to_string(), words.get(3).copied().unwrap_or_default().to_owned()));

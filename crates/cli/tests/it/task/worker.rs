@@ -165,6 +165,51 @@ mod engine {
         ask().unwrap_or(false)
     }
 
+    /// Answers that it takes invocations, and refuses each one.
+    fn refusing_engine() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let (mut request, mut buffer) = (String::new(), [0; 4096]);
+                while !(request.contains("\r\n\r\n")
+                    && (request.starts_with("GET") || request.ends_with('}')))
+                {
+                    let count = stream.read(&mut buffer).unwrap();
+                    assert_ne!(count, 0, "{request}");
+                    request.push_str(&String::from_utf8_lossy(&buffer[..count]));
+                }
+                let status =
+                    if request.starts_with("GET /restate/health ") { "200 OK" } else { "404 Not Found" };
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_task_without_an_engine_is_not_left_open() {
+        let project = Project::gated();
+        let begin = |url: &str| project.run(&["x", "--check", "true", "--changes", "--restate", url]);
+        let references = || git(project.root(), &["for-each-ref", "refs/pintle"]);
+        for (url, code, expected) in [
+            ("http://127.0.0.1:9", 1, "cannot tell Restate: the engine at 127.0.0.1:9 cannot be reached"),
+            ("engine.example", 2, "`engine.example` is no address of an engine"),
+        ] {
+            let refused = begin(url);
+            assert_eq!(refused.code, Some(code), "{refused:?}");
+            assert!(refused.stderr.contains(expected), "{refused:?}");
+            assert_eq!(project.task(&["list"]).stdout, "no tasks\n");
+            assert_eq!(references(), "");
+        }
+        let refused = begin(&refusing_engine());
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("the engine refused with 404"), "{refused:?}");
+        assert_eq!(project.only()["state"], "cancelled");
+        assert_eq!(references(), "");
+    }
+
     /// The command that begins the task ends at once, the engine keeps it going, and no process has it while it waits.
     #[test]
     fn an_engine_keeps_a_task_going() {

@@ -47,7 +47,7 @@ impl Scripted {
         let hash = self.store.blobs(&self.id).put(patch).await.unwrap().to_string();
         let path = "src/sums.py".to_owned();
         let file = ChangedFile { path, kind: ChangeKind::Modified, added: 3, removed: 0 };
-        Diff { patch: Reference { hash, bytes }, files: vec![file] }
+        Diff { patch: Reference { hash, bytes }, files: vec![file], dropped: Vec::new() }
     }
 
     async fn found(&self, step: &StepId) -> Found {

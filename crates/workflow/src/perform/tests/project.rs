@@ -22,7 +22,7 @@ use crate::repository::UserRepository;
 use crate::results::ResultsFormat;
 use crate::task::{Outcome, Spent, Task, WorkEnd};
 use crate::worker::{Assignment, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
-use crate::{LocalHost, read_task};
+use crate::{LocalHost, Performer, read_task};
 
 /// Time limit of a whole task.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
@@ -80,6 +80,8 @@ pub(super) struct Project {
     directory: tempfile::TempDir,
     elsewhere: Option<std::path::PathBuf>,
     pub(super) machine: Arc<dyn ExecutionEnvironment>,
+    /// Whether sandboxes have a temporary directory outside of the directory of the task, as those of the command.
+    pub(super) has_own_temporary: bool,
 }
 
 /// Sessions that run commands of the shell in their place.
@@ -113,7 +115,12 @@ fn machine(directory: &Path) -> LocalEnvironment {
 
 /// Environments on this machine, in its strictest sandbox.
 #[derive(Debug)]
-pub(super) struct Held(Option<SandboxLevel>, SandboxSupport);
+pub(super) struct Held {
+    level: Option<SandboxLevel>,
+    support: SandboxSupport,
+    /// Whether the temporary directory of each sandbox is outside of the directory of the task.
+    has_own_temporary: bool,
+}
 
 impl Held {
     async fn find(machine: &LocalEnvironment) -> Self {
@@ -122,7 +129,8 @@ impl Held {
         } else {
             LANDLOCK.is_present().then_some(SandboxLevel::Writes)
         };
-        Self(level, SandboxSupport::probe(machine).await.unwrap())
+        let support = SandboxSupport::probe(machine).await.unwrap();
+        Self { level, support, has_own_temporary: false }
     }
 }
 
@@ -130,10 +138,14 @@ impl Held {
 impl Places for Held {
     async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
         let wrong = |error: &dyn std::fmt::Display| WorkerError(error.to_string());
-        let temporary = place.directory().join("tmp");
-        let local = LocalEnvironment::with_host_env(&place.root, variables());
+        let of_place = place.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let local = LocalEnvironment::with_host_env(&place.root, variables().chain(of_place));
         let local = local.map_err(|error| wrong(&error))?;
-        let Self(level, support) = self;
+        let Self { level, support, has_own_temporary } = self;
+        // As the command has it, or one that tests find.
+        let own = has_own_temporary.then(tempfile::tempdir).transpose().map_err(|error| wrong(&error))?;
+        let temporary =
+            own.as_ref().map_or_else(|| place.directory().join("tmp"), |own| own.path().to_owned());
         let environment: Arc<dyn ExecutionEnvironment> = match level {
             None => Arc::new(local),
             Some(level) => Arc::new(
@@ -145,7 +157,7 @@ impl Places for Held {
             ),
         };
         environment.initialize().await.map_err(|error| wrong(&error))?;
-        Ok(OpenPlace::new(environment, ()))
+        Ok(OpenPlace::new(environment, own))
     }
 }
 
@@ -188,8 +200,6 @@ impl Worker for InPlaces {
         let open = places.open(&assignment.place).await?;
         let request = ExecRequest::new(command).with_timeout(COMMAND_PATIENCE);
         let request = request.with_env("MESSAGE", &assignment.message);
-        let variables = assignment.place.variables.iter();
-        let request = variables.fold(request, |request, (name, value)| request.with_env(name, value));
         tokio::select! {
             done = open.environment().exec_command(request) => {
                 let done = done.map_err(|error| WorkerError(error.to_string()))?;
@@ -231,14 +241,19 @@ impl Project {
         let machine = Arc::new(machine(directory.path()));
         // As a user's own repository would have it.
         std::fs::create_dir(directory.path().join("project")).unwrap();
-        Self { directory, elsewhere: None, machine }
+        Self { directory, elsewhere: None, machine, has_own_temporary: false }
     }
 
     /// The project that another process has made in this directory, which stays when this is dropped.
     pub(super) fn at(directory: &Path) -> Self {
         let machine = Arc::new(machine(directory));
         let temporary = tempfile::tempdir().unwrap();
-        Self { directory: temporary, elsewhere: Some(directory.to_owned()), machine }
+        Self {
+            directory: temporary,
+            elsewhere: Some(directory.to_owned()),
+            machine,
+            has_own_temporary: false,
+        }
     }
 
     pub(super) fn root(&self) -> std::path::PathBuf {
@@ -282,7 +297,9 @@ impl Project {
         store: &dyn SessionStore,
         scripted: &Arc<Scripted>,
     ) -> RepositoryPerformer {
-        let places = Arc::new(Held::find(&machine(self.directory())).await);
+        let mut held = Held::find(&machine(self.directory())).await;
+        held.has_own_temporary = self.has_own_temporary;
+        let places = Arc::new(held);
         let worker = Arc::new(InPlaces(Arc::clone(scripted), Arc::clone(&places)));
         let blobs = Arc::from(store.blobs(&SessionId::new("t")));
         let directory = self.directory().join("task");
@@ -293,11 +310,11 @@ impl Project {
     pub(super) async fn run(&self, contract: Contract, scripted: Scripted) -> (Outcome, Task) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+        let mut host = LocalHost::create(&store, id.clone(), contract.clone()).await.unwrap();
         let performer = Arc::new(self.performer(&store, &scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
         drop(host);
-        performer.clean().await.unwrap();
+        Performer::clean(performer.as_ref(), &contract).await.unwrap();
         assert!(!self.directory.path().join("task").exists(), "nothing is left");
         (outcome, read_task(&store, &id).await.unwrap())
     }

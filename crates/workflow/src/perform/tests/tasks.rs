@@ -342,7 +342,8 @@ async fn repositories_that_are_not_simple() {
         before,
         "the index and the files are as they were"
     );
-    let base = Base::new(found.root.display().to_string(), snapshot.clone());
+    assert_eq!(snapshot.left_out, [""; 0]);
+    let base = Base::new(found.root.display().to_string(), snapshot.commit);
     let scripted = Scripted::new().with("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
     let report = Report::of(&task).to_markdown();
@@ -350,6 +351,143 @@ async fn repositories_that_are_not_simple() {
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
     assert!(report.contains("* submodules are empty in the clones of a task: `sub`"), "{report}");
     assert!(report.contains("* files of LFS are pointers in the clones of a task"), "{report}");
+    assert_eq!(project.sh("git for-each-ref refs/pintle").await, "", "the task has ended");
+}
+
+/// Untracked repositories and changed submodules are no part of a snapshot, and are named.
+#[tokio::test]
+async fn repositories_inside_are_left_out_of_a_snapshot() {
+    let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m x";
+    let nested = |name: &str, end: &str| format!("git init -q {name} && cd {name} && echo 1 >file && {end}");
+    let with_commit = format!("git add file && {commit}");
+    let submodule = format!(
+        "git -c protocol.file.allow=always submodule --quiet add ./ sub && {commit} && git mv README.md moved.md"
+    );
+    for (prepare, expected) in [
+        (nested("inside", "true"), vec!["inside/"]),
+        (nested("inside", &with_commit), vec!["inside/"]),
+        (nested("src/'a b'", "true"), vec!["src/a b/"]),
+        (format!("({}) && {}", nested("one", "true"), nested("two", &with_commit)), vec!["one/", "two/"]),
+        (format!("{submodule} && echo 2 >>sub/poetry.lock"), vec!["sub"]),
+        (format!("{submodule} && echo 2 >sub/new"), vec!["sub"]),
+        (format!("{submodule} && rm sub/Makefile && git init -q inside"), vec!["inside/", "sub"]),
+        (submodule.clone(), vec![]),
+        (
+            "mkdir node_modules && git init -q node_modules/x && echo node_modules >.gitignore".to_owned(),
+            vec![],
+        ),
+    ] {
+        let project = Project::new().await;
+        project.sh(&prepare).await;
+        project.write("local.txt", "1\n").await;
+        let files = "find . -type f -not -path '*/.git/*' | sort; git status --porcelain";
+        let before = project.sh(files).await;
+        let found = UserRepository::find(Arc::clone(&project.machine), &project.root()).await.unwrap();
+        let snapshot = found.snapshot("t").await.unwrap();
+        assert_eq!(snapshot.left_out, expected, "{prepare}");
+        assert_eq!(project.sh(files).await, before, "{prepare}");
+        let listing = project.sh(&format!("git ls-tree -r --name-only {}", snapshot.commit)).await;
+        assert!(listing.lines().any(|line| line == "local.txt"), "{prepare}: {listing}");
+        assert!(!["inside", "one", "two", "src/a b"].iter().any(|name| listing.contains(name)), "{listing}");
+        assert!(project.sh("git for-each-ref refs/pintle").await.contains("refs/pintle/tasks/t"));
+        for _ in 0..2 {
+            UserRepository::remove_snapshot(&project.machine, &project.root(), "t").await.unwrap();
+            assert_eq!(project.sh("git for-each-ref refs/pintle").await, "", "{prepare}");
+        }
+    }
+    let project = Project::new().await;
+    let gone = project.root().join("gone");
+    UserRepository::remove_snapshot(&project.machine, &gone, "t").await.unwrap();
+}
+
+/// Returns a test that fails before the goal is reached, with other commands of the session that writes it.
+fn anchor_after(commands: &str) -> Scripted {
+    let write = "printf 'import sums\\n\\ndef test_negative():\\n    assert sums.add(3, -1) == 2\\n' >tests/test_negative.py";
+    let command = "python3 tests/run.py tests/test_negative.py";
+    let answer = json!({"command": command, "results": "tap", "report": null});
+    Scripted::default().with("anchor", &format!("{commands}; {write}"), Some(answer))
+}
+
+/// What a candidate leaves that is no part of its change is named, unless the project or a tool says that it can be built again.
+#[tokio::test]
+async fn files_that_a_change_leaves_out_are_named() {
+    let new = "mkdir -p target/a && echo 1 >target/a/b.txt && echo 1 >target/new.txt";
+    let cache = format!("{new} && touch target/CACHEDIR.TAG target/.rustc_info.json");
+    for (script, expected) in [
+        (new.to_owned(), Some("`target/a/b.txt`, `target/new.txt` is not part of the change")),
+        ("ln -s src target".to_owned(), Some("`target` is not part of the change")),
+        (cache.clone(), Some("`target/new.txt` is not part of the change")),
+        (format!("{cache} && rm target/new.txt"), None),
+        (format!("{new} && echo /target >.gitignore"), None),
+        ("mkdir node_modules && echo 1 >node_modules/x".to_owned(), None),
+    ] {
+        let changes = [(RIGHT, true), (WRONG, false)];
+        for (change, is_right) in changes.into_iter().take(if expected.is_some() { 2 } else { 1 }) {
+            let project = Project::new().await;
+            let mut contract = project.contract(1).await;
+            contract.scope.paths.push(".gitignore".to_owned());
+            contract.scope.unprotected.push(".gitignore".to_owned());
+            let scripted = anchor_after("true").with("0", &format!("{change} && {script}"), None);
+            let (outcome, task) = project.run(contract, scripted).await;
+            let report = Report::of(&task).to_markdown();
+            assert_eq!(matches!(outcome, Outcome::Done(_)), is_right, "{script}: {report}");
+            match expected {
+                Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
+                None => assert!(!report.contains("is not part of the change"), "{script}: {report}"),
+            }
+        }
+    }
+}
+
+/// Links to what tools leave behind, such as the dependencies of another checkout, are no part of an anchor or a change.
+#[tokio::test]
+async fn links_to_dependencies_fail_no_anchor() {
+    for link in ["node_modules", "src/node_modules", "target", ".pytest_cache", "tests/__pycache__"] {
+        let project = Project::new().await;
+        let scripted = anchor_after(&format!("ln -s /usr/lib {link}"));
+        let scripted = scripted.with("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
+        let (outcome, task) = project.run(project.contract(1).await, scripted).await;
+        let report = Report::of(&task).to_markdown();
+        let Outcome::Done(done) = outcome else { panic!("{link}: {report}") };
+        assert_eq!(done.proof().diff().files.len(), 1, "{link}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn a_candidate_with_a_repository_inside_is_told() {
+    let with_commit = "git -C src/inside -c user.name=a -c user.email=b commit -q --allow-empty -m x";
+    for commit in ["true", with_commit] {
+        let project = Project::new().await;
+        let script = format!("{RIGHT}; git init -q src/inside && echo 1 >src/inside/file && {commit}");
+        let (outcome, task) =
+            project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
+        let report = Report::of(&task).to_markdown();
+        assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+        assert!(report.contains("`src/inside` is a repository of its own"), "{commit}: {report}");
+    }
+}
+
+#[tokio::test]
+async fn failed_checks_of_the_base_are_remarks() {
+    for (command, expected) in [
+        ("python3 tests/run.py", None),
+        ("echo no; exit 3", Some("check `own` failed before any change: it exited with 3")),
+        ("exec no-such-program", Some("check `own` failed before any change: it exited with 127")),
+        ("kill -9 $$", Some("check `own` failed before any change: it was killed by signal 9")),
+        // It is the goal.
+        ("grep -q negative src/sums.py", Some("check `own` failed before any change: it exited with 1")),
+    ] {
+        let project = Project::new().await;
+        let mut contract = project.contract(1).await;
+        contract.checks = vec![Check::new("own", command)];
+        let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
+        let (outcome, task) = project.run(contract, anchor_after("true").with("0", &script, None)).await;
+        let report = Report::of(&task).to_markdown();
+        let is_done = matches!(outcome, Outcome::Done(_));
+        assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
+        assert_eq!(report.contains("failed before any change"), expected.is_some(), "{command}: {report}");
+        assert!(expected.is_none_or(|expected| report.contains(expected)), "{command}: {report}");
+    }
 }
 
 #[tokio::test]
@@ -374,8 +512,13 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
      2 files changed, 6 insertions(+), 1 deletion(-)
     ");
     assert_eq!(project.sh("git rev-parse fix/sums").await.trim(), commit);
-    for (branch, expected) in [("fix/sums", "reference already exists"), ("a..b", "check-ref-format")] {
-        let error = found.commit_to_branch(&found.head, &patch, branch, "x").await.unwrap_err();
+    let gone = "0123456789012345678901234567890123456789";
+    for (base, branch, expected) in [
+        (found.head.as_str(), "fix/sums", "reference already exists"),
+        (found.head.as_str(), "a..b", "check-ref-format"),
+        (gone, "other", "does not have 0123456789012345678901234567890123456789 any more"),
+    ] {
+        let error = found.commit_to_branch(base, &patch, branch, "x").await.unwrap_err();
         assert!(error.to_string().contains(expected), "{branch}: {error}");
     }
     found.add_worktree(&project.directory().join("tree"), "fix/sums").await.unwrap();
@@ -475,4 +618,31 @@ END"#;
         report.contains("* check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and"),
         "{report}"
     );
+}
+
+/// Preparations, anchors and checks, with the temporary directory of a sandbox in and outside of the directory of the task.
+#[tokio::test]
+async fn judged_commands_can_write_temporary_files() {
+    let sums =
+        "python3 -c 'import sys; sys.path.insert(0, \"src\"); import sums; sys.exit(sums.add(3, -1) != 2)'";
+    for has_own_temporary in [false, true] {
+        let mut project = Project::new().await;
+        project.has_own_temporary = has_own_temporary;
+        for write in [
+            "rm \"$(mktemp)\"",
+            "rmdir \"$(mktemp -d)\"",
+            "echo x >\"$TMPDIR/x\"",
+            "python3 -c 'import os, tempfile; assert os.environ[\"TMPDIR\"] == tempfile.mkdtemp(prefix=\"x\").rsplit(\"/\", 1)[0]'",
+        ] {
+            let anchor =
+                AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
+            let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
+            contract.checks = vec![Check::new("temporary files", write)];
+            let (outcome, task) = project.run(contract, Scripted::default().with("0", RIGHT, None)).await;
+            let report = Report::of(&task).to_markdown();
+            assert!(matches!(outcome, Outcome::Done(_)), "{has_own_temporary}, {write}: {report}");
+            let baseline = &task.baseline().unwrap().checks["temporary files"];
+            assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
+        }
+    }
 }

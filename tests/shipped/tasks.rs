@@ -1,0 +1,233 @@
+//! The first task of the guide in each ecosystem, with the default sandbox.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use pintle_test_conditions::{GO, NODE, PYTEST, Prerequisite};
+use pintle_testkit::Dialect;
+
+use super::user::User;
+
+const GOAL: &str = "Sums of negative numbers are right.";
+
+/// A project whose sums of negative numbers are wrong, and what the sessions of a task do in it.
+struct Ecosystem {
+    name: &'static str,
+    prerequisite: Option<Prerequisite>,
+    files: &'static [(&'static str, &'static str)],
+    /// File that a candidate changes: it replaces `WRONG` by `RIGHT`.
+    source: &'static str,
+    /// Test that the anchor's session writes, and the command for it.
+    test: (&'static str, &'static str),
+    command: &'static str,
+    check: &'static str,
+    candidates: &'static str,
+}
+
+static ECOSYSTEMS: [Ecosystem; 5] = [
+    Ecosystem {
+        name: "shell",
+        prerequisite: None,
+        files: &[
+            ("add.sh", "add() { echo $(($1 - $2)); }\n"),
+            (
+                "check.sh",
+                "set -e\nfile=$(mktemp)\n. ./add.sh\nadd 1 0 >\"$file\"\ngrep -qx 1 \"$file\"\nrm \"$file\"\n",
+            ),
+        ],
+        source: "add.sh",
+        test: ("tests/negative.sh", "set -e\n. ./add.sh\ntest $(add 3 -1) -eq 2\nrm \"$(mktemp)\"\n"),
+        command: "sh tests/negative.sh",
+        check: "sh check.sh",
+        candidates: "1",
+    },
+    Ecosystem {
+        name: "Rust",
+        prerequisite: None,
+        files: &[
+            (".gitignore", "/target\n"),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+            ),
+            (
+                "src/lib.rs",
+                "//! Sums.\n\n/// Adds numbers.\n///\n/// ```\n/// assert_eq!(sums::add(1, 0), 1);\n/// ```\n\
+                 pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n",
+            ),
+        ],
+        source: "src/lib.rs",
+        test: ("tests/negative.rs", "#[test]\nfn negative() {\n    assert_eq!(sums::add(3, -1), 2);\n}\n"),
+        command: "cargo test --test negative",
+        check: "cargo test",
+        candidates: "2",
+    },
+    Ecosystem {
+        name: "Go",
+        prerequisite: Some(GO),
+        files: &[
+            ("go.mod", "module sums\n\ngo 1.18\n"),
+            ("sums.go", "package sums\n\nfunc Add(a, b int) int { return a - b }\n"),
+            (
+                "sums_test.go",
+                "package sums\n\nimport \"testing\"\n\nfunc TestZero(t *testing.T) {\n\tif Add(1, 0) != 1 || t.TempDir() == \"\" {\n\
+                 \t\tt.Fatal(\"zero\")\n\t}\n}\n",
+            ),
+        ],
+        source: "sums.go",
+        test: (
+            "negative_test.go",
+            "package sums\n\nimport \"testing\"\n\nfunc TestNegative(t *testing.T) {\n\tif Add(3, -1) != 2 {\n\t\tt.Fatal(\"negative\")\n\t}\n}\n",
+        ),
+        command: "go test -run TestNegative ./...",
+        check: "go test ./...",
+        candidates: "1",
+    },
+    Ecosystem {
+        name: "Node",
+        prerequisite: Some(NODE),
+        files: &[
+            ("package.json", "{ \"name\": \"sums\", \"scripts\": { \"test\": \"node --test\" } }\n"),
+            ("sums.js", "exports.add = (a, b) => a - b;\n"),
+            (
+                "tests/zero.test.js",
+                "const test = require(\"node:test\");\nconst assert = require(\"node:assert\");\nconst fs = require(\"node:fs\");\n\
+                 const os = require(\"node:os\");\nconst { add } = require(\"../sums.js\");\n\ntest(\"zero\", () => {\n  \
+                 fs.mkdtempSync(os.tmpdir() + \"/sums-\");\n  assert.strictEqual(add(1, 0), 1);\n});\n",
+            ),
+        ],
+        source: "sums.js",
+        test: (
+            "tests/negative.test.js",
+            "const test = require(\"node:test\");\nconst assert = require(\"node:assert\");\nconst { add } = require(\"../sums.js\");\n\n\
+             test(\"negative\", () => assert.strictEqual(add(3, -1), 2));\n",
+        ),
+        command: "node --test tests/negative.test.js",
+        check: "npm test",
+        candidates: "1",
+    },
+    Ecosystem {
+        name: "Python",
+        prerequisite: Some(PYTEST),
+        files: &[
+            ("sums.py", "def add(a, b):\n    return a - b\n"),
+            ("conftest.py", ""),
+            (
+                "tests/test_zero.py",
+                "import tempfile\n\nimport sums\n\n\ndef test_zero(tmp_path):\n    with tempfile.TemporaryFile():\n        \
+                 assert tmp_path.is_dir()\n    assert sums.add(1, 0) == 1\n",
+            ),
+        ],
+        source: "sums.py",
+        test: (
+            "tests/test_negative.py",
+            "import sums\n\n\ndef test_negative():\n    assert sums.add(3, -1) == 2\n",
+        ),
+        command: "pytest tests/test_negative.py",
+        check: "pytest",
+        candidates: "1",
+    },
+];
+
+/// Returns the turns of all sessions: the one for the anchor writes a test, a candidate mends the sum, and a reviewer accepts. A
+/// session ends once its answer has the form that is asked for.
+fn turns(ecosystem: &Ecosystem) -> String {
+    let Ecosystem { source, test: (path, text), command, .. } = ecosystem;
+    let directory = Path::new(path).parent().unwrap().display();
+    let shell = format!(
+        "case $PWD in\n*/anchor/*) mkdir -p './{directory}' && cat >'{path}' <<'END'\n{text}END\n;;\n\
+         */candidates/*) sed -i -e 's/a - b/a + b/' -e 's/$1 - $2/$1 + $2/' '{source}' ;;\nesac\n"
+    );
+    format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = {} }}\n\
+         [[turn]]\ntext = '{{\"command\": \"{command}\", \"results\": null, \"report\": null}}'\n\
+         [[turn]]\ntext = '{{\"findings\": [], \"remarks\": \"It is small.\"}}'\n",
+        serde_json::Value::from(shell)
+    )
+}
+
+fn git(user: &User, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(user.project()).env("HOME", user.at(""));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Creates a user with the project of an ecosystem.
+fn user(ecosystem: &Ecosystem) -> User {
+    let user = User::new(&turns(ecosystem));
+    for (path, text) in ecosystem.files {
+        let path = user.project().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    git(&user, &["add", "--all"]);
+    git(&user, &["commit", "--quiet", "--message=first"]);
+    user
+}
+
+/// Runs a task of the user with these flags.
+fn task(user: &User, flags: &[&str]) -> Output {
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, GOAL];
+    let mut command = user.command(&[&arguments[..], flags].concat());
+    // The toolchain that builds the tests, since the user's home has none, and the programs of the system: the `python3` of a
+    // version manager starts dozens of processes.
+    let toolchain = Path::new(env!("CARGO")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:/usr/bin:/bin:{path}", toolchain.display()));
+    command.output().unwrap()
+}
+
+/// Runs the first task of the guide.
+fn first_task(name: &str) {
+    let is_confined =
+        pintle_test_conditions::BUBBLEWRAP.is_present() || pintle_test_conditions::LANDLOCK.is_present();
+    let ecosystem = ECOSYSTEMS.iter().find(|ecosystem| ecosystem.name == name).unwrap();
+    let is_present = ecosystem.prerequisite.as_ref().is_none_or(Prerequisite::is_present);
+    if !is_confined || !is_present {
+        return;
+    }
+    let user = user(ecosystem);
+    let output = task(&user, &["--check", ecosystem.check, "--candidates", ecosystem.candidates]);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{name}: {stdout}{stderr}");
+    assert!(stdout.contains("evidence: all of it holds"), "{name}: {stdout}");
+    assert!(!stderr.contains("fails before any change"), "{name}: {stderr}");
+    assert!(!stdout.contains("Remarks"), "{name}: {stdout}");
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    user.pintle(&["task", "apply", id, "--branch", "fix/sums"]);
+    let mut expected = vec![ecosystem.source, ecosystem.test.0];
+    expected.sort_unstable();
+    let changed = git(&user, &["diff", "--name-only", "HEAD", "fix/sums"]);
+    assert_eq!(changed.lines().collect::<Vec<_>>(), expected, "{name}");
+    assert!(!user.at(&format!(".local/state/pintle/worktrees/task-{id}")).exists(), "{name}");
+}
+
+#[test]
+fn the_first_task_of_a_shell_project_is_done() {
+    first_task("shell");
+}
+
+#[test]
+fn the_first_task_of_a_rust_project_is_done() {
+    first_task("Rust");
+}
+
+#[test]
+fn the_first_task_of_a_go_project_is_done() {
+    first_task("Go");
+}
+
+#[test]
+fn the_first_task_of_a_node_project_is_done() {
+    first_task("Node");
+}
+
+#[test]
+fn the_first_task_of_a_python_project_is_done() {
+    first_task("Python");
+}
