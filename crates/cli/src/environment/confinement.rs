@@ -248,6 +248,10 @@ async fn sandboxed(
             .await
             .or_failed("cannot prepare the caches of the project")?,
     };
+    let builder = match level {
+        SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
+        SandboxLevel::Writes => builder,
+    };
     let local = builder.build().or_failed(UNUSABLE)?;
     let mut sandbox = Sandboxed::new(local)
         .with_level(level)
