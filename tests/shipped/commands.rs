@@ -193,8 +193,11 @@ fn variables_that_lead_to_a_closed_directory_stop_no_run() {
     let usual = user.run_command("Write");
     // Root reads everything, unless it gives that up.
     let is_root = std::fs::read_dir(&closed).is_ok();
-    let mut command =
-        std::process::Command::new(if is_root { "setpriv".as_ref() } else { usual.get_program() });
+    let mut command = std::process::Command::new(if is_root {
+        std::ffi::OsStr::new("setpriv")
+    } else {
+        usual.get_program()
+    });
     if is_root {
         command.args(["--bounding-set", "-dac_override,-dac_read_search"]).arg(usual.get_program());
     }
