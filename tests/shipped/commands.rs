@@ -211,3 +211,46 @@ fn variables_that_lead_to_a_closed_directory_stop_no_run() {
     assert!(output.status.success(), "{output:?}");
     assert!(user.project().join("within.txt").exists(), "{output:?}");
 }
+
+/// Starts a server of its own, as Python's `forkserver` and node do, and connects to a service of the machine.
+const SOCKETS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = '''cat >sockets.py <<'END'
+import multiprocessing, os, socket
+def square(n):
+    return n * n
+def reaches(path):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        return True
+    except OSError:
+        return False
+if __name__ == "__main__":
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        print("squares", pool.map(square, [3]))
+    for directory in [".", os.environ["TMPDIR"], "/tmp"]:
+        own = socket.socket(socket.AF_UNIX)
+        own.bind(directory + "/own.sock")
+        own.listen()
+        print("own", reaches(directory + "/own.sock"))
+    print("service", reaches("../service.sock"))
+END
+python3 sockets.py''' }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn commands_have_sockets_of_their_own_and_none_of_services() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(SOCKETS);
+    let _service = std::os::unix::net::UnixListener::bind(user.at("service.sock")).unwrap();
+    user.run("Go");
+    let result = user.request(1);
+    assert!(result.contains("squares [9]") && result.contains("service False"), "{result}");
+    assert_eq!(result.matches("own True").count(), 3, "{result}");
+}

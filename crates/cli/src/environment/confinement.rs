@@ -254,6 +254,8 @@ async fn sandboxed(
         .with_level(level)
         .with_support(support.clone())
         .with_network(args.has_network())
+        // With the network of the machine, abstract sockets would lead to its services.
+        .with_unix_sockets(level == SandboxLevel::Full && !args.has_network())
         .with_temporary(temporary.path())
         .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)
