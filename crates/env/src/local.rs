@@ -41,7 +41,7 @@ pub(crate) use self::process::LocalProcess;
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 pub(crate) use self::{
-    program::{Program, Streams},
+    program::Program,
     start::{StandardPipes, on_own_thread},
     start_report::StartReport,
 };

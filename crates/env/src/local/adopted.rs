@@ -65,7 +65,7 @@ impl AdoptedChild {
     }
 
     /// Waits for the exit. Cancel safe.
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
