@@ -139,3 +139,118 @@ fn temporary_directories_without_permissions_are_removed() {
     let left: Vec<_> = std::fs::read_dir(&temporary).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Waits in a command, or answers.
+const WAITING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "touch $TMPDIR/left started; sleep 600" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn the_temporary_directory_of_a_killed_run_is_removed_by_the_next_one() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() && !pintle_test_conditions::LANDLOCK.is_present() {
+        return;
+    }
+    let user = User::new(WAITING);
+    let temporary = user.at("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut killed = user.run_command("Go").env("TMPDIR", &temporary).spawn().unwrap();
+    while !user.project().join("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let user = user.with_turns("[[turn]]\ntext = \"Done.\"\n");
+    let run = |more: &[&str]| {
+        let output = user.run_command("Answer").args(more).env("TMPDIR", &temporary).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        std::fs::read_dir(&temporary).unwrap().count()
+    };
+    assert_eq!(run(&["--no-session"]), 1, "the session is alive");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    // Its commands end soon after it.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(run(&["--continue"]), 0);
+}
+
+/// Keys of another user, as after `su`.
+#[test]
+fn variables_that_lead_to_a_closed_directory_stop_no_run() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let user = User::new(WRITING);
+    let closed = user.at("closed");
+    std::fs::create_dir_all(closed.join("below")).unwrap();
+    std::fs::write(closed.join("below/credentials"), "x").unwrap();
+    let set_mode = |mode| std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o000);
+    let usual = user.run_command("Write");
+    // Root reads everything, unless it gives that up.
+    let is_root = std::fs::read_dir(&closed).is_ok();
+    let mut command = std::process::Command::new(if is_root {
+        std::ffi::OsStr::new("setpriv")
+    } else {
+        usual.get_program()
+    });
+    if is_root {
+        command.args(["--bounding-set", "-dac_override,-dac_read_search"]).arg(usual.get_program());
+    }
+    command.args(usual.get_args()).current_dir(user.project()).env_clear();
+    command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for name in ["CARGO_HOME", "KUBECONFIG", "AWS_SHARED_CREDENTIALS_FILE", "GNUPGHOME"] {
+        command.env(name, closed.join("below/credentials"));
+    }
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    set_mode(0o700);
+    assert!(output.status.success(), "{output:?}");
+    assert!(user.project().join("within.txt").exists(), "{output:?}");
+}
+
+/// Starts a server of its own, as Python's `forkserver` and node do, and connects to a service of the machine.
+const SOCKETS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = '''cat >sockets.py <<'END'
+import multiprocessing, os, socket
+def square(n):
+    return n * n
+def reaches(path):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        return True
+    except OSError:
+        return False
+if __name__ == "__main__":
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        print("squares", pool.map(square, [3]))
+    for directory in [".", os.environ["TMPDIR"], "/tmp"]:
+        own = socket.socket(socket.AF_UNIX)
+        own.bind(directory + "/own.sock")
+        own.listen()
+        print("own", reaches(directory + "/own.sock"))
+    print("service", reaches("../service.sock"))
+END
+python3 sockets.py''' }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn commands_have_sockets_of_their_own_and_none_of_services() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(SOCKETS);
+    let _service = std::os::unix::net::UnixListener::bind(user.at("service.sock")).unwrap();
+    user.run("Go");
+    let result = user.request(1);
+    assert!(result.contains("squares [9]") && result.contains("service False"), "{result}");
+    assert_eq!(result.matches("own True").count(), 3, "{result}");
+}

@@ -112,3 +112,56 @@ fn a_repository_that_is_ignored_later_stays_protected() {
     let config = std::fs::read_to_string(user.project().join("sub/.git/config")).unwrap();
     assert!(!config.contains("fsmonitor"), "{config}");
 }
+
+/// Git's own housekeeping, and settings that start no program, end no run. At the level *full* the settings stay as they are.
+#[test]
+fn everyday_git_goes_through_at_each_level() {
+    let lines = [
+        "git gc -q && git checkout -q -b topic origin/main",
+        "git init -q mine && git -C mine config user.name me && git -C mine config user.email me@example.org",
+        "git clone -q --filter=blob:none file://$PWD/../origin partial",
+        "git -C partial gc -q",
+    ];
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let git = |directory: &std::path::Path, arguments: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(directory).env("HOME", user.at(""));
+        assert!(command.status().unwrap().success(), "{arguments:?}");
+    };
+    let origin = user.at("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, &["init", "--quiet", "--initial-branch=main"]);
+    git(&origin, &["commit", "--quiet", "--allow-empty", "--message=first"]);
+    git(&origin, &["config", "uploadpack.allowFilter", "true"]);
+    git(&user.project(), &["remote", "add", "origin", "../origin"]);
+    git(&user.project(), &["pull", "--quiet", "origin", "main"]);
+    git(&user.project(), &["fetch", "--quiet"]);
+    let mut user = user;
+    for (level, condition) in [
+        ("full", Some(pintle_test_conditions::BUBBLEWRAP)),
+        ("writes", Some(pintle_test_conditions::LANDLOCK)),
+        ("off", None),
+    ] {
+        if condition.is_some_and(|condition| !condition.is_present()) {
+            continue;
+        }
+        let checked = format!("set -e; exec 2>errors; {}; test ! -s errors; touch passed", lines.join("; "));
+        user = user.with_turns(&commands(&[&checked]));
+        let output = user.run_command("Go").args(["--sandbox", level]).output().unwrap();
+        let errors = std::fs::read_to_string(user.project().join("errors")).unwrap_or_default();
+        assert!(output.status.success(), "{level}: {output:?} {errors}");
+        assert!(user.project().join("passed").exists(), "{level}: {errors} {}", user.request(1));
+        for name in ["errors", "passed"] {
+            std::fs::remove_file(user.project().join(name)).unwrap();
+        }
+        for name in ["mine", "partial"] {
+            std::fs::remove_dir_all(user.project().join(name)).unwrap();
+        }
+        let mut back = Command::new("git");
+        back.args(["checkout", "--quiet", "--detach"]).current_dir(user.project());
+        assert!(back.status().unwrap().success());
+        let mut remove = Command::new("git");
+        remove.args(["branch", "--quiet", "-D", "topic"]).current_dir(user.project());
+        assert!(remove.status().unwrap().success());
+    }
+}

@@ -20,7 +20,6 @@ use pintle_env::{
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use pintle_governance::Mode;
 use pintle_governance::{FinalCheck, ProtectedPathWatch};
-use tempfile::TempDir;
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub(crate) use self::confinement::{
@@ -30,6 +29,7 @@ use self::repository_guard::{GuardedWatch, RepositoryGuard};
 pub(crate) use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
+use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use crate::args::RunArgs;
@@ -64,7 +64,7 @@ pub(crate) struct EnvSession {
     /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Directory for temporary files of sandboxed commands.
-    temporary: Option<TempDir>,
+    temporary: Option<TemporaryDirectory>,
     sandbox: SandboxState,
     /// Files that tools must not touch.
     hidden: HiddenPaths,
@@ -190,6 +190,8 @@ impl<'a> EnvTarget<'a> {
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
+        // Those that cannot be removed take no part in this session.
+        let _ = tokio::task::spawn_blocking(temporary::remove_abandoned).await;
         let directory = self.process_env.directory(self.directory)?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
@@ -390,7 +392,7 @@ impl EnvSession {
 
     /// Returns the directory for temporary files of sandboxed commands.
     pub(crate) fn temporary(&self) -> Option<&Path> {
-        self.temporary.as_ref().map(TempDir::path)
+        self.temporary.as_ref().map(TemporaryDirectory::path)
     }
 
     /// Terminates commands that still run and waits for them, looks at the protected files once more, and removes the

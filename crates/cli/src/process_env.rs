@@ -55,6 +55,13 @@ const OF_A_REPOSITORY: [&str; 15] = [
     "GIT_WORK_TREE",
 ];
 
+/// Settings of git for commands: maintenance in the background would be ended with the command that started it.
+const OF_COMMANDS: [(&str, &str); 2] = [("gc.autoDetach", "false"), ("maintenance.autoDetach", "false")];
+
+/// Settings of git for commands that cannot change the configuration of the repository: branches are made without it.
+const OF_UNCHANGED_CONFIGURATION: [(&str, &str); 2] =
+    [("branch.autoSetupMerge", "false"), ("push.autoSetupRemote", "false")];
+
 /// How long to wait for the first byte of input piped in addition to a prompt.
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -472,7 +479,34 @@ impl ProcessEnv {
 
     /// Returns a builder for a local environment with all variables, for the commands of a session.
     pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
-        LocalEnvironment::builder(directory).host_env(self.variables())
+        let builder = LocalEnvironment::builder(directory).host_env(self.variables());
+        self.with_git_settings(builder, &OF_COMMANDS)
+    }
+
+    /// Sets what git needs in an environment whose commands cannot change the configuration of the repository.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_unchanged_configuration(
+        &self,
+        builder: LocalEnvironmentBuilder,
+    ) -> LocalEnvironmentBuilder {
+        self.with_git_settings(builder, &[OF_COMMANDS, OF_UNCHANGED_CONFIGURATION].concat())
+    }
+
+    /// Adds settings to those that the user gives git by variables.
+    fn with_git_settings(
+        &self,
+        builder: LocalEnvironmentBuilder,
+        settings: &[(&str, &str)],
+    ) -> LocalEnvironmentBuilder {
+        let before = self.variable("GIT_CONFIG_COUNT").map_or(Ok(0), |count| count.parse::<u16>());
+        // Git refuses to work with a count that is not a number.
+        let Ok(before) = before.map(usize::from) else { return builder };
+        let builder = builder.variable("GIT_CONFIG_COUNT", (before + settings.len()).to_string());
+        settings.iter().zip(before..).fold(builder, |builder, ((key, value), number)| {
+            builder
+                .variable(format!("GIT_CONFIG_KEY_{number}"), *key)
+                .variable(format!("GIT_CONFIG_VALUE_{number}"), *value)
+        })
     }
 
     /// Creates a local execution environment for files, and for programs that run outside of the sandbox.
@@ -720,6 +754,30 @@ mod tests {
             process_env.write_shared(&at("link"), "shared").unwrap();
             assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
             assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "shared");
+        }
+    }
+
+    #[tokio::test]
+    async fn settings_of_git_are_added_to_those_of_the_user() {
+        use pintle_env::{ExecRequest, ExecutionEnvironment as _};
+
+        let path = std::env::var_os("PATH").unwrap();
+        let of_user = [
+            ("GIT_CONFIG_COUNT", OsStr::new("1")),
+            ("GIT_CONFIG_KEY_0", OsStr::new("core.abbrev")),
+            ("GIT_CONFIG_VALUE_0", OsStr::new("9")),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        for (settings, abbreviation) in [(&of_user[..], "9"), (&of_user[..0], "unset")] {
+            let variables = settings.iter().copied().chain([("PATH", path.as_os_str())]);
+            let process_env = ProcessEnv::with(variables);
+            let builder = process_env.environment_builder(directory.path());
+            let line = "git config core.abbrev || echo unset; git config gc.autoDetach; git config maintenance.autoDetach; \
+                        git config branch.autoSetupMerge || echo unset";
+            let environment = builder.build().unwrap();
+            let result = environment.exec_command(ExecRequest::new(line)).await.unwrap();
+            let text = result.stdout.to_text_lossy().unwrap();
+            assert_eq!(text, format!("{abbreviation}\nfalse\nfalse\nunset\n"));
         }
     }
 

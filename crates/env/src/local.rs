@@ -1,7 +1,7 @@
 //! The local machine.
 
 mod admission;
-#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+#[cfg(target_os = "linux")]
 mod adopted;
 mod launch;
 mod lifeline;
@@ -9,9 +9,15 @@ mod pid_sequence;
 mod pipes;
 mod process;
 mod procfs;
+#[cfg(target_os = "linux")]
+mod program;
 mod reaper;
 mod scope;
 mod search;
+#[cfg(target_os = "linux")]
+mod start;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod start_report;
 
 use std::{
     collections::BTreeMap,
@@ -30,9 +36,15 @@ use async_trait::async_trait;
 
 pub(crate) use self::launch::Launcher;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-pub(crate) use self::launch::{AdoptedChild, Child, Invocation, Launched, StartReport};
+pub(crate) use self::launch::{Invocation, Launched};
 pub(crate) use self::process::LocalProcess;
 use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+pub(crate) use self::{
+    program::Program,
+    start::{StandardPipes, on_own_thread},
+    start_report::StartReport,
+};
 use crate::{
     blocking::{Cancelled, blocking},
     command::Command,

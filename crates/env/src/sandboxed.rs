@@ -7,7 +7,6 @@ mod held_mounts;
 mod landlock;
 mod mounts;
 mod placeholders;
-mod program;
 mod record;
 mod rules;
 mod support;
@@ -103,7 +102,7 @@ pub enum Protection {
 /// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
 /// | processes | sees only its own | sees all, cannot signal or trace others, read their memory and variables, nor change their limits, priorities, processors and scheduling, which is refused for any thread that is named by its id, also one of the command; root gives up the capabilities for that |
 /// | shared memory, semaphores and queues (System V), queues of POSIX | its own | refused |
-/// | devices, terminal | `/dev/null` and similar ones, no terminal | control operations refused (Linux 6.10) |
+/// | devices | `/dev/null` and similar ones | control operations refused (Linux 6.10) |
 ///
 /// At both levels:
 ///

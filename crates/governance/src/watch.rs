@@ -24,7 +24,10 @@ pub use self::snapshot::WatchedFiles;
 use self::snapshot::{Content, FileState, Snapshot};
 
 /// Files of a git directory whose content runs programs, or decides which.
-const GIT_FILES: [&str; 3] = ["commondir", "config", "config.worktree"];
+const GIT_FILES: [&str; 4] = ["commondir", "config", "config.worktree", ATTRIBUTES];
+
+/// Patterns that decide which drivers and filters run. Git only lists branches and patterns in the other files beside it.
+const ATTRIBUTES: &str = "info/attributes";
 
 /// The steps of a rebase in progress. A step `exec` runs a program when the user continues it.
 const REBASE: &str = "rebase-merge/git-rebase-todo";
@@ -33,7 +36,7 @@ const REBASE: &str = "rebase-merge/git-rebase-todo";
 const REFUSED: &str = ".refused";
 
 /// Directories of it, with everything below.
-const GIT_DIRECTORIES: [&str; 2] = ["hooks", "info"];
+const GIT_DIRECTORIES: [&str; 1] = ["hooks"];
 
 /// Most files whose content is compared. Of those beyond it only the number is.
 const MAX_FILES: usize = 2048;
@@ -50,8 +53,8 @@ const MAX_DIFF: usize = 8 << 10;
 /// program are moved to a file beside it, named `git-rebase-todo.refused`.
 ///
 /// Watched are the repository of the working directory with its submodules and worktrees, and the repositories below it that
-/// are not ignored. A whole repository may come and go, if it comes without hooks and attributes, and with settings that name
-/// no program.
+/// are not ignored. Settings that name no program may change. A whole repository may come and go, if it comes without hooks and
+/// attributes, and with such settings.
 ///
 /// The files are read in the environment, once before the first command, after each, and when a run ends. [`check_final`] finds
 /// what commands in the background changed since. Once a change was reported, the new content is what later commands are
@@ -136,6 +139,8 @@ where
             let is_always = match name {
                 "commondir" => false,
                 "config.worktree" => is_own,
+                // A file in place of a missing one needs the directory.
+                ATTRIBUTES => is_complete || exists_without_links(env, &git.join("info")).await,
                 _ => is_complete,
             };
             if is_always || exists_without_links(env, &path).await {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
-use tempfile::TempDir;
 
 use super::repository_guard::RepositoryGuard;
 use super::secrets::{self, HiddenPaths};
+use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
@@ -29,7 +29,7 @@ pub(super) struct ConfinedLocal {
     pub(super) of_servers: Arc<dyn ExecutionEnvironment>,
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
     /// Directory for temporary files of sandboxed commands, removed on drop.
-    pub(super) temporary: Option<TempDir>,
+    pub(super) temporary: Option<TemporaryDirectory>,
     pub(super) sandbox: SandboxState,
     /// It was not tried in this run that the machine can set up the sandbox.
     pub(super) is_remembered: bool,
@@ -209,10 +209,7 @@ async fn sandboxed(
     /// Protections that only cause a notice if the machine lacks them.
     const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
 
-    let temporary = tempfile::Builder::new()
-        .prefix("pintle-")
-        .tempdir()
-        .or_failed("cannot create a temporary directory")?;
+    let temporary = TemporaryDirectory::create().or_failed("cannot create a temporary directory")?;
     let plain = builder.clone().build().or_failed(UNUSABLE)?;
     let workspace = plain.working_directory().to_path_buf();
     // The trials end by themselves, soon.
@@ -248,11 +245,17 @@ async fn sandboxed(
             .await
             .or_failed("cannot prepare the caches of the project")?,
     };
+    let builder = match level {
+        SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
+        SandboxLevel::Writes => builder,
+    };
     let local = builder.build().or_failed(UNUSABLE)?;
     let mut sandbox = Sandboxed::new(local)
         .with_level(level)
         .with_support(support.clone())
         .with_network(args.has_network())
+        // With the network of the machine, abstract sockets would lead to its services.
+        .with_unix_sockets(level == SandboxLevel::Full && !args.has_network())
         .with_temporary(temporary.path())
         .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)

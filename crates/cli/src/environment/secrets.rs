@@ -27,6 +27,11 @@ const BELOW_HOME: [&str; 15] = [
     ".mozilla",
 ];
 
+/// Directories below the home directory with sockets of services that run programs. They are hidden as a whole: a socket that
+/// appears while a command runs would not be hidden from it.
+const WITH_SOCKETS: [&str; 6] =
+    [".colima", ".docker/run", ".emacs.d/server", ".lima", ".orbstack/run", ".rd"];
+
 /// Those below the directory for configuration, which is `~/.config` unless a variable names another.
 const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
 
@@ -100,7 +105,7 @@ fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     })?;
     let config = home.join(".config");
     let below_config = BELOW_CONFIG.iter().map(|name| config.join(name));
-    let below_home = BELOW_HOME.iter().map(|name| home.join(name)).chain(below_config);
+    let below_home = BELOW_HOME.iter().chain(&WITH_SOCKETS).map(|name| home.join(name)).chain(below_config);
     let moved = MOVED.iter().flat_map(|(variable, names)| {
         let value = process_env.variable(variable).unwrap_or_default();
         let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
@@ -191,7 +196,7 @@ mod tests {
             ("PINTLE_STATE_DIR", "/s", &["/s"]),
         ] {
             let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
-            for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh"]) {
+            for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh", "/u/jan/.docker/run"]) {
                 assert!(paths.contains(&PathBuf::from(path)), "{variable}: {path} in {paths:?}");
             }
         }

@@ -1,10 +1,102 @@
-//! Removal of the temporary directory of commands, including directories without permissions.
+//! The temporary directory of commands: it is locked by its session, and removed also if that was killed.
 #![expect(clippy::disallowed_methods, reason = "the directory is on this machine, whatever the environment")]
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use tempfile::TempDir;
+
+/// Start of the names. Versions that did not lock their directories had another one.
+const PREFIX: &str = "pintle-tmp-";
+
+/// Maximum number of directories that another process removes before they are locked.
+const MAX_ATTEMPTS: usize = 16;
+
+/// Directory for temporary files of sandboxed commands, removed on drop. It is locked, so that other processes see that its
+/// session is alive.
+#[derive(Debug)]
+pub(super) struct TemporaryDirectory {
+    directory: TempDir,
+    /// `None` on a file system without locks.
+    _lock: Option<File>,
+}
+
+impl TemporaryDirectory {
+    /// Creates a directory in that of the system.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub(super) fn create() -> io::Result<Self> {
+        Self::create_in(&tempfile::env::temp_dir())
+    }
+
+    fn create_in(parent: &Path) -> io::Result<Self> {
+        for _ in 0..MAX_ATTEMPTS {
+            let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+            match try_lock(directory.path()) {
+                Ok(Lock::Held(lock)) => return Ok(Self { directory, _lock: Some(lock) }),
+                Ok(Lock::Unsupported) => return Ok(Self { directory, _lock: None }),
+                // Another process took it for one that was left behind.
+                Ok(Lock::Taken) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Lock of a directory.
+enum Lock {
+    Held(File),
+    /// Another process holds it, or has removed the directory.
+    Taken,
+    /// The file system has none.
+    Unsupported,
+}
+
+/// Locks a directory. A link is not followed.
+fn try_lock(path: &Path) -> io::Result<Lock> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match directory.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(Lock::Taken),
+        Err(TryLockError::Error(_)) => return Ok(Lock::Unsupported),
+    }
+    let (locked, named) = (directory.metadata()?, fs::symlink_metadata(path)?);
+    let is_same = (locked.dev(), locked.ino()) == (named.dev(), named.ino());
+    Ok(if is_same { Lock::Held(directory) } else { Lock::Taken })
+}
+
+/// Removes the directories of this user whose sessions were killed. The system releases the lock of a process that ends.
+pub(super) fn remove_abandoned() {
+    remove_abandoned_in(&tempfile::env::temp_dir());
+}
+
+fn remove_abandoned_in(parent: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_named = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
+        // These are the metadata of a link itself.
+        let is_own = || entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if is_named
+            && is_own()
+            && let Ok(Lock::Held(_lock)) = try_lock(&entry.path())
+        {
+            // What cannot be removed is left for the next start.
+            let _ = remove(&entry.path());
+        }
+    }
+}
 
 /// Removes a directory with everything below it, also directories without permissions. No link is followed. Call it once no
 /// command runs.
@@ -37,6 +129,28 @@ fn grant_directory_access(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_of_killed_sessions_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| parent.path().join(name);
+        let alive = TemporaryDirectory::create_in(parent.path()).unwrap();
+        for path in ["pintle-tmp-left/a/b", "pintle-older", "elsewhere/kept"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at("pintle-tmp-file"), "").unwrap();
+        std::os::unix::fs::symlink(at("elsewhere"), at("pintle-tmp-link")).unwrap();
+        remove_abandoned_in(parent.path());
+        assert!(!at("pintle-tmp-left").exists());
+        for kept in ["pintle-older", "elsewhere/kept", "pintle-tmp-file", "pintle-tmp-link"] {
+            assert!(at(kept).exists(), "{kept}");
+        }
+        assert!(alive.path().is_dir());
+        let path = alive.path().to_path_buf();
+        drop(alive);
+        assert!(!path.exists());
+        assert!(try_lock(&at("pintle-tmp-link")).is_err(), "a link is not followed");
+    }
 
     #[test]
     fn directories_without_permissions_are_removed() {

@@ -16,7 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
-use crate::harness::{Harness, without_level_notice};
+use crate::harness::{Harness, sandbox_levels, without_level_notice};
 use crate::subagents::BOTH_WRITE;
 
 /// Deadline for anything that normally happens at once.
@@ -321,6 +321,19 @@ fn activity_is_shown_and_erased() {
     assert!(lines[0] == "I wait." && lines[1].starts_with("✓ shell until test -e go"), "{screen}");
     assert!(lines.contains(&"    went") && lines.contains(&"Done."), "{screen}");
     assert!(lines.last().unwrap().starts_with("[done] 2 model calls, 1 tool call"), "{screen}");
+}
+
+/// A program that opens the terminal would write over the display, and wait for a password that the user types to `pintle`.
+#[test]
+fn no_command_has_the_terminal_at_any_level() {
+    let line = "if (: </dev/tty) 2>/dev/null; then echo yes; else echo no; fi >has-terminal";
+    for level in sandbox_levels().into_iter().chain(["off"]) {
+        let harness = Harness::new(Dialect::AnthropicMessages, &shell_call(line));
+        let terminal = Terminal::start(&harness.command("run", &["--sandbox", level, "Look"]));
+        let (code, screen, _) = terminal.finish();
+        assert_eq!(code, Some(0), "{level}: {screen}");
+        assert_eq!(harness.read("has-terminal"), "no\n", "{level}: {screen}");
+    }
 }
 
 #[test]

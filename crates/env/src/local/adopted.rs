@@ -1,4 +1,4 @@
-//! Processes that were started on a thread with its own file descriptors. Linux only.
+//! Processes that were started on a thread of their own. Linux only.
 
 use std::{
     io,
@@ -7,25 +7,25 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid},
+};
 use tokio::{
-    io::{AsyncReadExt, Interest, unix::AsyncFd},
-    net::unix::pipe::Receiver,
-    time::timeout,
+    io::{Interest, unix::AsyncFd},
+    time::sleep,
 };
 
-/// Time that a launcher may take to start its program.
-const START_LIMIT: Duration = Duration::from_secs(30);
-
-/// Maximum size of a report; the launcher writes some hundred bytes.
-const MAX_REPORT: usize = 4 << 10;
+/// Poll interval of a kernel without descriptors of processes.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A process whose exit is awaited through a descriptor: the runtime can only await those that it
 /// started itself.
 #[derive(Debug)]
 pub(crate) struct AdoptedChild {
     process: Pid,
-    exited: AsyncFd<OwnedFd>,
+    /// `None` if the kernel, or a filter of a container, has no descriptors of processes.
+    exited: Option<AsyncFd<OwnedFd>>,
     /// Set once the exit was read: from then on the id may belong to another process.
     status: Option<ExitStatus>,
 }
@@ -42,9 +42,12 @@ impl AdoptedChild {
     )]
     pub(crate) fn new(id: i32) -> io::Result<Self> {
         let process = Pid::from_raw(id).ok_or(io::ErrorKind::InvalidInput)?;
-        let exited = || -> io::Result<AsyncFd<OwnedFd>> {
-            let exited = pidfd_open(process, PidfdFlags::NONBLOCK)?;
-            AsyncFd::with_interest(exited, Interest::READABLE)
+        let exited = || -> io::Result<Option<AsyncFd<OwnedFd>>> {
+            match pidfd_open(process, PidfdFlags::NONBLOCK) {
+                Ok(exited) => AsyncFd::with_interest(exited, Interest::READABLE).map(Some),
+                Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
         };
         match exited() {
             Ok(exited) => Ok(Self { process, exited, status: None }),
@@ -56,103 +59,30 @@ impl AdoptedChild {
         }
     }
 
-    pub(super) fn id(&self) -> u32 {
-        self.process.as_raw_nonzero().get().unsigned_abs()
+    /// Returns the process id, as a child of the runtime does.
+    pub(super) fn id(&self) -> Option<u32> {
+        Some(self.process.as_raw_nonzero().get().unsigned_abs())
     }
 
-    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+    /// Waits for the exit. Cancel safe.
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            self.exited.readable().await?.clear_ready();
+            match &self.exited {
+                Some(exited) => exited.readable().await?.clear_ready(),
+                None => sleep(POLL).await,
+            }
         }
     }
 
+    /// Returns the exit status if the process has exited.
     pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             let exited = waitpid(Some(self.process), WaitOptions::NOHANG)?;
             self.status = exited.map(|(_, status)| ExitStatus::from_raw(status.as_raw()));
         }
         Ok(self.status)
-    }
-}
-
-/// The pipe on which a launcher reports the start of its program: the id of the first process that
-/// it starts, as JSON; a line `s` when it is about to execute the program; a line `f` and the exit
-/// code if that fails. The end without an `f` is the success.
-#[derive(Debug)]
-pub(crate) struct StartReport {
-    pipe: Receiver,
-    program: String,
-}
-
-/// How a launch ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// The program runs. The id is that of the first process of its namespace.
-    Running(i32),
-    /// The program could not be executed.
-    Failed(io::ErrorKind),
-    /// The launcher itself failed before.
-    Launcher,
-}
-
-impl StartReport {
-    /// Reads the report about `program` from this end of a pipe.
-    pub(crate) fn new(pipe: OwnedFd, program: String) -> io::Result<Self> {
-        Ok(Self { pipe: Receiver::from_owned_fd(pipe)?, program })
-    }
-
-    /// Returns the name of the program.
-    pub(super) fn into_program(self) -> String {
-        self.program
-    }
-
-    /// Reads until the program runs or cannot.
-    ///
-    /// # Errors
-    ///
-    /// [`TimedOut`](io::ErrorKind::TimedOut) after [`START_LIMIT`].
-    pub(super) async fn read(&mut self) -> io::Result<Start> {
-        let mut report = Vec::new();
-        let mut pipe = (&mut self.pipe).take(MAX_REPORT as u64);
-        timeout(START_LIMIT, pipe.read_to_end(&mut report)).await.map_err(io::Error::from)??;
-        Ok(parse(&String::from_utf8_lossy(&report)))
-    }
-}
-
-fn parse(report: &str) -> Start {
-    let lines = || report.lines().map(str::trim);
-    if !lines().any(|line| line == "s") {
-        return Start::Launcher;
-    }
-    match lines().find_map(|line| line.strip_prefix('f')) {
-        Some("127") => return Start::Failed(io::ErrorKind::NotFound),
-        Some("126") => return Start::Failed(io::ErrorKind::PermissionDenied),
-        Some(_) => return Start::Failed(io::ErrorKind::Other),
-        None => {}
-    }
-    let id = lines().find_map(|line| line.strip_prefix("\"child-pid\":"));
-    id.and_then(|id| id.trim_matches([' ', ',']).parse().ok()).map_or(Start::Launcher, Start::Running)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reports_are_parsed() {
-        let info = "{\n    \"child-pid\": 4711,\n    \"net-namespace\": 4026531840\n}\n";
-        for (report, start) in [
-            (format!("{info}s\n"), Start::Running(4711)),
-            (format!("{info}s\nf127\n"), Start::Failed(io::ErrorKind::NotFound)),
-            (format!("{info}s\nf126\n"), Start::Failed(io::ErrorKind::PermissionDenied)),
-            (info.to_owned(), Start::Launcher),
-            ("s\n".to_owned(), Start::Launcher),
-            (String::new(), Start::Launcher),
-        ] {
-            assert_eq!(parse(&report), start, "{report}");
-        }
     }
 }

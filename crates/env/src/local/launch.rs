@@ -1,21 +1,26 @@
 //! How the first process of a command is started, and how its exit is awaited.
-#![expect(clippy::disallowed_methods, reason = "this module starts processes")]
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(clippy::disallowed_methods, reason = "this module starts processes")
+)]
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io,
-    path::PathBuf,
-    process::{ExitStatus, Stdio},
-};
-
+#[cfg(not(target_os = "linux"))]
+use std::process::Stdio;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 use std::sync::Arc;
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use std::{collections::BTreeMap, ffi::OsString, io, path::PathBuf};
+
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-pub(crate) use super::adopted::{AdoptedChild, StartReport};
+use super::start_report::StartReport;
 use crate::command::Stdin;
+
+/// The first process of a command, until its exit status is known.
+#[cfg(target_os = "linux")]
+pub(super) type Child = super::adopted::AdoptedChild;
+#[cfg(not(target_os = "linux"))]
+pub(super) type Child = tokio::process::Child;
 
 /// A process to start: everything that the environment and the command determine.
 #[derive(Clone)]
@@ -28,11 +33,12 @@ pub(crate) struct Invocation {
     pub(crate) stdin: Stdin,
 }
 
+#[cfg(not(target_os = "linux"))]
 impl Invocation {
-    /// Returns the process as a command of its own group.
-    pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command
+    /// Starts the process in a group of its own. It keeps the terminal of the embedding process: the standard library has no
+    /// session of its own for it.
+    fn spawn(&self) -> io::Result<Launched> {
+        let mut child = tokio::process::Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
             .envs(&self.variables)
@@ -43,8 +49,14 @@ impl Invocation {
             })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0);
-        command
+            .process_group(0)
+            .spawn()?;
+        Ok(Launched {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+        })
     }
 }
 
@@ -57,19 +69,6 @@ pub(crate) struct Launched {
     /// Tells whether the program was started, if another one starts it.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     pub(crate) start: Option<StartReport>,
-}
-
-impl From<tokio::process::Child> for Launched {
-    fn from(mut child: tokio::process::Child) -> Self {
-        Self {
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
-            child: Child::Runtime(child),
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            start: None,
-        }
-    }
 }
 
 /// Function that starts a process.
@@ -89,48 +88,12 @@ pub(crate) enum Launcher {
 impl Launcher {
     pub(super) fn launch(&self, invocation: &Invocation) -> io::Result<Launched> {
         match self {
-            Self::Plain => invocation.command().spawn().map(Launched::from),
+            #[cfg(target_os = "linux")]
+            Self::Plain => super::start::spawn(invocation),
+            #[cfg(not(target_os = "linux"))]
+            Self::Plain => invocation.spawn(),
             #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
             Self::With(launch) => launch(invocation),
-        }
-    }
-}
-
-/// The first process of a command, until its exit status is known.
-#[derive(Debug)]
-pub(crate) enum Child {
-    /// Started by the runtime.
-    Runtime(tokio::process::Child),
-    /// Started on a thread of its own.
-    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-    Adopted(AdoptedChild),
-}
-
-impl Child {
-    /// Returns the process id, unless the exit status was already read.
-    pub(super) fn id(&self) -> Option<u32> {
-        match self {
-            Self::Runtime(child) => child.id(),
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            Self::Adopted(child) => Some(child.id()),
-        }
-    }
-
-    /// Waits for the exit. Cancel safe.
-    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        match self {
-            Self::Runtime(child) => child.wait().await,
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            Self::Adopted(child) => child.wait().await,
-        }
-    }
-
-    /// Returns the exit status if the process has exited.
-    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        match self {
-            Self::Runtime(child) => child.try_wait(),
-            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-            Self::Adopted(child) => child.try_wait(),
         }
     }
 }

@@ -13,6 +13,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+use super::start_report::{Start, StartReport};
 use super::{
     admission::Slot,
     launch::{Child, Invocation, Launched, Launcher},
@@ -21,8 +23,6 @@ use super::{
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
 };
-#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-use super::{adopted::Start, launch::StartReport};
 use crate::{
     blocking::blocking,
     command::{Command, Program},
@@ -58,7 +58,7 @@ pub(super) struct SpawnContext {
     pub(super) launcher: Launcher,
 }
 
-/// Starts a process in a group of its own.
+/// Starts a process in a session of its own.
 pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProcess, EnvError> {
     let invocation = configure(command, &context);
     let program = invocation.program.to_string_lossy().into_owned();

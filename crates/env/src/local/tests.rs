@@ -128,6 +128,20 @@ async fn working_directory_and_variables_reach_the_command() {
     assert_eq!(text(&result.stdout), format!("{expected}\n{expected} a b\n1\n"));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_leads_a_session_without_a_terminal() {
+    let (_directory, environment) = environment();
+    let line =
+        "read -r stat </proc/$$/stat; set -- ${stat##*)}; echo $(($3 == $$)) $(($4 == $$)) $5; : </dev/tty";
+    let result = run(&environment, line).await;
+    // The process group, the session, and the device number of the terminal.
+    assert_eq!(text(&result.stdout), "1 1 0\n");
+    assert!(!result.success());
+    let shared = run(&environment, "kill -TERM 0; sleep 100").await;
+    assert_eq!(shared.exit_code, 143, "a signal to the group reaches the command alone");
+}
+
 #[tokio::test]
 async fn a_missing_directory_or_program_is_a_typed_error() {
     let (directory, environment) = environment();

@@ -12,12 +12,11 @@ use std::{
 use super::{
     filter,
     mounts::{Mounts, View},
-    program::Program,
     rules::Rules,
     thread::{self, Descriptors, Inheritance, Prepared},
 };
 use crate::{
-    local::{Invocation, Launched},
+    local::{Invocation, Launched, Program},
     variables::TAG_VARIABLE,
 };
 

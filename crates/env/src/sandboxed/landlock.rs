@@ -10,11 +10,10 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{
     Protection, filter,
-    program::Program,
     rules::{REPLACED, Rules},
-    thread::{self, Inheritance, Prepared, on_own_thread},
+    thread::{self, Inheritance, Prepared},
 };
-use crate::local::{Invocation, Launched};
+use crate::local::{Invocation, Launched, Program, on_own_thread};
 
 /// Devices that every program may write to, if they exist.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
@@ -36,12 +35,7 @@ pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launch
     };
     thread::spawn(invocation, inheritance, |_| {
         restrict(rules)?;
-        let program = Program {
-            name: invocation.program.clone(),
-            arguments: invocation.arguments.clone(),
-            variables: invocation.variables.clone(),
-        };
-        Ok(Prepared { program, inherited: Vec::new() })
+        Ok(Prepared { program: Program::of(invocation), inherited: Vec::new() })
     })
 }
 

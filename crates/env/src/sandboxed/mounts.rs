@@ -34,6 +34,9 @@ const RUNTIME_PROGRAMS: [&str; 3] = ["/run/current-system", "/run/opengl-driver"
 /// Names of hosts, looked up in the network.
 const RESOLVER: &str = "/etc/resolv.conf";
 
+/// Maximum number of links on the way to a path, as in the kernel.
+const MAX_LINKS: usize = 40;
+
 /// How a path is mounted. The greatest one applies if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum View {
@@ -170,7 +173,12 @@ impl Mounts {
         let path = match path.canonicalize() {
             Ok(path) => path,
             Err(error) if is_missing(&error) => return Ok(()),
-            Err(error) => return Err(EnvError::from_io("hide", path, error)),
+            // Commands cannot read it either, unless they change the mode of the directory.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match closed_directory(path) {
+                Some(directory) => directory,
+                None => return Ok(()),
+            },
+            Err(error) => return Err(refused("hiding", path, &error.to_string())),
         };
         let Some(metadata) = metadata(&path)? else { return Ok(()) };
         let view = if metadata.is_dir() { View::HiddenDirectory } else { View::HiddenFile };
@@ -264,6 +272,27 @@ fn metadata(path: &Path) -> Result<Option<Metadata>, EnvError> {
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(EnvError::from_io("inspect", path, error)),
     }
+}
+
+/// Returns the directory that this process may not search on the way to a path, also through links; `None` if it may by now.
+fn closed_directory(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        let mut parents = path.ancestors().zip(path.ancestors().skip(1));
+        let (name, directory) =
+            parents.find_map(|(name, parent)| Some((name, parent.canonicalize().ok()?)))?;
+        match fs::symlink_metadata(name) {
+            // What it leads to is behind the closed directory.
+            Ok(found) if found.is_symlink() => {
+                let target = directory.join(fs::read_link(name).ok()?);
+                let rest = path.strip_prefix(name).ok()?;
+                path = target.components().chain(rest.components()).collect();
+            }
+            Ok(_) => return None,
+            Err(_) => return Some(directory),
+        }
+    }
+    None
 }
 
 fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {

@@ -16,9 +16,8 @@
 
 use std::{
     fs::{self, File},
-    io::{self, PipeReader, PipeWriter, Seek, Write},
+    io::{self, PipeWriter, Seek, Write},
     os::fd::{AsRawFd, OwnedFd, RawFd},
-    thread,
 };
 
 use nix::{
@@ -30,13 +29,8 @@ use nix::{
     },
     unistd::{self, Pid},
 };
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use super::program::{Program, Streams};
-use crate::{
-    command::Stdin,
-    local::{AdoptedChild, Child, Invocation, Launched, StartReport},
-};
+use crate::local::{Invocation, Launched, Program, StandardPipes, StartReport, on_own_thread};
 
 /// Descriptors of this process as this thread has them.
 const DESCRIPTORS: &str = "/proc/thread-self/fd";
@@ -46,15 +40,6 @@ const OWN: CloneFlags = CloneFlags::CLONE_FILES.union(CloneFlags::CLONE_FS);
 
 /// Last of the three standard descriptors.
 const STANDARD: RawFd = 2;
-
-/// Pipes of a command: its own ends, which it inherits, and the others.
-struct Pipes {
-    stdin: Option<(PipeReader, PipeWriter)>,
-    stdout: (PipeReader, PipeWriter),
-    stderr: (PipeReader, PipeWriter),
-    /// For the report of a launcher.
-    start: Option<(PipeReader, PipeWriter)>,
-}
 
 /// What is done with the descriptors of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,14 +79,6 @@ pub(super) struct Prepared {
     pub(super) inherited: Vec<OwnedFd>,
 }
 
-/// Runs `work` on its own thread, so that all restrictions end with it.
-pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().name("pintle-sandbox".to_owned()).spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the sandbox thread panicked")))
-    })
-}
-
 /// Returns true if a thread can have its own descriptors.
 pub(super) fn has_own_descriptors() -> io::Result<bool> {
     on_own_thread(|| Ok(unshare(OWN).is_ok()))
@@ -113,52 +90,39 @@ pub(super) fn spawn(
     inheritance: Inheritance,
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared> + Send,
 ) -> io::Result<Launched> {
-    let pipes = Pipes {
-        stdin: match invocation.stdin {
-            Stdin::Null => None,
-            Stdin::Piped => Some(io::pipe()?),
-        },
-        stdout: io::pipe()?,
-        stderr: io::pipe()?,
-        start: (inheritance == Inheritance::Report).then(io::pipe).transpose()?,
-    };
-    let process = on_own_thread(|| start(invocation, &pipes, inheritance, prepare))?;
-    let child = Child::Adopted(AdoptedChild::new(process.as_raw())?);
+    let pipes = StandardPipes::new(invocation.stdin)?;
+    let report = (inheritance == Inheritance::Report).then(io::pipe).transpose()?;
+    let writer = report.as_ref().map(|(_, writer)| writer);
+    let process = on_own_thread(|| start(invocation, &pipes, writer, inheritance, prepare))?;
+    let mut launched = pipes.into_launched(process)?;
+    // The end of the report is the end of the last writer.
+    let reader = report.map(|(reader, _)| OwnedFd::from(reader));
     let program = invocation.program.to_string_lossy().into_owned();
-    let [stdout, stderr] = [pipes.stdout.0, pipes.stderr.0].map(OwnedFd::from);
-    Ok(Launched {
-        child,
-        stdin: pipes.stdin.map(|(_, end)| ChildStdin::from_std(OwnedFd::from(end).into())).transpose()?,
-        stdout: Some(ChildStdout::from_std(stdout.into())?),
-        stderr: Some(ChildStderr::from_std(stderr.into())?),
-        start: pipes.start.map(|(end, _)| StartReport::new(end.into(), program)).transpose()?,
-    })
+    launched.start = reader.map(|reader| StartReport::new(reader, program)).transpose()?;
+    Ok(launched)
 }
 
 fn start(
     invocation: &Invocation,
-    pipes: &Pipes,
+    pipes: &StandardPipes,
+    report: Option<&PipeWriter>,
     inheritance: Inheritance,
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared>,
 ) -> io::Result<Pid> {
-    let start = pipes.start.as_ref().map(|(_, end)| end);
-    let stdin = pipes.stdin.as_ref().map(|(end, _)| end);
-    let streams = Streams::new(stdin, &pipes.stdout.1, &pipes.stderr.1);
-    let ends = [Some(pipes.stdout.1.as_raw_fd()), Some(pipes.stderr.1.as_raw_fd())];
-    let ends = ends.into_iter().chain([stdin.map(AsRawFd::as_raw_fd), start.map(AsRawFd::as_raw_fd)]);
+    let ends: Vec<RawFd> = pipes.descriptors().chain(report.map(AsRawFd::as_raw_fd)).collect();
     let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
     let shared = match unshare(OWN) {
-        Ok(()) => keep_only(&ends.flatten().collect::<Vec<_>>()).map(|()| false)?,
+        Ok(()) => keep_only(&ends).map(|()| false)?,
         Err(_) if inheritance == Inheritance::IfUnavoidable => {
             mask.thread_set_mask()?;
             true
         }
         Err(error) => return Err(error.into()),
     };
-    let Prepared { program, inherited } = prepare(&Descriptors { start })?;
+    let Prepared { program, inherited } = prepare(&Descriptors { start: report })?;
     let process = match shared {
-        true => program.spawn_shared(&invocation.directory, streams),
-        false => program.spawn(&invocation.directory, streams, &mask),
+        true => program.spawn_shared(&invocation.directory, pipes.streams()),
+        false => program.spawn(&invocation.directory, pipes.streams(), &mask),
     };
     drop(inherited);
     process

@@ -1,48 +1,308 @@
-//! Changes of protected files that run nothing later: whole repositories that a command creates or removes.
+//! Changes of protected files that run nothing later: plain settings, lists of git, and whole repositories that a command
+//! creates or removes.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::REBASE;
 use super::locations::{GitEntry, named_in};
 use super::snapshot::{Content, FileState, Snapshot};
+use super::{ATTRIBUTES, REBASE};
 
-/// Keys of a new repository's configuration that name no program. `*` is the name of a section's instance.
-const PLAIN_KEYS: [&str; 21] = [
-    "core.bare",
-    "core.filemode",
-    "core.ignorecase",
-    "core.logallrefupdates",
-    "core.precomposeunicode",
-    "core.repositoryformatversion",
-    "core.symlinks",
-    "core.worktree",
-    "extensions.objectformat",
-    "extensions.refstorage",
-    "extensions.worktreeconfig",
-    "init.defaultbranch",
-    "remote.*.fetch",
-    "remote.*.url",
+/// Sections whose keys all name no program.
+const PLAIN_SECTIONS: [&str; 4] = ["advice", "color", "color.*", "column"];
+
+/// Other keys that name no program, neither directly nor by a file, an address or a driver. They are of git's own list of
+/// variables; a key that is not here counts as one that names a program. `*` is the name of a section's instance.
+const PLAIN_KEYS: [&str; 260] = [
+    "author.email",
+    "author.name",
+    "branch.autosetupmerge",
+    "branch.autosetuprebase",
+    "branch.sort",
+    "branch.*.description",
     "branch.*.merge",
+    "branch.*.pushremote",
     "branch.*.rebase",
     "branch.*.remote",
+    "checkout.defaultremote",
+    "checkout.guess",
+    "checkout.thresholdforparallelism",
+    "checkout.workers",
+    "commit.cleanup",
+    "commit.gpgsign",
+    "commit.status",
+    "commit.verbose",
+    "commitgraph.changedpathsversion",
+    "commitgraph.generationversion",
+    "commitgraph.readchangedpaths",
+    "committer.email",
+    "committer.name",
+    "core.abbrev",
+    "core.autocrlf",
+    "core.bare",
+    "core.bigfilethreshold",
+    "core.checkstat",
+    "core.commentchar",
+    "core.commentstring",
+    "core.commitgraph",
+    "core.compression",
+    "core.deltabasecachelimit",
+    "core.eol",
+    "core.filemode",
+    "core.fsync",
+    "core.fsyncmethod",
+    "core.ignorecase",
+    "core.logallrefupdates",
+    "core.loosecompression",
+    "core.multipackindex",
+    "core.packedgitlimit",
+    "core.packedgitwindowsize",
+    "core.precomposeunicode",
+    "core.preloadindex",
+    "core.quotepath",
+    "core.repositoryformatversion",
+    "core.safecrlf",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.splitindex",
+    "core.symlinks",
+    "core.trustctime",
+    "core.untrackedcache",
+    "core.warnambiguousrefs",
+    "core.whitespace",
+    "core.worktree",
+    "diff.algorithm",
+    "diff.colormoved",
+    "diff.colormovedws",
+    "diff.context",
+    "diff.dirstat",
+    "diff.ignoresubmodules",
+    "diff.indentheuristic",
+    "diff.interhunkcontext",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.relative",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.statgraphwidth",
+    "diff.statnamewidth",
+    "diff.submodule",
+    "diff.suppressblankempty",
+    "diff.wserrorhighlight",
+    "extensions.compatobjectformat",
+    "extensions.objectformat",
+    "extensions.partialclone",
+    "extensions.preciousobjects",
+    "extensions.refstorage",
+    "extensions.relativeworktrees",
+    "extensions.worktreeconfig",
+    "feature.experimental",
+    "feature.manyfiles",
+    "fetch.all",
+    "fetch.fsckobjects",
+    "fetch.negotiationalgorithm",
+    "fetch.output",
+    "fetch.parallel",
+    "fetch.prune",
+    "fetch.prunetags",
+    "fetch.recursesubmodules",
+    "fetch.showforcedupdates",
+    "fetch.unpacklimit",
+    "fetch.writecommitgraph",
+    "gc.aggressivedepth",
+    "gc.aggressivewindow",
+    "gc.auto",
+    "gc.autodetach",
+    "gc.autopacklimit",
+    "gc.bigpackthreshold",
+    "gc.cruftpacks",
+    "gc.logexpiry",
+    "gc.maxcruftsize",
+    "gc.packrefs",
+    "gc.pruneexpire",
+    "gc.reflogexpire",
+    "gc.reflogexpireunreachable",
+    "gc.rerereresolved",
+    "gc.rerereunresolved",
+    "gc.worktreepruneexpire",
+    "gc.writecommitgraph",
+    "gc.*.reflogexpire",
+    "gc.*.reflogexpireunreachable",
+    "grep.column",
+    "grep.extendedregexp",
+    "grep.fallbacktonoindex",
+    "grep.fullname",
+    "grep.linenumber",
+    "grep.patterntype",
+    "grep.threads",
+    "i18n.commitencoding",
+    "i18n.logoutputencoding",
+    "index.recordendofindexentries",
+    "index.recordoffsettable",
+    "index.skiphash",
+    "index.sparse",
+    "index.threads",
+    "index.version",
+    "init.defaultbranch",
+    "init.defaultobjectformat",
+    "init.defaultrefformat",
+    "log.abbrevcommit",
+    "log.date",
+    "log.decorate",
+    "log.diffmerges",
+    "log.follow",
+    "log.mailmap",
+    "log.showroot",
+    "maintenance.auto",
+    "maintenance.autodetach",
+    "maintenance.strategy",
+    "maintenance.*.auto",
+    "maintenance.*.enabled",
+    "maintenance.*.schedule",
+    "merge.autostash",
+    "merge.branchdesc",
+    "merge.conflictstyle",
+    "merge.defaulttoupstream",
+    "merge.directoryrenames",
+    "merge.ff",
+    "merge.log",
+    "merge.renamelimit",
+    "merge.renames",
+    "merge.renormalize",
+    "merge.stat",
+    "merge.suppressdest",
+    "merge.verbosity",
+    "merge.*.name",
+    "notes.displayref",
+    "notes.mergestrategy",
+    "notes.rewritemode",
+    "notes.rewriteref",
+    "pack.compression",
+    "pack.deltacachelimit",
+    "pack.deltacachesize",
+    "pack.depth",
+    "pack.indexversion",
+    "pack.packsizelimit",
+    "pack.threads",
+    "pack.usebitmaps",
+    "pack.usesparse",
+    "pack.window",
+    "pack.windowmemory",
+    "pack.writereverseindex",
+    "promisor.quiet",
+    "pull.ff",
+    "pull.rebase",
+    "push.autosetupremote",
+    "push.default",
+    "push.followtags",
+    "push.negotiate",
+    "push.recursesubmodules",
+    "push.useforceifincludes",
+    "rebase.abbreviatecommands",
+    "rebase.autosquash",
+    "rebase.autostash",
+    "rebase.backend",
+    "rebase.forkpoint",
+    "rebase.missingcommitscheck",
+    "rebase.rebasemerges",
+    "rebase.reschedulefailedexec",
+    "rebase.stat",
+    "rebase.updaterefs",
+    "receive.denycurrentbranch",
+    "receive.denydeletecurrent",
+    "receive.denydeletes",
+    "receive.denynonfastforwards",
+    "remote.pushdefault",
+    "remote.*.fetch",
+    "remote.*.followremotehead",
+    "remote.*.mirror",
+    "remote.*.partialclonefilter",
+    "remote.*.promisor",
+    "remote.*.prune",
+    "remote.*.prunetags",
+    "remote.*.push",
+    "remote.*.pushurl",
+    "remote.*.skipdefaultupdate",
+    "remote.*.skipfetchall",
+    "remote.*.tagopt",
+    "remote.*.url",
+    "repack.packkeptobjects",
+    "repack.updateserverinfo",
+    "repack.usedeltabaseoffset",
+    "repack.writebitmaps",
+    "rerere.autoupdate",
+    "rerere.enabled",
+    "sparse.expectfilesoutsideofpatterns",
+    "stash.showincludeuntracked",
+    "stash.showpatch",
+    "stash.showstat",
+    "status.aheadbehind",
+    "status.branch",
+    "status.displaycommentprefix",
+    "status.relativepaths",
+    "status.renamelimit",
+    "status.renames",
+    "status.short",
+    "status.showstash",
+    "status.showuntrackedfiles",
+    "status.submodulesummary",
     "submodule.active",
+    "submodule.alternateerrorstrategy",
+    "submodule.alternatelocation",
+    "submodule.fetchjobs",
+    "submodule.propagatebranches",
+    "submodule.recurse",
     "submodule.*.active",
+    "submodule.*.branch",
+    "submodule.*.fetchrecursesubmodules",
+    "submodule.*.ignore",
+    "submodule.*.update",
     "submodule.*.url",
+    "tag.forcesignannotated",
+    "tag.gpgsign",
+    "tag.sort",
+    "transfer.credentialsinurl",
+    "transfer.fsckobjects",
+    "transfer.unpacklimit",
+    "uploadpack.allowanysha1inwant",
+    "uploadpack.allowfilter",
+    "uploadpack.allowreachablesha1inwant",
+    "uploadpack.allowrefinwant",
+    "uploadpack.allowtipsha1inwant",
     "user.email",
+    "user.name",
+    "user.useconfigonly",
+    "worktree.guessremote",
+    "worktree.userelativepaths",
 ];
 
-/// Returns whether a change of a path runs nothing later: it belongs to a repository that is new, with plain settings, or
-/// that is gone as a whole.
+/// Values of `submodule.*.update` that are no command.
+const PLAIN_UPDATES: [&str; 4] = ["checkout", "merge", "none", "rebase"];
+
+/// Returns whether a change of a path runs nothing later: it changes plain settings only, belongs to a repository that is gone
+/// as a whole, or is a file that no program is started from.
 pub(super) fn is_harmless(path: &Path, before: &Snapshot, after: &Snapshot) -> bool {
+    // Earlier versions recorded all files of this directory.
+    if is_list_of_git(path, after) {
+        return true;
+    }
     if path.ends_with(REBASE) {
         return !runs_more(before.files.get(path), after.files.get(path));
     }
     match (before.files.get(path), after.files.get(path)) {
         (None, Some(state)) => is_harmless_creation(path, &state.content, before, after),
         (Some(_), None) => is_harmless_removal(path, before, after),
-        (Some(before), Some(after)) => changes_plain_settings(path, before, after),
+        (Some(old), Some(new)) => changes_plain_settings(path, Some(old), new, after),
         (None, None) => false,
     }
+}
+
+/// Returns whether a path is a file in the directory `info` of a git directory that only lists branches or patterns.
+fn is_list_of_git(path: &Path, after: &Snapshot) -> bool {
+    let Some(name) = after.locations.git_directory_of(path).and_then(|git| path.strip_prefix(git).ok())
+    else {
+        return false;
+    };
+    name.starts_with("info") && name != Path::new(ATTRIBUTES)
 }
 
 fn is_harmless_creation(path: &Path, content: &Content, before: &Snapshot, after: &Snapshot) -> bool {
@@ -58,14 +318,14 @@ fn is_harmless_creation(path: &Path, content: &Content, before: &Snapshot, after
     let Some(git) = after.locations.git_directory_of(path) else {
         return is_new_project(path, before, after);
     };
-    if before.locations.git.contains(git) {
-        return false;
-    }
     let Content::Bytes(bytes) = content else { return false };
     let Ok(name) = path.strip_prefix(git) else { return false };
     match name.to_str() {
+        Some("config" | "config.worktree") if before.locations.git.contains(git) => {
+            after.files.get(path).is_some_and(|state| changes_plain_settings(path, None, state, after))
+        }
         Some("config" | "config.worktree") => is_plain(bytes),
-        Some("info/exclude") => true,
+        Some(_) if before.locations.git.contains(git) => false,
         // A worktree is below the repository that it belongs to.
         Some("commondir") => named_in(path, "", bytes)
             .map(|common| normalized(&common))
@@ -138,17 +398,43 @@ fn is_harmless_removal(path: &Path, before: &Snapshot, after: &Snapshot) -> bool
         .is_some_and(|git| !after.locations.git.contains(git) && !is_own(git))
 }
 
-/// Returns whether a configuration of git differs in keys only that name no program, as after `git push -u`.
-fn changes_plain_settings(path: &Path, before: &FileState, after: &FileState) -> bool {
+/// Returns whether a configuration of git differs in keys only that name no program, as after `git push -u`. There was no file
+/// if `before` is `None`.
+fn changes_plain_settings(
+    path: &Path,
+    before: Option<&FileState>,
+    after: &FileState,
+    snapshot: &Snapshot,
+) -> bool {
     let is_config = path.file_name().is_some_and(|name| name == "config" || name == "config.worktree");
-    let text = |state: &FileState| FileState::text(Some(state));
-    let (Some(before_text), Some(after_text)) = (text(before), text(after)) else { return false };
+    let (Some(before_text), Some(after_text)) = (FileState::text(before), FileState::text(Some(after)))
+    else {
+        return false;
+    };
     let (Some(old), Some(new)) = (settings(&before_text), settings(&after_text)) else { return false };
+    let is_plain = |setting: &Setting| {
+        setting.is_plain()
+            && match setting.key.as_str() {
+                // Git itself sets and removes it in submodules.
+                "core.worktree" => path.iter().any(|part| part == "modules"),
+                "extensions.worktreeconfig" => has_plain_worktree_settings(path, snapshot),
+                _ => true,
+            }
+    };
     // Of several values the last one counts, so their order does as well.
     let others =
-        |settings: &[Setting]| settings.iter().filter(|setting| !setting.is_plain()).cloned().collect();
+        |settings: &[Setting]| settings.iter().filter(|setting| !is_plain(setting)).cloned().collect();
     let (old, new): (Vec<Setting>, Vec<Setting>) = (others(&old), others(&new));
-    is_config && before.differing_modes(after).is_none() && old == new
+    let has_same_mode = before.is_none_or(|before| before.differing_modes(after).is_none());
+    is_config && has_same_mode && old == new
+}
+
+/// Returns whether the settings of the worktrees of a repository, which a setting in `config` switches on, name no program.
+fn has_plain_worktree_settings(config: &Path, snapshot: &Snapshot) -> bool {
+    let Some(git) = config.parent() else { return false };
+    let is_of_worktree = |path: &Path| path.starts_with(git) && path.ends_with("config.worktree");
+    let mut states = snapshot.files.iter().filter(|(path, _)| is_of_worktree(path)).map(|(_, state)| state);
+    states.all(|state| FileState::text(Some(state)).is_some_and(|text| is_plain(text.as_bytes())))
 }
 
 /// Returns whether a configuration of git has only keys that name no program.
@@ -169,7 +455,10 @@ struct Setting {
 
 impl Setting {
     fn is_plain(&self) -> bool {
-        PLAIN_KEYS.contains(&self.key.as_str()) && is_plain_value(&self.key, &self.value)
+        let is_of_plain_section =
+            self.key.rsplit_once('.').is_some_and(|(section, _)| PLAIN_SECTIONS.contains(&section));
+        is_of_plain_section
+            || (PLAIN_KEYS.contains(&self.key.as_str()) && is_plain_value(&self.key, &self.value))
     }
 }
 
@@ -217,10 +506,18 @@ fn section_of(line: &str) -> Option<String> {
 
 /// Returns whether a value leads to no program and to no directory elsewhere.
 fn is_plain_value(key: &str, value: &str) -> bool {
+    // Git removes the quotes, wherever they are.
+    let value = value.replace('"', "");
     match key {
-        "core.worktree" => !value.starts_with(['/', '~', '"']),
-        // `ext::` and helpers of other names run a program.
-        "remote.*.url" | "submodule.*.url" => !value.contains("::") && !value.starts_with('-'),
+        "core.worktree" => !value.starts_with(['/', '~', '\\']),
+        // `ext::` and helpers of other names run a program. The name of a remote may be an address as well.
+        "branch.*.pushremote"
+        | "branch.*.remote"
+        | "remote.pushdefault"
+        | "remote.*.pushurl"
+        | "remote.*.url"
+        | "submodule.*.url" => !value.contains("::") && !value.contains('\\') && !value.starts_with('-'),
+        "submodule.*.update" => PLAIN_UPDATES.contains(&value.as_str()),
         _ => true,
     }
 }
@@ -259,6 +556,29 @@ mod tests {
             ("[filter \"x\"]\n\tclean = ./x\n", false),
             ("[include]\n\tpath = ../x\n", false),
             ("[remote \"x\"]\n\turl = ext::sh -c x\n", false),
+            ("[remote \"x\"]\n\turl = \"ext:\":sh\n", false),
+            ("[remote \"x\"]\n\turl = --upload-pack=x\n", false),
+            ("[remote \"x\"]\n\tpushurl = ext::sh -c x\n", false),
+            (
+                "[remote \"x\"]\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\ttagOpt = --no-tags\n",
+                true,
+            ),
+            ("[remote \"x\"]\n\tuploadpack = x\n", false),
+            ("[remote \"x\"]\n\tvcs = x\n", false),
+            ("[remote \"x\"]\n\tproxy = x\n", false),
+            ("[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n\trebase = true\n", true),
+            ("[branch \"x\"]\n\tremote = ext::sh -c x\n", false),
+            ("[branch \"x\"]\n\tmergeOptions = -s x\n", false),
+            ("[submodule \"x\"]\n\tupdate = rebase\n", true),
+            ("[submodule \"x\"]\n\tupdate = !x\n", false),
+            ("[user]\n\tname = A User\n\temail = a@example.org\n", true),
+            ("[core]\n\tautocrlf = input\n\tsparseCheckout = true\n", true),
+            ("[pull]\n\trebase = true\n[commit]\n\tgpgSign = false\n", true),
+            ("[color \"diff\"]\n\tnew = green\n[advice]\n\tanything = false\n", true),
+            ("[uploadpack]\n\tallowFilter = true\n", true),
+            ("[uploadpack]\n\tpackObjectsHook = x\n", false),
+            ("[maintenance]\n\tauto = false\n\tstrategy = incremental\n", true),
+            ("[unknown]\n\tkey = x\n", false),
             ("[core]\n\tbare = \\\nfsmonitor = x\n", false),
             ("[remote \"a\\\"b\"]\n\turl = x\n", false),
             ("[core]\n\tbare = false\r[core]\n", false),
@@ -267,5 +587,66 @@ mod tests {
             assert_eq!(is_plain(config.as_bytes()), plain, "{config:?}");
         }
         assert!(!is_plain(b"[core]\n\tbare = \xff\n"));
+    }
+
+    #[test]
+    fn settings_that_start_programs_or_switch_them_are_never_plain() {
+        for key in [
+            "alias.x",
+            "browser.x.cmd",
+            "core.alternateRefsCommand",
+            "core.askPass",
+            "core.attributesFile",
+            "core.editor",
+            "core.fsmonitor",
+            "core.gitProxy",
+            "core.hooksPath",
+            "core.pager",
+            "core.sshCommand",
+            "credential.helper",
+            "credential.x.helper",
+            "diff.external",
+            "diff.x.command",
+            "diff.x.textconv",
+            "difftool.x.cmd",
+            "filter.x.clean",
+            "filter.x.process",
+            "filter.x.smudge",
+            "gc.recentObjectsHook",
+            "gpg.program",
+            "gpg.x.program",
+            "gpg.ssh.defaultKeyCommand",
+            "guitool.x.cmd",
+            "help.browser",
+            "http.proxy",
+            "imap.tunnel",
+            "include.path",
+            "includeIf.x.path",
+            "interactive.diffFilter",
+            "man.x.cmd",
+            "merge.x.driver",
+            "mergetool.x.cmd",
+            "pager.log",
+            "protocol.allow",
+            "protocol.ext.allow",
+            "receive.procReceiveRefs",
+            "remote.x.receivepack",
+            "sendemail.smtpServer",
+            "sendemail.toCmd",
+            "sequence.editor",
+            "ssh.variant",
+            "trailer.x.command",
+            "uploadpack.packObjectsHook",
+            "url.x.insteadOf",
+            "url.x.pushInsteadOf",
+            "web.browser",
+        ] {
+            let (section, name) = key.rsplit_once('.').unwrap();
+            let header = match section.split_once('.') {
+                Some((section, instance)) => format!("[{section} \"{instance}\"]"),
+                None => format!("[{section}]"),
+            };
+            assert!(!is_plain(format!("{header}\n\t{name} = x\n").as_bytes()), "{key}");
+        }
     }
 }

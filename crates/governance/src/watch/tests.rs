@@ -134,7 +134,11 @@ async fn other_commands_go_on() {
         // The user's rebase continues.
         "printf 'exec make\\npick b\\n# comment\\n' >.git/rebase-merge/git-rebase-todo",
         "rm -r .git/rebase-merge && mkdir .git/rebase-merge",
-        "git config branch.main.remote origin && git config remote.origin.url ../x && git config --unset branch.main.remote",
+        "git config -f .git/config branch.main.remote origin && git config -f .git/config --unset branch.main.remote",
+        "git config -f .git/config user.name me && git config -f .git/config pull.rebase true",
+        "mkdir .git/info && echo target >.git/info/exclude && echo 'abc refs/heads/main' >.git/info/refs",
+        "git config -f .git/config core.sparseCheckout true && echo '/*' >.git/info/sparse-checkout && rm -r .git/info",
+        "printf '[core]\\n\\tsparseCheckout = true\\n' >.git/config.worktree && git config -f .git/config extensions.worktreeConfig true",
         "printf 'p a\\nreword b\\nbreak\\n' >.git/rebase-merge/git-rebase-todo",
     ];
     assert_eq!(run(directory.path(), &lines).await, (None, lines.len() as u64));
@@ -228,6 +232,8 @@ async fn settings_of_other_repositories_are_watched() {
         ("git config -f .git/modules/sub/config core.fsmonitor ./x", "/.git/modules/sub/config"),
         ("echo x >.git/modules/sub/hooks/post-checkout", "/.git/modules/sub/hooks/post-checkout"),
         ("git -C nested config core.fsmonitor ./x", "/nested/.git/config"),
+        ("git -C nested config core.worktree ../sub", "/nested/.git/config"),
+        ("git config branch.x.remote 'ext::sh -c x'", "/.git/config"),
         ("echo '* filter=x' >nested/.git/info/attributes", "/nested/.git/info/attributes"),
         ("cp -r .git evil; echo ../evil >.git/commondir", "/.git/commondir"),
         ("echo gitdir: ../nested/.git >sub/.git", "/sub/.git"),
@@ -265,7 +271,14 @@ async fn repositories_with_plain_settings_come_and_go() {
         "rm -rf sub && git -c protocol.file.allow=always submodule update -q",
         "git -c user.name=t -c user.email=t commit -q --allow-empty -m x && touch a && git stash -u -q",
         "mkdir -p crate/.pintle && echo x >crate/.pintle/rules.toml",
+        "git init -q mine && git -C mine config user.name me && git -C mine config user.email me@example.org",
+        "git -C ../library config uploadpack.allowFilter true && git clone -q --filter=blob:none file://$PWD/../library partial",
+        "git clone -q --sparse file://$PWD/../library sparse && git clone -q --no-tags ../library untagged",
+        "git gc -q && git -C untagged gc -q",
+        "git -C untagged checkout -q -b topic origin/HEAD && git checkout -q -b topic && git branch -q -u main",
+        "git maintenance run -q --task=gc && git config maintenance.auto false",
     ];
+    git(&directory.path().join("main"), &["branch", "--quiet", "--move", "main"]);
     assert_eq!(run(&directory.path().join("main"), &lines).await, (None, lines.len() as u64));
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(run(empty.path(), &["git init -q && git init -q --bare bare"]).await, (None, 1));
@@ -291,13 +304,17 @@ async fn protected_paths_are_those_that_exist() {
         ".git/worktrees/tree/commondir",
         "nested/.git/config",
         "nested/.git/hooks",
+        ".git/info/attributes",
+        "nested/.git/info/attributes",
         "sub/.git",
         "tree/.git",
         "crate/.pintle",
     ] {
         assert!(paths.contains(&main.join(name)), "{name}: {paths:?}");
     }
-    for name in [".git/commondir", "nested/.git/config.worktree", "nested/.git", ".git", ".pintle"] {
+    for name in
+        [".git/commondir", ".git/info", "nested/.git/config.worktree", "nested/.git", ".git", ".pintle"]
+    {
         assert!(!paths.contains(&main.join(name)), "{name}: {paths:?}");
     }
     let paths = of(main.join("tree")).await;
@@ -379,4 +396,43 @@ async fn an_ignored_repository_that_was_known_stays_protected() {
     std::fs::write(&config, "[core]\n\tfsmonitor = x\n").unwrap();
     let FinalCheck::Changed(change) = watch.check_final().await.unwrap() else { panic!("nothing was found") };
     assert!(change.contains("nested/.git/config"), "{change}");
+}
+
+/// A setting counts that makes git read settings which name a program.
+#[tokio::test]
+async fn settings_of_a_worktree_are_switched_on_only_if_they_are_plain() {
+    for (content, is_reported) in
+        [("[core]\n\tsparseCheckout = true\n", false), ("[core]\n\tfsmonitor = x\n", true)]
+    {
+        let directory = repository();
+        std::fs::write(directory.path().join(".git/config.worktree"), content).unwrap();
+        let (reason, _) =
+            run(directory.path(), &["git config -f .git/config extensions.worktreeConfig true"]).await;
+        assert_eq!(reason.is_some(), is_reported, "{content}: {reason:?}");
+    }
+}
+
+/// Earlier versions recorded all files beside the attributes.
+#[tokio::test]
+async fn a_record_of_lists_is_no_change() {
+    let directory = repository();
+    std::fs::create_dir(directory.path().join(".git/info")).unwrap();
+    std::fs::write(directory.path().join(".git/info/exclude"), "target\n").unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    let record = |name: &str| -> WatchedFiles {
+        let (entry, file) = (root.join(".git"), root.join(".git").join(name));
+        let hash = blake3::hash(b"[core]\n").to_hex().to_string();
+        let files = json!({
+            file.to_str().unwrap(): "00 644",
+            root.join(".git/config").to_str().unwrap(): format!("{hash} 644"),
+            entry.to_str().unwrap(): "other",
+        });
+        serde_json::from_value(json!({ "repositories": [entry], "files": files })).unwrap()
+    };
+    for (name, is_reported) in [("info/exclude", false), ("info/attributes", true)] {
+        let env = LocalEnvironment::with_host_env(&root, std::env::vars_os()).unwrap();
+        let watch = ProtectedPathWatch::new(Arc::new(env), [".pintle"]).with_record(record(name));
+        let change = watch.check_recorded().await.unwrap();
+        assert_eq!(change.is_some(), is_reported, "{name}: {change:?}");
+    }
 }

@@ -10,8 +10,9 @@ use pintle_env::ExecutionEnvironment;
 use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 
-/// Names below `.git` whose content runs programs, or decides which.
-const GIT: [&str; 5] = ["commondir", "config", "config.worktree", "hooks", "info"];
+/// Paths below `.git` whose content runs programs, or decides which.
+const GIT: [&[&str]; 5] =
+    [&["commondir"], &["config"], &["config.worktree"], &["hooks"], &["info", "attributes"]];
 
 /// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git,
 /// at any depth, and directories that an application adds.
@@ -51,8 +52,14 @@ impl ProtectedPathGate {
         let is_named = |name: &&String| path.iter().any(|part| is_same(part, name));
         let of_git = || {
             // Also in the directories of submodules and worktrees.
-            let mut below = path.iter().skip_while(|part| !is_same(part, ".git")).skip(1);
-            below.find_map(|part| GIT.into_iter().find(|name| is_same(part, name)))
+            let below: Vec<&OsStr> = path.iter().skip_while(|part| !is_same(part, ".git")).skip(1).collect();
+            let is_at = |position: usize, names: &[&str]| {
+                let parts = below.iter().skip(position);
+                below.len() - position >= names.len()
+                    && parts.zip(names).all(|(part, name)| is_same(part, name))
+            };
+            let find = |position| GIT.into_iter().find(|names| is_at(position, names));
+            (0..below.len()).find_map(find).map(|names| names.join("/"))
         };
         let is_git = || path.file_name().is_some_and(|name| is_same(name, ".git")).then(|| ".git".to_owned());
         self.names
@@ -113,6 +120,10 @@ mod tests {
             (".git/modules/a/hooks/pre-commit", true),
             (".git/commondir", true),
             (".git/info/attributes", true),
+            (".git/modules/a/info/attributes", true),
+            (".GIT/Info/Attributes", true),
+            (".git/info/exclude", false),
+            (".git/info", false),
             ("hooks/pre-commit", true),
             (".GIT/Config", true),
             (".pintle/rules.toml", true),

@@ -165,8 +165,10 @@ impl<'a> Seed<'a> {
         for entry in directory.iter() {
             let entry = entry.map_err(failed)?;
             let is_link = entry.file_type() == Some(nix::dir::Type::Symlink);
-            let leads_nowhere =
-                || fstatat(&self.descriptor, entry.file_name(), AtFlags::empty()) == Err(Errno::ENOENT);
+            let leads_nowhere = || {
+                fstatat(&self.descriptor, entry.file_name(), AtFlags::empty())
+                    .is_err_and(is_closed_or_missing)
+            };
             if is_link && leads_nowhere() {
                 unlinkat(&self.descriptor, entry.file_name(), UnlinkatFlags::NoRemoveDir).map_err(failed)?;
             }
@@ -175,11 +177,15 @@ impl<'a> Seed<'a> {
     }
 
     /// Lists a directory of the user: names, and whether each is a directory itself. There may be
-    /// none.
+    /// none, or one of another user that cannot be read.
     fn read(&self, source: &Path) -> Result<Vec<(OsString, bool)>, EnvError> {
         let entries = match fs::read_dir(source) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error)
+                if [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&error.kind()) =>
+            {
+                return Ok(Vec::new());
+            }
             Err(error) => return Err(EnvError::from_io("read", source, error)),
         };
         let mut found = Vec::new();
@@ -197,4 +203,9 @@ impl<'a> Seed<'a> {
         }
         Ok(found)
     }
+}
+
+/// Returns whether an error of a link's target means that commands cannot read it.
+fn is_closed_or_missing(error: Errno) -> bool {
+    [Errno::ENOENT, Errno::EACCES].contains(&error)
 }

@@ -101,3 +101,32 @@ async fn a_user_without_caches_has_empty_ones() {
     let error = ProjectCaches::prepare("relative", [("HOME", "/")]).await.unwrap_err();
     assert!(matches!(error, EnvError::InvalidPath { .. }), "{error:?}");
 }
+
+/// The caches of another user, as after `su`.
+#[test]
+fn caches_that_cannot_be_read_are_left_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+    let (home, state) = (user(), TempDir::new().unwrap());
+    let closed = [".cargo/registry/cache", ".cargo/registry/index", ".npm/_cacache/content-v2"];
+    let set_modes = |mode| {
+        for name in closed {
+            fs::set_permissions(home.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    set_modes(0o000);
+    let variables = crate::local::on_own_thread(|| {
+        // Root reads everything otherwise.
+        let mut sets = capabilities(None)?;
+        sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+        set_capabilities(None, sets)?;
+        let user = CacheVariables::new([("HOME", home.path())]);
+        super::prepare(state.path(), &user, &Cancelled::default()).map_err(std::io::Error::other)
+    });
+    set_modes(0o700);
+    assert!(variables.unwrap().contains_key(OsStr::new("CARGO_HOME")));
+    assert!(state.path().join("cargo/registry/src/i/a-1.0").exists());
+    assert!(!state.path().join("cargo/registry/cache/i").exists());
+}

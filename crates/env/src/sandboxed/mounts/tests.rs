@@ -121,3 +121,53 @@ fn paths_through_links_above_a_root_are_protected() {
     ]);
     assert_eq!(below(&rules, &directory, &Placeholders::default()), expected);
 }
+
+/// The files of another user, as after `su`.
+#[test]
+fn files_in_a_closed_directory_are_hidden_with_the_directory() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+
+    let (_held, directory) = directory();
+    std::fs::create_dir_all(directory.join("home/closed/cargo")).unwrap();
+    std::fs::create_dir_all(directory.join("home/open")).unwrap();
+    std::fs::write(directory.join("home/closed/cargo/credentials"), "x").unwrap();
+    symlink("../closed/cargo/credentials", directory.join("home/open/link")).unwrap();
+    symlink("closed/cargo", directory.join("home/directory")).unwrap();
+    symlink("loop", directory.join("home/loop")).unwrap();
+    let closed = directory.join("home/closed");
+    let set_mode = |mode| std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o000);
+    let found = [
+        "home/closed/cargo/credentials",
+        "home/open/link",
+        "home/directory/credentials",
+        "home/closed/none/x",
+    ]
+    .map(|name| {
+        let mut rules = rules(&directory);
+        rules.hidden = vec![directory.join(name)];
+        crate::local::on_own_thread(|| {
+            // Root reads everything otherwise.
+            let mut sets = capabilities(None)?;
+            sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+            set_capabilities(None, sets)?;
+            Ok(below(&rules, &directory, &Placeholders::default()))
+        })
+        .unwrap()
+    });
+    set_mode(0o700);
+    let expected =
+        named([("", View::Writable), ("home", View::Pinned), ("home/closed", View::HiddenDirectory)]);
+    for found in found {
+        assert_eq!(found, expected);
+    }
+    let mut rules = rules(&directory);
+    rules.hidden = vec![directory.join("home/loop/x")];
+    let error = Mounts::new(&rules, &Placeholders::default()).unwrap_err();
+    assert!(
+        matches!(&error, EnvError::Refused { operation, .. } if operation.ends_with("home/loop/x")),
+        "{error:?}"
+    );
+}

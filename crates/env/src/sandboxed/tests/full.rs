@@ -264,6 +264,25 @@ async fn the_network_of_the_host_is_shared_if_allowed() {
     }
 }
 
+/// Sockets of one command, as those of Python's `forkserver`.
+#[tokio::test]
+async fn named_sockets_work_in_writable_directories() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let environment = environment.with_unix_sockets(true).with_temporary(harness.at("temporary"));
+    fs::create_dir(harness.at("temporary")).unwrap();
+    environment.initialize().await.unwrap();
+    for path in ["named", "$TMPDIR/named", "/tmp/named"] {
+        let line = format!(
+            "python3 -c \"import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); \
+             socket.socket(socket.AF_UNIX).connect(sys.argv[1])\" {path}; rm {path}"
+        );
+        let result = run(&environment, &line).await;
+        assert!(result.success(), "{path}: {:?}", result.output.to_text_lossy());
+    }
+    environment.cleanup().await.unwrap();
+}
+
 /// Documented behavior: a mount does not keep named pipes from being written to.
 #[tokio::test]
 async fn named_pipes_outside_can_be_written_unless_hidden() {

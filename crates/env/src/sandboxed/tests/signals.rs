@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::{
-    program::Program,
     thread::{self, Inheritance, Prepared},
     *,
 };
-use crate::{command::Stdin, local::Invocation};
+use crate::{
+    command::Stdin,
+    local::{Invocation, Program},
+};
 
 /// A handler writes to a descriptor by its number, which may belong to another file on this thread:
 /// the runtime's byte went to the pipe by which a failed `exec` is reported.
