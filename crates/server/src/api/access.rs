@@ -268,7 +268,8 @@ pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Respo
 
 /// Refuses requests that a page of another origin makes, and those under a name that is not the server's: a name whose
 /// address was changed to this machine's would make that page one of ours.
-pub(super) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn check_origin(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    set_host(&mut request);
     match app.access.check(request.method(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -333,6 +334,18 @@ impl Access {
             return Err(Problem::new(FORBIDDEN, "pages of another site may not change anything here"));
         }
         Ok(())
+    }
+}
+
+/// Sets the header `host` of a request whose target names the host, as all of HTTP/2 do. The target has priority.
+fn set_host(request: &mut Request) {
+    let Some(authority) = request.uri().authority() else { return };
+    let host = match authority.port_u16() {
+        Some(port) => format!("{}:{port}", authority.host()),
+        None => authority.host().to_owned(),
+    };
+    if let Ok(host) = HeaderValue::from_str(&host) {
+        request.headers_mut().insert(HOST, host);
     }
 }
 
@@ -448,6 +461,28 @@ mod tests {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
             assert_eq!(access.check(method, &headers).is_ok(), is_allowed, "{method} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_request_names_the_host_first() {
+        let rows = [
+            ("/v1/models", Some("evil.example"), Some("evil.example")),
+            ("https://localhost:7468/v1/models", None, Some("localhost:7468")),
+            ("https://[::1]/v1/models", None, Some("[::1]")),
+            ("https://evil.example/v1/models", Some("localhost"), Some("evil.example")),
+            ("https://localhost@evil.example/v1/models", Some("localhost"), Some("evil.example")),
+            ("/v1/models", None, None),
+        ];
+        for (target, header, expected) in rows {
+            let mut request = Request::new(axum::body::Body::empty());
+            *request.uri_mut() = target.parse().unwrap();
+            if let Some(header) = header {
+                request.headers_mut().insert(HOST, HeaderValue::from_static(header));
+            }
+            set_host(&mut request);
+            let host = request.headers().get(HOST).map(|host| host.to_str().unwrap());
+            assert_eq!(host, expected, "{target} {header:?}");
         }
     }
 
