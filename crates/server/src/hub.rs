@@ -60,6 +60,8 @@ pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
+    /// Cancelled once the sessions are closed.
+    drained: CancellationToken,
     /// Decisions on calls of open sessions, with the requests that made them.
     decided: Mutex<HashMap<(SessionId, String, Fingerprint), String>>,
 }
@@ -201,6 +203,7 @@ impl Hub {
             changes: broadcast::Sender::new(CHANGES),
             tasks: Mutex::default(),
             closing: CancellationToken::new(),
+            drained: CancellationToken::new(),
             decided: Mutex::default(),
         })
     }
@@ -221,6 +224,12 @@ impl Hub {
     /// Returns the token that is cancelled when the server shuts down.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.closing
+    }
+
+    /// Returns the token that is cancelled when a server that shuts down has closed its sessions. Streams end then: the events of
+    /// the runs that it waited for are sent.
+    pub(crate) fn drained(&self) -> &CancellationToken {
+        &self.drained
     }
 
     pub(crate) fn changed(&self, id: &SessionId) {
@@ -533,10 +542,11 @@ impl Hub {
         loop {
             let next = std::mem::take(&mut *lock(&self.tasks));
             if next.is_empty() {
-                return;
+                break;
             }
             next.join_all().await;
         }
+        self.drained.cancel();
     }
 }
 

@@ -9,6 +9,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_C
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, post};
 use pintle_agent::{Principal, SessionHandle, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 use super::App;
 use super::input::{IDEMPOTENCY_KEY, Json};
 use super::logins::Logins;
+use super::openapi::Operation;
 use super::rate::Rates;
 use crate::audit::{AuditLine, AuditLog};
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
@@ -26,7 +28,7 @@ use crate::unauthenticated::Peer;
 const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Path of logins.
-pub(super) const LOGIN_PATH: &str = "/v1/login";
+const LOGIN_PATH: &str = "/v1/login";
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
@@ -374,15 +376,27 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::open("post", LOGIN_PATH, "logIn", "Exchange a token for a cookie", post(login))
+            .with_body::<Login>()
+            .answers_nothing(204)
+            .with_problems(&[400, 401, 413, 415, 429, 503]),
+        Operation::open("delete", LOGIN_PATH, "logOut", "End the login of a cookie", delete(logout))
+            .answers_nothing(204),
+    ]
+}
+
 /// Login of a page.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Login {
+struct Login {
+    /// The token.
     token: String,
 }
 
 /// Starts a login and sets its cookie, which scripts cannot read.
-pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
+async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
     if matches!(found, Some(None)) {
@@ -403,7 +417,7 @@ pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login
     }
 }
 
-pub(super) async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
     if let Some(cookie) = cookie(&headers) {
         app.access.logins.end(cookie);
     }

@@ -32,7 +32,7 @@ const PAGE: usize = 100;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 const QUERY: &[Parameter] =
-    &[Parameter::number("days", 1, "Days up to today, in UTC, at most 366; default 30")];
+    &[Parameter::number("days", 1, 366, "Days up to today, in UTC, at most 366; default 30")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Key, Path};
 use super::list::Found;
-use super::openapi::Operation;
+use super::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
 use super::{App, Caller, Scope, accepted};
 use crate::problem::{ENDED, INVALID, Problem};
 
@@ -72,9 +72,17 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
+/// Pattern of bytes in base64, with padding.
+const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$";
+
 /// A message.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = {"properties": {"images": {"maxItems": 0}}},
+    "then" = {"required": ["text"], "properties": {"text": {"pattern": NOT_BLANK}}},
+))]
 pub(super) struct MessageBody {
     /// Text. May be empty if there are images.
     #[serde(default)]
@@ -89,6 +97,7 @@ pub(super) struct MessageBody {
 #[serde(deny_unknown_fields)]
 struct ImageBody {
     /// Bytes, in base64.
+    #[schemars(extend("pattern" = BASE64))]
     data: String,
     /// Media type, such as `image/png`.
     media_type: String,
@@ -99,6 +108,7 @@ struct ImageBody {
 #[serde(deny_unknown_fields)]
 struct RewindBody {
     /// Number of entries of the history that stay.
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     turns: usize,
 }
 

@@ -16,15 +16,15 @@ use serde_json::Value;
 use super::input::{Json, Key, Path, Query};
 use super::list::{ListQuery, SessionList, SessionView};
 use super::messages::MessageBody;
-use super::openapi::{Operation, Parameter};
+use super::openapi::{CURSOR, MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::host::{ModelSummary, NewRules, NewSession, SettingsChange};
 use crate::hub::{SERVED, TENANT};
 use crate::problem::{CONFLICT, FAILED, Problem};
 
 const LIST: &[Parameter] = &[
-    Parameter::number("limit", 1, "Most sessions of the page, up to 500; default 50"),
-    Parameter::text("cursor", "`next` of the page before"),
+    Parameter::number("limit", 1, 500, "Most sessions of the page, up to 500; default 50"),
+    Parameter::matching("cursor", CURSOR, "`next` of the page before"),
     Parameter::text("search", "Text in the title, the id or the directory"),
     Parameter::one_of("state", &["IDLE", "PROCESSING", "AWAITING_INPUT", "CLOSED"], "State of the sessions"),
     Parameter::text("parent", "Subagents of this session"),
@@ -120,6 +120,7 @@ struct CreateBody {
     /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
     /// server.
     #[serde(default)]
+    #[schemars(extend("pattern" = "^/"))]
     directory: Option<String>,
     /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
     #[serde(default)]
@@ -164,6 +165,7 @@ struct ChangeBody {
 #[serde(deny_unknown_fields)]
 struct ForkBody {
     /// Number of entries of the history that it takes over.
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     turns: usize,
 }
 
