@@ -618,11 +618,45 @@ test("a text that is open when the stream is cut is whole again while it is open
 test("a reset starts the session from its beginning", async () => {
   await open("s-roman");
   await page.getByText("All three tests pass.").waitFor();
-  for (const stream of double.streams) stream.write('event: reset\ndata: {"reason":"rewritten"}\n\n');
-  await until(() => double.paths.filter((path) => path === "GET /v1/sessions/s-roman/events").length === 2, "the stream is opened again");
+  const opened = () => double.paths.filter((path) => path.startsWith("GET /v1/streams") && /%3As-roman(%2C|$)/.test(path)).length;
+  const before = opened();
+  for (const stream of double.sessions.get("s-roman").readers) stream.write('event: reset\ndata: {"reason":"rewritten"}\n\n');
+  await until(() => opened() === before + 1, "the stream is opened again");
   await page.getByText("All three tests pass.").waitFor();
-  assert.equal(double.paths.filter((path) => path.includes("/events") && path.includes("after")).length, 0);
+  assert.equal(double.paths.filter((path) => path.includes("s-roman%40")).length, 0, "it begins with the first event");
   await until(async () => (await page.locator(".row.end").count()) === 1, "one end");
+});
+
+test("the tabs of a browser share one connection, and decide in each", async () => {
+  await open("s-roman");
+  const tabs = [];
+  for (const id of ["s-agents", "s-stream", "s-approval", "s-roman", "s-approval"]) {
+    const tab = await page.context().newPage();
+    await open(id, tab);
+    tabs.push(tab);
+  }
+  await until(() => double.connections() === 1, "one connection for six tabs");
+  await tabs[2].bringToFront();
+  await tabs[2].getByRole("button", { name: "Approve" }).click();
+  await until(() => posts("/approvals/").length === 1, "the decision is sent");
+  await tabs[4].bringToFront();
+  await until(async () => (await tabs[4].locator(".approvals .card").count()) === 0, "the other tab knows");
+  for (const tab of tabs) await tab.close();
+  await page.bringToFront();
+  await page.locator(".sessions a", { hasText: "Asks for the version" }).click();
+  await page.locator("main .row").first().waitFor();
+  await until(() => double.connections() === 1, "one connection for one tab");
+});
+
+test("a browser without shared workers has a connection for each tab that is seen", async () => {
+  await page.addInitScript(() => {
+    delete window.SharedWorker;
+  });
+  await open("s-roman");
+  await page.getByText("All three tests pass.").waitFor();
+  await until(() => double.connections() === 1, "one connection");
+  double.sessions.get("s-roman").add("USER_INPUT", { content: "one more thing" });
+  await page.getByText("one more thing").first().waitFor();
 });
 
 test("the token of the address signs in and disappears; without it there is a form", async () => {

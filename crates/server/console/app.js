@@ -7,6 +7,7 @@ import { waits } from "./filter.js";
 import { bindingOf, keyName, letterHint, lettersAreOn, startLetters } from "./keys.js";
 import { pageOf } from "./routes.js";
 import { newSessionForm, SessionList } from "./session-list.js";
+import { isShared } from "./shared-streams.js";
 import { SessionView } from "./session-view.js";
 import { TaskList } from "./task-list.js";
 import { TaskView } from "./task-view.js";
@@ -174,9 +175,16 @@ class App {
     announce(name);
   }
 
-  /** A hidden page keeps one connection, for the list. Browsers open only six for all pages together. */
+  /**
+   * A hidden page follows the list only, and without a worker that the tabs share nothing: browsers open only six connections
+   * for all pages together.
+   */
   visibility() {
     this.tasks?.visibility();
+    if (this.started && !isShared() && !this.root.querySelector("form.alone")) {
+      if (document.hidden) this.list.stream.stop();
+      else this.list.stream.start();
+    }
     if (!this.view) return;
     if (document.hidden) this.view.stream.stop();
     else {

@@ -16,6 +16,7 @@ import { findEntry, visibleEntries } from "./rows.js";
 import { SessionActions } from "./session-actions.js";
 import { SessionHead } from "./session-head.js";
 import { StatusLine } from "./status-line.js";
+import { openStream } from "./shared-streams.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
 import { droppedRanges } from "./turns.js";
@@ -72,7 +73,7 @@ export class SessionView {
     this.element = h("div", { class: "session" }, h("main", { id: "main", tabindex: "-1" }, this.head.element, h("div", { class: "timeline-box" }, this.timeline.element, this.newest), this.foot), this.panel.element);
     this.stream = new Stream({
       url: api.eventsUrl(id),
-      open: (url) => new EventSource(url),
+      open: openStream,
       receive: (name, data) => this.receive(name, data),
       changed: (state) => this.connectionChanged(state),
       allowed: () => api.session(id).then(() => true, (error) => this.isTemporary(error)),

@@ -6,6 +6,7 @@ import { confirm } from "./dialogs.js";
 import { announce, button, dialog, fill, h, labelled, toast } from "./dom.js";
 import { GateCard } from "./gate.js";
 import { letterHint } from "./keys.js";
+import { openStream } from "./shared-streams.js";
 import { Stream, parsed } from "./stream.js";
 import { drawStep, spentText, TaskLane } from "./task-lane.js";
 import { applyInput, hasEnded, initialTask, toneOf } from "./tasks.js";
@@ -49,7 +50,7 @@ export class TaskView {
     this.element = h("main", { id: "main", tabindex: "-1", class: "tasks" }, head, h("div", { class: "task-body" }, this.note, this.common, this.columns), this.gate);
     this.stream = new Stream({
       url: api.taskEventsUrl(id),
-      open: (url) => new EventSource(url),
+      open: openStream,
       names: ["end"],
       receive: (name, data) => this.receive(name, data),
       allowed: () => api.task(id).then(() => true, (error) => error.status !== 401 && error.status !== 404),
