@@ -360,12 +360,21 @@ impl Hub {
         Ok(restored?)
     }
 
-    /// Deletes a session of a tenant, which is closed for that.
-    pub(crate) async fn delete(&self, id: &SessionId, tenant: Option<String>) -> Result<(), Problem> {
+    /// Deletes a session of a tenant, which is closed for that. `before` reads its record once it is closed.
+    pub(crate) async fn delete<F>(
+        &self,
+        id: &SessionId,
+        tenant: Option<String>,
+        before: impl FnOnce() -> F,
+    ) -> Result<(), Problem>
+    where
+        F: Future<Output = Result<(), Problem>>,
+    {
         // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
         self.release(id).await;
         lock(&self.waiting).remove(id);
+        before().await?;
         self.host.delete(id).await?;
         // Without a subscriber, nobody needs to know.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });

@@ -333,7 +333,9 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    app.hub.delete(&found.summary.id, caller.tenant).await?;
+    let id = &found.summary.id;
+    let keep_cost = || app.keep_cost(id, caller.tenant.as_deref());
+    app.hub.delete(id, caller.tenant.clone(), keep_cost).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
