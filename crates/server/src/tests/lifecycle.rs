@@ -379,3 +379,20 @@ async fn deleted_sessions_have_their_cost() {
     let kept = by(&of_ann, Request::new("GET", &format!("/v1/sessions/cost-{id}")));
     assert_eq!(fixture.send(kept).await.status, 404, "what is kept is no session");
 }
+
+#[tokio::test]
+async fn a_session_with_a_message_is_processing_at_once() {
+    let fixture = Setup::new(scripted().message(runs("c1", "make")).answer("One.")).start().await;
+    fixture.host.holds.send_replace(true);
+    let created = fixture.post("/v1/sessions", &json!({"message": {"text": "Hello"}})).await.json();
+    assert_eq!(created["state"], "PROCESSING", "{created}");
+    let path = format!("/v1/sessions/{}", created["id"].as_str().unwrap());
+    assert_eq!(fixture.get(&path).await.json()["state"], "PROCESSING");
+    let listed = fixture.get("/v1/sessions?state=PROCESSING").await.json();
+    assert_eq!(listed["sessions"][0]["id"], created["id"], "{listed}");
+    fixture.host.holds.send_replace(false);
+    let mut stream = fixture.stream(&format!("{path}/events")).await;
+    stream.until_kind("PROCESSING_END").await;
+    let empty = fixture.post("/v1/sessions", &json!({})).await.json();
+    assert_eq!(empty["state"], "IDLE", "{empty}");
+}
