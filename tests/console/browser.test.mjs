@@ -627,6 +627,41 @@ test("a reset starts the session from its beginning", async () => {
   await until(async () => (await page.locator(".row.end").count()) === 1, "one end");
 });
 
+test("a token that only reads sees no controls that it cannot use", async () => {
+  double.scopes = ["read"];
+  await open("s-approval");
+  await page.locator(".card").waitFor();
+  await page.getByText("This token cannot decide").waitFor();
+  await page.getByText("This token can only read").waitFor();
+  await page.locator("summary", { hasText: "More" }).click();
+  for (const name of ["Approve", "New", "Send", "Steer", "Queue", "Interrupt", "Fork after this", "End the session …", "Delete the session …", "Compact the context"]) {
+    assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  }
+  await page.getByRole("button", { name: "Export as HTML" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator(".card").focus();
+  for (const key of ["y", "n", "Control+.", "n"]) await page.keyboard.press(key);
+  assert.deepEqual(double.log, []);
+  assert.deepEqual(await violations(page), []);
+});
+
+test("the buttons of the composer are whole at each width", async () => {
+  await open("s-stream");
+  double.sessions.get("s-stream").speed = 5;
+  double.sessions.get("s-stream").submit({ text: "x" });
+  await page.getByRole("button", { name: "Steer" }).waitFor();
+  for (const width of [1440, 1280, 1200, 1024, 900, 800, 600, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await page.locator(".composer .actions").evaluate((actions) => {
+      const { left, right, bottom } = actions.closest("main").getBoundingClientRect();
+      const controls = [...actions.querySelectorAll("button, select")].filter((element) => element.checkVisibility());
+      const isCut = (box) => box.left < left || box.right > right + 0.5 || box.bottom > bottom + 0.5;
+      return controls.filter((element) => isCut(element.getBoundingClientRect())).map((element) => element.textContent);
+    });
+    assert.deepEqual(cut, [], `${width} px`);
+  }
+});
+
 test("the tabs of a browser share one connection, and decide in each", async () => {
   await open("s-roman");
   const tabs = [];

@@ -38,6 +38,8 @@ class Double {
     this.log = [];
     /** All paths that were requested. */
     this.paths = [];
+    /** Scopes of the token. */
+    this.scopes = ["read", "run", "approve", "admin"];
     this.answered = new Map();
     this.watchers = new Set();
     this.streams = new Set();
@@ -101,6 +103,7 @@ class Double {
 
   read(url, request, response) {
     if (url.pathname === "/v1/health") return json(response, 200, { status: "ok" });
+    if (url.pathname === "/v1/token") return json(response, 200, { scopes: this.scopes });
     if (url.pathname === "/v1/models") return json(response, 200, { models: [{ id: "claude-opus-4-6", context_window: 200000 }, { id: "gpt-5.2", context_window: 400000 }] });
     if (url.pathname === "/v1/events") return this.watch(response);
     if (url.pathname === "/v1/streams") return this.follow(url, request, response);

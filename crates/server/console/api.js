@@ -88,6 +88,9 @@ export async function login(token) {
   await send("POST", "/v1/login", { token });
 }
 
+/** @returns {Promise<import("./scopes.js").Scope[]|null>} null if the server does not name them */
+export const scopes = async () => (await getIfThere("/v1/token"))?.scopes ?? null;
+
 /**
  * @param {{cursor?: string, search?: string, state?: string}} query
  * @returns {Promise<{sessions: Session[], next?: string}>}

@@ -124,7 +124,7 @@ export class Panel {
     if (state.forkedFrom) fact("Fork of", linkTo(state.forkedFrom.session));
     const nodes = [drawContext(this.actions.context(state)), facts];
     if (state.plan) nodes.push(h("h2", null, "Plan"), drawPlan(state.plan));
-    if (state.phase !== "CLOSED" && !session?.parent) nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact())));
+    if (state.phase !== "CLOSED" && !session?.parent) nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact(), { data: { needs: "run" } })));
     return nodes;
   }
 
@@ -155,9 +155,9 @@ export class Panel {
         const count = index + 1;
         const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", h("span", { class: "cut" }, plainLine(turn.text, 90)));
         const label = `after entry ${count}`;
-        return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
+        return h("li", null, jump, h("div", { class: "tools", data: { needs: "run" } }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
-      fill(this.body, h("p", { class: "dim" }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
+      fill(this.body, h("p", { class: "dim", data: { needs: "run" } }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
     } catch (error) {
       if (this.tab === "history") fill(this.body, h("p", { class: "bad" }, `The history could not be loaded: ${error instanceof Error ? error.message : error}`));
     }

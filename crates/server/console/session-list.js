@@ -51,7 +51,7 @@ export class SessionList {
     this.element = h(
       "nav",
       { id: "sessions", "aria-label": "Sessions" },
-      h("div", { class: "list-head" }, h("h1", null, "Sessions"), button("New", create, { class: "primary", title: "n" })),
+      h("div", { class: "list-head" }, h("h1", null, "Sessions"), button("New", create, { class: "primary", title: "n", data: { needs: "run" } })),
       h("div", { class: "list-tools" }, this.search, this.filters),
       this.count,
       h("div", { class: "list-body" }, this.list, this.more),

@@ -56,6 +56,7 @@ const FILES: &[File] = &[
     file!("replay.js"),
     file!("routes.js"),
     file!("rows.js"),
+    file!("scopes.js"),
     file!("serialize.js"),
     file!("session-actions.js"),
     file!("session-head.js"),

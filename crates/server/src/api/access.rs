@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{delete, post};
+use axum::routing::{delete, get, post};
 use pintle_agent::{Principal, SessionHandle, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -382,6 +383,15 @@ pub(super) fn operations() -> Vec<Operation> {
             .with_body::<Login>()
             .answers_nothing(204)
             .with_problems(&[400, 401, 413, 415, 429, 503]),
+        Operation::new(
+            "get",
+            "/v1/token",
+            "readToken",
+            Scope::Read,
+            "Read the name and the scopes of the token of this request",
+            get(token),
+        )
+        .answers::<TokenView>(200),
         Operation::open("delete", LOGIN_PATH, "logOut", "End the login of a cookie", delete(logout))
             .answers_nothing(204),
     ]
@@ -393,6 +403,24 @@ pub(super) fn operations() -> Vec<Operation> {
 struct Login {
     /// The token.
     token: String,
+}
+
+/// Token of a request.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TokenView {
+    /// Its name; absent if the server takes requests without tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Its permissions: all if the server takes requests without tokens.
+    scopes: Vec<Scope>,
+    /// Tenant whose sessions it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+}
+
+async fn token(Extension(caller): Extension<Caller>) -> Response {
+    let Caller { name, scopes, tenant } = caller;
+    super::json(&TokenView { name, scopes, tenant })
 }
 
 /// Starts a login and sets its cookie, which scripts cannot read.

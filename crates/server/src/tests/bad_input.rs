@@ -149,6 +149,8 @@ async fn tokens_say_who_may_do_what() {
     };
     assert!(journal.lines().any(is_signed), "{journal}");
 
+    let token = fixture.send(with(Request::new("GET", "/v1/token"), &run)).await.json();
+    assert_eq!(token, json!({"name": "ben", "scopes": ["read", "run"]}));
     let login = fixture.post("/v1/login", &json!({"token": read})).await;
     assert_eq!(login.status, 204, "{login:?}");
     let cookie = login.header("set-cookie").to_owned();
