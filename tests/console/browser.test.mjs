@@ -256,6 +256,20 @@ test("a new approval is announced and shown", async () => {
   assert.match(await page.locator("#alarm").textContent(), /waits? for/);
 });
 
+test("a plan that waits for approval is shown as text", async () => {
+  await open("s-stream");
+  const session = double.sessions.get("s-stream");
+  session.add("USER_INPUT", { content: "x" });
+  const args = { plan: "# Add numerals\n\n1. Read `roman.rs`\n2. Add **nine**" };
+  const call = { call_id: "c9", tool_name: "present_plan", call_kind: "other", arguments: args, reason: "the plan is accepted or not", fingerprint: "22" };
+  session.approvals.push({ ...call, session: "s-stream", writes: [], suggested_rules: [] });
+  session.add("APPROVAL_REQUESTED", call);
+  const card = page.locator(".card");
+  await card.locator(".markdown li", { hasText: "Add nine" }).waitFor();
+  assert.ok((await card.innerText()).includes("Add numerals"));
+  assert.ok(!(await card.locator(".subject-box > :first-child").innerText()).includes('"plan"'));
+});
+
 test("the scrubber shows the session at each event", async () => {
   await open("s-roman");
   await page.getByRole("button", { name: "Replay" }).click();
