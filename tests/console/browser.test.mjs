@@ -256,6 +256,21 @@ test("a new approval is announced and shown", async () => {
   assert.match(await page.locator("#alarm").textContent(), /waits? for/);
 });
 
+test("files of a checkpoint are restored after a preview", async () => {
+  await open("s-roman");
+  for (const [foreign, name] of [[[], "Restore"], [["src/roman.rs"], "Restore these as well"]]) {
+    double.foreign = foreign;
+    await page.getByRole("tab", { name: "Changes" }).click();
+    await page.getByRole("button", { name: /^Restore the files of/ }).first().click();
+    await page.locator("dialog li", { hasText: "src/roman.rs" }).waitFor();
+    await page.locator("dialog").getByRole("button", { name, exact: true }).click();
+    await page.getByText("The files were restored").first().waitFor();
+    const [plan, made] = posts("/restore").splice(-2).map(({ body }) => body);
+    assert.equal(plan.dry_run, true);
+    assert.deepEqual([made.checkpoint, made.force, made.dry_run], [plan.checkpoint, foreign.length > 0, undefined]);
+  }
+});
+
 test("a plan that waits for approval is shown as text", async () => {
   await open("s-stream");
   const session = double.sessions.get("s-stream");

@@ -38,6 +38,8 @@ class Double {
     this.log = [];
     /** All paths that were requested. */
     this.paths = [];
+    /** Files that a restore finds changed by others. */
+    this.foreign = [];
     /** Scopes of the token. */
     this.scopes = ["read", "run", "approve", "admin"];
     this.answered = new Map();
@@ -225,6 +227,8 @@ class Double {
         return [202, {}];
       case "fork":
         return [201, this.sessions.fork(session, body.turns).view()];
+      case "restore":
+        return [200, { dry_run: body.dry_run ?? false, turns_before: 0, files: [{ path: "src/roman.rs", action: "overwrite" }], changed_by_others: body.force ? [] : this.foreign, left_alone: [], problems: [] }];
       case "rewind":
         session.rewind(body.turns);
         return [202, {}];

@@ -141,6 +141,14 @@ export const diff = async (id) => (await getIfThere(`${at(id)}/diff`))?.files ??
 /** @param {string} id @returns {Promise<Checkpoint[]>} */
 export const checkpoints = async (id) => (await getIfThere(`${at(id)}/checkpoints`))?.checkpoints ?? [];
 
+/**
+ * Restores the files of a session as they were at a checkpoint.
+ * @param {string} id
+ * @param {{checkpoint: string, force?: boolean, dry_run?: boolean}} request
+ * @returns {Promise<import("./types.js").RestoreReport>}
+ */
+export const restore = async (id, request) => (await send("POST", `${at(id)}/restore`, request)).json();
+
 /** @param {string} id */
 const ofTask = (id) => `/v1/tasks/${encodeURIComponent(id)}`;
 

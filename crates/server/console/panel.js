@@ -16,6 +16,7 @@ import { drawBars } from "./lanes.js";
  * @property {(entry: AgentEntry) => void} agent
  * @property {(turns: number) => void} fork
  * @property {(turns: number, history: HistoryTurn[]) => void} rewind
+ * @property {(checkpoint: string, done: () => void) => void} restore
  * @property {() => void} compact
  * @property {() => void} close
  * @property {(seq: number) => void} jump
@@ -140,7 +141,7 @@ export class Panel {
       }
       const diffs = files.map(fromHunks);
       const head = h("div", { class: "line" }, h("h2", null, counted(diffs.length, "changed file")), button("Reload", () => void this.loadChanges(), { class: "quiet" }));
-      fill(this.body, head, diffs.length > 0 ? drawDiffs(diffs, { folded: diffs.length > 5 }) : h("p", { class: "dim" }, "The workspace is as it was."), h("h2", null, "Checkpoints"), drawCheckpoints(checkpoints));
+      fill(this.body, head, diffs.length > 0 ? drawDiffs(diffs, { folded: diffs.length > 5 }) : h("p", { class: "dim" }, "The workspace is as it was."), h("h2", null, "Checkpoints"), drawCheckpoints(checkpoints, this.session?.parent ? null : (id) => this.actions.restore(id, () => void this.loadChanges())));
     } catch (error) {
       if (this.tab === "changes") fill(this.body, h("p", { class: "bad" }, `The changes could not be loaded: ${error instanceof Error ? error.message : error}`));
     }
@@ -169,10 +170,17 @@ function linkTo(id) {
   return h("a", { href: `#/s/${encodeURIComponent(id)}` }, id);
 }
 
-/** @param {import("./types.js").Checkpoint[]} checkpoints */
-function drawCheckpoints(checkpoints) {
+/**
+ * @param {import("./types.js").Checkpoint[]} checkpoints
+ * @param {((id: string) => void)|null} restore null for a subagent, whose files are those of its session
+ */
+function drawCheckpoints(checkpoints, restore) {
   if (checkpoints.length === 0) return h("p", { class: "dim" }, "None");
-  return h("ul", { class: "checkpoints" }, ...checkpoints.map(({ id, at, label }) => h("li", null, h("time", { class: "dim", datetime: at }, at.replace("T", " ").slice(0, 19)), " ", h("span", null, label || String(id)))));
+  return h("ul", { class: "checkpoints" }, ...checkpoints.map(({ id, at, reason }) => {
+    const time = at.replace("T", " ").slice(0, 19);
+    const bring = restore && button("Restore", () => restore(id), { class: "quiet", "aria-label": `Restore the files of ${time}`, data: { needs: "run" } });
+    return h("li", null, h("time", { class: "dim", datetime: at }, time), " ", h("span", null, reason.replaceAll("_", " ")), " ", bring);
+  }));
 }
 
 /**

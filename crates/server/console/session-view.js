@@ -101,6 +101,7 @@ export class SessionView {
       agent: (entry) => this.app.go(entry.child),
       fork: (turns) => void this.acts.forkAt(turns),
       rewind: (turns, history) => this.acts.rewindTo(turns, history),
+      restore: (checkpoint, done) => void this.acts.restoreFiles(checkpoint, done),
       compact: () => this.acts.compact(),
       close: () => this.togglePanel(),
       jump: (seq) => this.jump(seq),
