@@ -5,10 +5,12 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
 use pintle_agent::{PostedInput, SessionHandle, SessionId, UserMessage};
-use pintle_llm::ImageData;
+use pintle_llm::{Blob, ImageData};
 use pintle_store::post_input;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as ValueError, StringDeserializer};
 
 use super::input::{Json, Key, Path};
 use super::list::Found;
@@ -93,7 +95,7 @@ pub(super) struct MessageBody {
 }
 
 /// An image, by its bytes.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ImageBody {
     /// Bytes, in base64.
@@ -112,6 +114,16 @@ struct RewindBody {
     turns: usize,
 }
 
+impl TryFrom<ImageBody> for ImageData {
+    type Error = ValueError;
+
+    fn try_from(body: ImageBody) -> Result<Self, ValueError> {
+        // The text is moved into the decoder: a copy of it would take tens of megabytes.
+        let text: StringDeserializer<ValueError> = body.data.into_deserializer();
+        Ok(Self::data(Blob::deserialize(text)?, body.media_type))
+    }
+}
+
 impl TryFrom<MessageBody> for UserMessage {
     type Error = Problem;
 
@@ -121,8 +133,7 @@ impl TryFrom<MessageBody> for UserMessage {
         }
         let mut message = Self::from(body.text);
         for image in body.images {
-            // In the form that records have.
-            let image = serde_json::to_value(&image).and_then(serde_json::from_value::<ImageData>);
+            let image = ImageData::try_from(image);
             let image =
                 image.map_err(|error| Problem::new(INVALID, format!("an image is wrong: {error}")))?;
             message = message.with_image(image);
@@ -261,4 +272,24 @@ async fn rewind(
         caller.bind_handle(app.handle_of_open(&found).await?).rewind(body.turns).await?;
     }
     Ok(accepted())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn images_are_decoded_from_base64() {
+        let image = |data: &str| ImageBody { data: data.to_owned(), media_type: "image/png".to_owned() };
+        let read = |data: &str| ImageData::try_from(image(data)).ok();
+        assert_eq!(read("AAEC"), Some(ImageData::data(vec![0, 1, 2], "image/png")));
+        assert_eq!(read(""), Some(ImageData::data(Vec::new(), "image/png")));
+        for damaged in ["?", "AAE", "AB=="] {
+            assert_eq!(read(damaged), None, "{damaged}");
+        }
+        let recorded = serde_json::to_value(read("AAEC").unwrap()).unwrap();
+        assert_eq!(recorded, json!({"data": "AAEC", "media_type": "image/png"}));
+    }
 }
