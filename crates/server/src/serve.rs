@@ -140,7 +140,7 @@ impl Server {
                 let secured = tokio::time::timeout(head_time, accepted).await;
                 let stream = secured.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
                 let protocol = Protocol::negotiated(stream.get_ref().1.alpn_protocol());
-                Ok((stream, protocol))
+                Ok::<_, io::Error>((stream, protocol))
             }
         };
         self.serve(router, accept, secure, stop).await;

@@ -284,8 +284,8 @@ mod tests {
     fn images_are_decoded_from_base64() {
         let image = |data: &str| ImageBody { data: data.to_owned(), media_type: "image/png".to_owned() };
         let read = |data: &str| ImageData::try_from(image(data)).ok();
-        assert_eq!(read("AAEC"), Some(ImageData::data(vec![0, 1, 2], "image/png")));
-        assert_eq!(read(""), Some(ImageData::data(Vec::new(), "image/png")));
+        assert_eq!(read("AAEC"), Some(ImageData::data(vec![0_u8, 1, 2], "image/png")));
+        assert_eq!(read(""), Some(ImageData::data(Vec::<u8>::new(), "image/png")));
         for damaged in ["?", "AAE", "AB=="] {
             assert_eq!(read(damaged), None, "{damaged}");
         }
