@@ -256,6 +256,35 @@ test("a new approval is announced and shown", async () => {
   assert.match(await page.locator("#alarm").textContent(), /waits? for/);
 });
 
+test("files of a checkpoint are restored after a preview", async () => {
+  await open("s-roman");
+  for (const [foreign, name] of [[[], "Restore"], [["src/roman.rs"], "Restore these as well"]]) {
+    double.foreign = foreign;
+    await page.getByRole("tab", { name: "Changes" }).click();
+    await page.getByRole("button", { name: /^Restore the files of/ }).first().click();
+    await page.locator("dialog li", { hasText: "src/roman.rs" }).waitFor();
+    await page.locator("dialog").getByRole("button", { name, exact: true }).click();
+    await page.getByText("The files were restored").first().waitFor();
+    const [plan, made] = posts("/restore").splice(-2).map(({ body }) => body);
+    assert.equal(plan.dry_run, true);
+    assert.deepEqual([made.checkpoint, made.force, made.dry_run], [plan.checkpoint, foreign.length > 0, undefined]);
+  }
+});
+
+test("a plan that waits for approval is shown as text", async () => {
+  await open("s-stream");
+  const session = double.sessions.get("s-stream");
+  session.add("USER_INPUT", { content: "x" });
+  const args = { plan: "# Add numerals\n\n1. Read `roman.rs`\n2. Add **nine**" };
+  const call = { call_id: "c9", tool_name: "present_plan", call_kind: "other", arguments: args, reason: "the plan is accepted or not", fingerprint: "22" };
+  session.approvals.push({ ...call, session: "s-stream", writes: [], suggested_rules: [] });
+  session.add("APPROVAL_REQUESTED", call);
+  const card = page.locator(".card");
+  await card.locator(".markdown li", { hasText: "Add nine" }).waitFor();
+  assert.ok((await card.innerText()).includes("Add numerals"));
+  assert.ok(!(await card.locator(".subject-box > :first-child").innerText()).includes('"plan"'));
+});
+
 test("the scrubber shows the session at each event", async () => {
   await open("s-roman");
   await page.getByRole("button", { name: "Replay" }).click();
@@ -618,11 +647,80 @@ test("a text that is open when the stream is cut is whole again while it is open
 test("a reset starts the session from its beginning", async () => {
   await open("s-roman");
   await page.getByText("All three tests pass.").waitFor();
-  for (const stream of double.streams) stream.write('event: reset\ndata: {"reason":"rewritten"}\n\n');
-  await until(() => double.paths.filter((path) => path === "GET /v1/sessions/s-roman/events").length === 2, "the stream is opened again");
+  const opened = () => double.paths.filter((path) => path.startsWith("GET /v1/streams") && /%3As-roman(%2C|$)/.test(path)).length;
+  const before = opened();
+  for (const stream of double.sessions.get("s-roman").readers) stream.write('event: reset\ndata: {"reason":"rewritten"}\n\n');
+  await until(() => opened() === before + 1, "the stream is opened again");
   await page.getByText("All three tests pass.").waitFor();
-  assert.equal(double.paths.filter((path) => path.includes("/events") && path.includes("after")).length, 0);
+  assert.equal(double.paths.filter((path) => path.includes("s-roman%40")).length, 0, "it begins with the first event");
   await until(async () => (await page.locator(".row.end").count()) === 1, "one end");
+});
+
+test("a token that only reads sees no controls that it cannot use", async () => {
+  double.scopes = ["read"];
+  await open("s-approval");
+  await page.locator(".card").waitFor();
+  await page.getByText("This token cannot decide").waitFor();
+  await page.getByText("This token can only read").waitFor();
+  await page.locator("summary", { hasText: "More" }).click();
+  for (const name of ["Approve", "New", "Send", "Steer", "Queue", "Interrupt", "Fork after this", "End the session …", "Delete the session …", "Compact the context"]) {
+    assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  }
+  await page.getByRole("button", { name: "Export as HTML" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator(".card").focus();
+  for (const key of ["y", "n", "Control+.", "n"]) await page.keyboard.press(key);
+  assert.deepEqual(double.log, []);
+  assert.deepEqual(await violations(page), []);
+});
+
+test("the buttons of the composer are whole at each width", async () => {
+  await open("s-stream");
+  double.sessions.get("s-stream").speed = 5;
+  double.sessions.get("s-stream").submit({ text: "x" });
+  await page.getByRole("button", { name: "Steer" }).waitFor();
+  for (const width of [1440, 1280, 1200, 1024, 900, 800, 600, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cut = await page.locator(".composer .actions").evaluate((actions) => {
+      const { left, right, bottom } = actions.closest("main").getBoundingClientRect();
+      const controls = [...actions.querySelectorAll("button, select")].filter((element) => element.checkVisibility());
+      const isCut = (box) => box.left < left || box.right > right + 0.5 || box.bottom > bottom + 0.5;
+      return controls.filter((element) => isCut(element.getBoundingClientRect())).map((element) => element.textContent);
+    });
+    assert.deepEqual(cut, [], `${width} px`);
+  }
+});
+
+test("the tabs of a browser share one connection, and decide in each", async () => {
+  await open("s-roman");
+  const tabs = [];
+  for (const id of ["s-agents", "s-stream", "s-approval", "s-roman", "s-approval"]) {
+    const tab = await page.context().newPage();
+    await open(id, tab);
+    tabs.push(tab);
+  }
+  await until(() => double.connections() === 1, "one connection for six tabs");
+  await tabs[2].bringToFront();
+  await tabs[2].getByRole("button", { name: "Approve" }).click();
+  await until(() => posts("/approvals/").length === 1, "the decision is sent");
+  await tabs[4].bringToFront();
+  await until(async () => (await tabs[4].locator(".approvals .card").count()) === 0, "the other tab knows");
+  for (const tab of tabs) await tab.close();
+  await page.bringToFront();
+  await page.locator(".sessions a", { hasText: "Asks for the version" }).click();
+  await page.locator("main .row").first().waitFor();
+  await until(() => double.connections() === 1, "one connection for one tab");
+});
+
+test("a browser without shared workers has a connection for each tab that is seen", async () => {
+  await page.addInitScript(() => {
+    delete window.SharedWorker;
+  });
+  await open("s-roman");
+  await page.getByText("All three tests pass.").waitFor();
+  await until(() => double.connections() === 1, "one connection");
+  double.sessions.get("s-roman").add("USER_INPUT", { content: "one more thing" });
+  await page.getByText("one more thing").first().waitFor();
 });
 
 test("the token of the address signs in and disappears; without it there is a form", async () => {

@@ -38,6 +38,10 @@ class Double {
     this.log = [];
     /** All paths that were requested. */
     this.paths = [];
+    /** Files that a restore finds changed by others. */
+    this.foreign = [];
+    /** Scopes of the token. */
+    this.scopes = ["read", "run", "approve", "admin"];
     this.answered = new Map();
     this.watchers = new Set();
     this.streams = new Set();
@@ -49,6 +53,12 @@ class Double {
 
   announce(session) {
     for (const watcher of this.watchers) watcher.write(`event: session\ndata: ${JSON.stringify(session.view())}\n\n`);
+  }
+
+  /** Returns the number of connections with streams that are open. */
+  connections() {
+    const all = [...this.streams, ...this.watchers].map((stream) => stream.response ?? stream);
+    return new Set(all).size;
   }
 
   /** Ends all streams, as a broken connection does. */
@@ -95,8 +105,10 @@ class Double {
 
   read(url, request, response) {
     if (url.pathname === "/v1/health") return json(response, 200, { status: "ok" });
+    if (url.pathname === "/v1/token") return json(response, 200, { scopes: this.scopes });
     if (url.pathname === "/v1/models") return json(response, 200, { models: [{ id: "claude-opus-4-6", context_window: 200000 }, { id: "gpt-5.2", context_window: 400000 }] });
     if (url.pathname === "/v1/events") return this.watch(response);
+    if (url.pathname === "/v1/streams") return this.follow(url, request, response);
     if (url.pathname === "/v1/sessions") return this.list(url, response);
     const match = /^\/v1\/sessions\/([^/]+)(?:\/(\w+)(?:\/(\w+))?)?$/.exec(url.pathname);
     const session = match && this.sessions.get(decodeURIComponent(match[1]));
@@ -162,6 +174,21 @@ class Double {
     });
   }
 
+  /** Follows several streams in one connection. */
+  follow(url, request, response) {
+    open(response);
+    this.streams.add(response);
+    response.on("close", () => this.streams.delete(response));
+    for (const text of (url.searchParams.get("follow") ?? "").split(",")) {
+      const [, name, source, id, after] = /^(\w+):(sessions|session|task)(?::([^@]+))?(?:@(.+))?$/.exec(text);
+      const part = new Part(name, response);
+      const session = this.sessions.get(id);
+      if (source === "sessions") this.watch(part);
+      else if (session) this.stream(session, new URL(`/?after=${after ?? ""}`, this.url), { headers: {} }, part);
+      else part.write(`event: problem\ndata: ${JSON.stringify({ status: 404, detail: `there is no session ${id}` })}\n\n`);
+    }
+  }
+
   async change(method, path, body) {
     if (method === "POST" && path === "/v1/sessions") {
       const session = this.sessions.make({ title: body.message?.text.slice(0, 60) ?? "New session", model: body.model, mode: body.mode, directory: body.directory });
@@ -200,6 +227,8 @@ class Double {
         return [202, {}];
       case "fork":
         return [201, this.sessions.fork(session, body.turns).view()];
+      case "restore":
+        return [200, { dry_run: body.dry_run ?? false, turns_before: 0, files: [{ path: "src/roman.rs", action: "overwrite" }], changed_by_others: body.force ? [] : this.foreign, left_alone: [], problems: [] }];
       case "rewind":
         session.rewind(body.turns);
         return [202, {}];
@@ -208,6 +237,29 @@ class Double {
       default:
         return [404, { title: "not found", status: 404 }];
     }
+  }
+}
+
+/** One of the streams of a connection, in the form of a response. */
+class Part {
+  constructor(name, response) {
+    this.name = name;
+    this.response = response;
+  }
+  writeHead() {}
+  write(text) {
+    for (const message of text.split("\n\n")) {
+      const field = (name) => new RegExp(`^${name}: (.*)$`, "m").exec(message)?.[1];
+      const [name, data, id] = [field("event") ?? "message", field("data"), field("id") ?? null];
+      if (data === undefined || name === "heartbeat") continue;
+      this.response.write(`event: followed\ndata: ${JSON.stringify({ stream: this.name, name, id })}\ndata: ${data}\n\n`);
+    }
+  }
+  on(name, listener) {
+    this.response.on(name, listener);
+  }
+  destroy() {
+    this.response.destroy();
   }
 }
 

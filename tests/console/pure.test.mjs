@@ -11,6 +11,7 @@ import { ago, bytes, cost, counted, duration, percent, tokens } from "../../crat
 import { Heights } from "../../crates/server/console/heights.js";
 import { BINDINGS, bindingOf, keyName } from "../../crates/server/console/keys.js";
 import { questionsOf } from "../../crates/server/console/questions.js";
+import { planOf, proposedPlan } from "../../crates/server/console/reduce-calls.js";
 import { apply, fold } from "../../crates/server/console/reducer.js";
 import { Log, pause, Replay } from "../../crates/server/console/replay.js";
 import { changedLines, findEntry, outcome, subject, visibleEntries } from "../../crates/server/console/rows.js";
@@ -216,6 +217,21 @@ test("gates that have nothing to say leave no remark", () => {
   const steps = [{ gate: "paths", permission: "allow" }, { gate: "rules", permission: "allow", rule: "mode auto", by_default: true }, { gate: "rules", permission: "ask", rule: "mode ask", reason: "it runs a command" }];
   script.add("CALL_JUDGED", { call_id: "c1", tool_name: "shell", permission: "ask", steps });
   assert.deepEqual(fold("s", script.events).calls.get("c1").remarks, ["rules: ask by mode ask because it runs a command"]);
+});
+
+test("plans are steps or Markdown", () => {
+  for (const [args, steps, text] of [
+    [{ plan: [{ step: "Read", status: "completed" }] }, 1, ""],
+    [{ todos: [{ content: "Read", status: "pending" }] }, 1, ""],
+    [{ plan: "# Plan\n\n1. Read" }, 0, "# Plan\n\n1. Read"],
+    [{ plan: [] }, 0, ""],
+    [{}, 0, ""],
+    [undefined, 0, ""],
+  ]) {
+    assert.equal(planOf(args)?.length ?? 0, steps);
+    assert.equal(proposedPlan(args), text);
+  }
+  assert.equal(subject({ arguments: { plan: "# Add numerals\n\n1. Read" }, plan: null, tool: "present_plan" }), "# Add numerals …");
 });
 
 test("questions of each tool have a text and options", () => {

@@ -81,7 +81,7 @@ class DoubleSession {
   }
 
   checkpoints() {
-    return this.script.events.filter((event) => event.kind === "CHECKPOINT_TAKEN").map((event) => ({ id: event.data.checkpoint.id, at: event.timestamp, label: event.data.reason.replace("_", " ") }));
+    return this.script.events.filter((event) => event.kind === "CHECKPOINT_TAKEN").map((event) => ({ id: event.data.checkpoint.id, at: event.timestamp, reason: event.data.reason }));
   }
 
   message(event) {

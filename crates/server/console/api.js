@@ -88,6 +88,9 @@ export async function login(token) {
   await send("POST", "/v1/login", { token });
 }
 
+/** @returns {Promise<import("./scopes.js").Scope[]|null>} null if the server does not name them */
+export const scopes = async () => (await getIfThere("/v1/token"))?.scopes ?? null;
+
 /**
  * @param {{cursor?: string, search?: string, state?: string}} query
  * @returns {Promise<{sessions: Session[], next?: string}>}
@@ -137,6 +140,14 @@ export const diff = async (id) => (await getIfThere(`${at(id)}/diff`))?.files ??
 
 /** @param {string} id @returns {Promise<Checkpoint[]>} */
 export const checkpoints = async (id) => (await getIfThere(`${at(id)}/checkpoints`))?.checkpoints ?? [];
+
+/**
+ * Restores the files of a session as they were at a checkpoint.
+ * @param {string} id
+ * @param {{checkpoint: string, force?: boolean, dry_run?: boolean}} request
+ * @returns {Promise<import("./types.js").RestoreReport>}
+ */
+export const restore = async (id, request) => (await send("POST", `${at(id)}/restore`, request)).json();
 
 /** @param {string} id */
 const ofTask = (id) => `/v1/tasks/${encodeURIComponent(id)}`;

@@ -6,7 +6,9 @@ import { announce, button, dialog, fill, h, toast } from "./dom.js";
 import { waits } from "./filter.js";
 import { bindingOf, keyName, letterHint, lettersAreOn, startLetters } from "./keys.js";
 import { pageOf } from "./routes.js";
+import { may, setScopes } from "./scopes.js";
 import { newSessionForm, SessionList } from "./session-list.js";
+import { isShared } from "./shared-streams.js";
 import { SessionView } from "./session-view.js";
 import { TaskList } from "./task-list.js";
 import { TaskView } from "./task-view.js";
@@ -65,6 +67,8 @@ class App {
 
   async enter() {
     try {
+      const scopes = await api.scopes();
+      if (scopes) setScopes(scopes);
       this.models = await api.models();
     } catch (error) {
       if (error instanceof api.ApiError && error.status === 401) return;
@@ -174,9 +178,16 @@ class App {
     announce(name);
   }
 
-  /** A hidden page keeps one connection, for the list. Browsers open only six for all pages together. */
+  /**
+   * A hidden page follows the list only, and without a worker that the tabs share nothing: browsers open only six connections
+   * for all pages together.
+   */
   visibility() {
     this.tasks?.visibility();
+    if (this.started && !isShared() && !this.root.querySelector("form.alone")) {
+      if (document.hidden) this.list.stream.stop();
+      else this.list.stream.start();
+    }
     if (!this.view) return;
     if (document.hidden) this.view.stream.stop();
     else {
@@ -195,7 +206,7 @@ class App {
       this.escape(target);
       return;
     }
-    if (name === "Ctrl+." && this.view) {
+    if (name === "Ctrl+." && this.view && may("run")) {
       event.preventDefault();
       void this.view.composer.control("interrupt");
       return;
@@ -264,7 +275,7 @@ const ACTIONS = {
   help: () => (showKeys(), true),
   search: (app) => (focus(app.view?.head.search ?? app.list.search), true),
   compose: (app) => (app.view ? focus(app.view.composer.text) : false),
-  new: (app) => (app.create(), true),
+  new: (app) => may("run") && (app.create(), true),
   theme: (app) => (app.switchTheme(), true),
   sessions: (app) => {
     if (!matchMedia("(min-width: 800px)").matches) app.go(null);
@@ -322,7 +333,7 @@ const VIEW_ACTIONS = {
   },
   fork: (view) => {
     const entry = view.timeline.current();
-    if (entry?.type === "input" || entry?.type === "text") void view.acts.forkAfter(entry);
+    if (may("run") && (entry?.type === "input" || entry?.type === "text")) void view.acts.forkAfter(entry);
   },
   inspect: (view) => view.togglePanel(),
   diff: (view) => view.showDiff(),

@@ -143,7 +143,7 @@ class Card extends DecisionCard {
     this.fill(this.content(), [
       button("Approve", () => this.approve(), { class: "primary" }),
       button("Deny …", () => this.showDeny(), { class: "danger" }),
-      button("Change …", () => this.showChange()),
+      button("Change …", () => this.showChange(), { data: { needs: "run" } }),
       h("span", { class: "dim keys letters" }, h("kbd", null, "y"), " approves, ", h("kbd", null, "n"), " denies"),
     ]);
   }

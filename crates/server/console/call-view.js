@@ -6,8 +6,9 @@ import { h } from "./dom.js";
 import { drawImages, folded } from "./entry-view.js";
 import { bytes, counted, duration } from "./format.js";
 import { drawQuestions, questionsOf } from "./questions.js";
+import { planOf, proposedPlan } from "./reduce-calls.js";
 import { changedLines, outcome, subject } from "./rows.js";
-import { drawCode, drawOutput } from "./text-view.js";
+import { drawCode, drawMarkdown, drawOutput } from "./text-view.js";
 
 /**
  * @import { Actions } from "./entry-view.js"
@@ -44,7 +45,7 @@ export function drawCall(call, actions) {
     " ",
     h("span", { class: `end ${tone}` }, tone === "good" ? h("span", { class: "hidden-text" }, "done ") : null, parts.join(" · ")),
   );
-  const preview = call.plan !== null || questionsOf(call).length > 0;
+  const preview = call.plan !== null || proposedPlan(call.arguments) !== "" || questionsOf(call).length > 0;
   return folded(call, actions, summary, () => drawBody(call, actions), preview);
 }
 
@@ -89,7 +90,7 @@ function filesOf(change) {
 }
 
 /**
- * Draws the arguments: a command as code, an edit as a diff, everything else as JSON.
+ * Draws the arguments: a command as code, an edit as a diff, a plan as text, everything else as JSON.
  * @param {CallEntry} call
  * @returns {Node[]}
  */
@@ -115,6 +116,13 @@ export function drawValue(value) {
     const { command: _, cmd: __, description, ...rest } = value;
     const more = Object.keys(rest).length > 0 ? drawCode(JSON.stringify(rest, null, 2), "json") : null;
     return h("div", { class: "command" }, description ? h("p", { class: "dim" }, String(description)) : null, drawCode(command, "sh"), more);
+  }
+  const plan = proposedPlan(value);
+  const steps = planOf(value);
+  if (plan || steps) {
+    const { plan: _, todos: __, ...rest } = value;
+    const more = Object.keys(rest).length > 0 ? drawCode(JSON.stringify(rest, null, 2), "json") : null;
+    return h("div", { class: "proposed-plan" }, plan ? drawMarkdown(plan) : drawPlan(steps ?? []), more);
   }
   const keys = Object.keys(value ?? {});
   if (keys.length === 0) return h("p", { class: "dim" }, "No arguments");

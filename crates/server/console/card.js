@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { announce, button, fill, h, toast } from "./dom.js";
+import { may } from "./scopes.js";
 
 /** @import { Child } from "./dom.js" */
 
@@ -29,7 +30,8 @@ export class DecisionCard {
    * @param {HTMLElement[]} buttons
    */
   fill(content, buttons) {
-    fill(this.buttons, ...buttons);
+    const lacking = h("p", { class: "dim" }, "This token cannot decide: it does not have the scope ", h("code", null, "approve"), ".");
+    fill(this.buttons, ...(may("approve") ? buttons : [lacking]));
     fill(this.element, ...content, this.error, this.form, this.buttons);
   }
 
@@ -42,6 +44,7 @@ export class DecisionCard {
    * @param {"danger"|"primary"} tone
    */
   showForm(field, name, send, input, tone = "primary") {
+    if (!may("approve")) return;
     const cancel = () => {
       this.form.replaceChildren();
       this.buttons.hidden = false;
@@ -63,7 +66,7 @@ export class DecisionCard {
    * @param {string} said what is spoken afterwards
    */
   async send(request, said) {
-    if (this.busy) return;
+    if (this.busy || !may("approve")) return;
     this.busy = true;
     this.setDisabled(true);
     fill(this.error, "");

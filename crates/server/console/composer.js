@@ -44,7 +44,7 @@ export class Composer {
     this.hint = h("span", { class: "dim keys" });
     this.element = h(
       "section",
-      { class: "composer", "aria-label": "Composer" },
+      { class: "composer", "aria-label": "Composer", data: { needs: "run" } },
       this.waiting,
       this.attached,
       this.text,

@@ -41,6 +41,34 @@ export function confirm(title, text, name, run) {
 }
 
 /**
+ * Shows the changes of a restore of files, before they are made.
+ * @param {import("./types.js").RestoreReport} plan
+ * @param {(force: boolean) => void} run called with whether files are restored that others may have changed
+ */
+export function previewRestore(plan, run) {
+  const { files, changed_by_others: foreign, left_alone: left } = plan;
+  const force = foreign.length > 0;
+  const yes = button(force ? "Restore these as well" : "Restore", () => {
+    element.close();
+    run(force);
+  }, { class: "danger" });
+  const steps = files.map(({ path, action }) => h("li", null, h("span", { class: "name" }, action), " ", h("code", null, path), foreign.includes(path) ? h("span", { class: "bad" }, " another process may have changed it") : null));
+  const stay = left.map(({ path, reason }) => h("li", null, h("code", null, path), ` ${reason}`));
+  const cancel = button(files.length > 0 ? "Cancel" : "Close", () => element.close());
+  const element = dialog(
+    "Restore files",
+    [
+      files.length > 0 ? h("ul", { class: "preview" }, ...steps) : h("p", { class: "dim" }, "The files are as they were."),
+      stay.length > 0 ? h("h3", null, "Files that stay as they are") : null,
+      stay.length > 0 ? h("ul", { class: "preview" }, ...stay) : null,
+      h("div", { class: "buttons" }, files.length > 0 ? yes : null, cancel),
+    ],
+    "wide-dialog",
+  );
+  cancel.focus();
+}
+
+/**
  * Shows what a rewind would remove, before it does.
  * @param {number} count
  * @param {{removed: HistoryTurn[], files: {path: string, changes: number}[]}} preview

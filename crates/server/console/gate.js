@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { DecisionCard } from "./card.js";
 import { button, h, labelled } from "./dom.js";
 import { confirm } from "./dialogs.js";
+import { may } from "./scopes.js";
 
 /** @import { Gate, TaskDetail } from "./tasks.js" */
 
@@ -49,6 +50,7 @@ export class GateCard extends DecisionCard {
   }
 
   refuse() {
+    if (!may("approve")) return;
     confirm("Refuse for good", "The task ends, and cannot go on.", "Refuse", () => void this.send(() => api.decideTask(this.id, this.gate, { decision: "refuse" }), "Refused"));
   }
 }

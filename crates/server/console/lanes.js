@@ -6,6 +6,7 @@ import { counted, duration } from "./format.js";
 import { Inbox } from "./inbox.js";
 import { Log } from "./replay.js";
 import { outcome, subject } from "./rows.js";
+import { openStream } from "./shared-streams.js";
 import { Stream } from "./stream.js";
 import { firstLine } from "./text.js";
 
@@ -13,8 +14,8 @@ import { firstLine } from "./text.js";
  * @import { AgentEntry, Entry, SessionState } from "./types.js"
  */
 
-// A browser opens six connections to an origin. Two belong to the page itself.
-const MAX_STREAMS = 2;
+// The server reads a record for each stream.
+const MAX_STREAMS = 8;
 const SHOWN = 40;
 
 export class Lanes {
@@ -74,7 +75,7 @@ class Lane {
     this.element = h("div", { class: "lane" }, h("p", { class: "dim" }, "Loading …"));
     this.stream = new Stream({
       url: eventsUrl(entry.child),
-      open: (url) => new EventSource(url),
+      open: openStream,
       receive: (name, data) => this.receive(name, data),
       changed: (state) => {
         if (state !== "closed" || this.done) return;

@@ -16,6 +16,7 @@ import { drawBars } from "./lanes.js";
  * @property {(entry: AgentEntry) => void} agent
  * @property {(turns: number) => void} fork
  * @property {(turns: number, history: HistoryTurn[]) => void} rewind
+ * @property {(checkpoint: string, done: () => void) => void} restore
  * @property {() => void} compact
  * @property {() => void} close
  * @property {(seq: number) => void} jump
@@ -124,7 +125,7 @@ export class Panel {
     if (state.forkedFrom) fact("Fork of", linkTo(state.forkedFrom.session));
     const nodes = [drawContext(this.actions.context(state)), facts];
     if (state.plan) nodes.push(h("h2", null, "Plan"), drawPlan(state.plan));
-    if (state.phase !== "CLOSED" && !session?.parent) nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact())));
+    if (state.phase !== "CLOSED" && !session?.parent) nodes.push(h("div", { class: "buttons" }, button("Compact the context", () => this.actions.compact(), { data: { needs: "run" } })));
     return nodes;
   }
 
@@ -140,7 +141,7 @@ export class Panel {
       }
       const diffs = files.map(fromHunks);
       const head = h("div", { class: "line" }, h("h2", null, counted(diffs.length, "changed file")), button("Reload", () => void this.loadChanges(), { class: "quiet" }));
-      fill(this.body, head, diffs.length > 0 ? drawDiffs(diffs, { folded: diffs.length > 5 }) : h("p", { class: "dim" }, "The workspace is as it was."), h("h2", null, "Checkpoints"), drawCheckpoints(checkpoints));
+      fill(this.body, head, diffs.length > 0 ? drawDiffs(diffs, { folded: diffs.length > 5 }) : h("p", { class: "dim" }, "The workspace is as it was."), h("h2", null, "Checkpoints"), drawCheckpoints(checkpoints, this.session?.parent ? null : (id) => this.actions.restore(id, () => void this.loadChanges())));
     } catch (error) {
       if (this.tab === "changes") fill(this.body, h("p", { class: "bad" }, `The changes could not be loaded: ${error instanceof Error ? error.message : error}`));
     }
@@ -155,9 +156,9 @@ export class Panel {
         const count = index + 1;
         const jump = h("button", { type: "button", class: "quiet jump", on: { click: () => this.actions.jump(turn.event) } }, h("span", { class: "name" }, turn.kind.replaceAll("_", " ")), " ", h("span", { class: "cut" }, plainLine(turn.text, 90)));
         const label = `after entry ${count}`;
-        return h("li", null, jump, h("div", { class: "tools" }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
+        return h("li", null, jump, h("div", { class: "tools", data: { needs: "run" } }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
-      fill(this.body, h("p", { class: "dim" }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
+      fill(this.body, h("p", { class: "dim", data: { needs: "run" } }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
     } catch (error) {
       if (this.tab === "history") fill(this.body, h("p", { class: "bad" }, `The history could not be loaded: ${error instanceof Error ? error.message : error}`));
     }
@@ -169,10 +170,17 @@ function linkTo(id) {
   return h("a", { href: `#/s/${encodeURIComponent(id)}` }, id);
 }
 
-/** @param {import("./types.js").Checkpoint[]} checkpoints */
-function drawCheckpoints(checkpoints) {
+/**
+ * @param {import("./types.js").Checkpoint[]} checkpoints
+ * @param {((id: string) => void)|null} restore null for a subagent, whose files are those of its session
+ */
+function drawCheckpoints(checkpoints, restore) {
   if (checkpoints.length === 0) return h("p", { class: "dim" }, "None");
-  return h("ul", { class: "checkpoints" }, ...checkpoints.map(({ id, at, label }) => h("li", null, h("time", { class: "dim", datetime: at }, at.replace("T", " ").slice(0, 19)), " ", h("span", null, label || String(id)))));
+  return h("ul", { class: "checkpoints" }, ...checkpoints.map(({ id, at, reason }) => {
+    const time = at.replace("T", " ").slice(0, 19);
+    const bring = restore && button("Restore", () => restore(id), { class: "quiet", "aria-label": `Restore the files of ${time}`, data: { needs: "run" } });
+    return h("li", null, h("time", { class: "dim", datetime: at }, time), " ", h("span", null, reason.replaceAll("_", " ")), " ", bring);
+  }));
 }
 
 /**

@@ -166,6 +166,15 @@ export function planOf(args) {
   return steps.length > 0 ? steps : null;
 }
 
+/**
+ * Returns the plan in Markdown that a call presents, or an empty text.
+ * @param {any} args
+ * @returns {string}
+ */
+export function proposedPlan(args) {
+  return typeof args?.plan === "string" ? args.plan : "";
+}
+
 /** @type {Handler} */
 function endCall(state, event) {
   const call = callOf(state, event);

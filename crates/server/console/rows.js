@@ -48,7 +48,7 @@ export function subject(call) {
   if (call.plan) return planSubject(call);
   const [question] = questionsOf(call);
   if (question) return firstLine(question.text);
-  for (const name of ["command", "cmd", "file_path", "pattern", "query", "path", "url", "question", "task", "prompt", "id"]) {
+  for (const name of ["command", "cmd", "file_path", "pattern", "query", "path", "url", "question", "task", "prompt", "plan", "id"]) {
     const value = args?.[name];
     if (typeof value === "string" && value) return firstLine(name === "pattern" && args.path ? `${value} in ${args.path}` : value);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return firstLine(value.join(" "));

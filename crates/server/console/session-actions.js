@@ -1,7 +1,7 @@
 // Actions on a session besides messages: forks, rewinds, export, its end.
 
 import * as api from "./api.js";
-import { confirm, editInput, previewRewind } from "./dialogs.js";
+import { confirm, editInput, previewRestore, previewRewind } from "./dialogs.js";
 import { toast } from "./dom.js";
 import { exportSession } from "./export.js";
 import { rewindPreview, turnsBefore, turnsThrough } from "./turns.js";
@@ -67,6 +67,23 @@ export class SessionActions {
   rewindTo(turns, history) {
     previewRewind(turns, rewindPreview(history, this.target.log.state, turns), () => {
       void this.attempt(async () => void (await api.rewind(this.id, turns)), "The conversation was rewound");
+    });
+  }
+
+  /**
+   * Restores the files of a checkpoint, after the changes were shown.
+   * @param {string} checkpoint
+   * @param {() => void} done
+   */
+  async restoreFiles(checkpoint, done) {
+    await this.attempt(async () => {
+      const plan = await api.restore(this.id, { checkpoint, dry_run: true });
+      previewRestore(plan, (force) => void this.attempt(async () => {
+        const { problems } = await api.restore(this.id, { checkpoint, force });
+        done();
+        if (problems.length > 0) throw new Error(problems.join("; "));
+        toast("The files were restored");
+      }));
     });
   }
 

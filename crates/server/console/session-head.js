@@ -40,8 +40,8 @@ export class SessionHead {
     quiet.addEventListener("change", () => target.setQuiet(quiet.checked));
     /** Actions on the whole session, which a subagent has none of its own of. */
     this.whole = [
-      button("End the session …", () => acts.end(), { class: "danger" }),
-      button("Delete the session …", () => acts.remove(), { class: "danger" }),
+      button("End the session …", () => acts.end(), { class: "danger", data: { needs: "run" } }),
+      button("Delete the session …", () => acts.remove(), { class: "danger", data: { needs: "admin" } }),
     ];
     this.more = h("details", { class: "menu" }, h("summary", null, "More"), h(
       "div",

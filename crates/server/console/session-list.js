@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { button, fill, h, labelled, select, toast } from "./dom.js";
 import { choose, stateText, waits } from "./filter.js";
 import { ago, cost, counted, tokens } from "./format.js";
+import { openStream } from "./shared-streams.js";
 import { Stream } from "./stream.js";
 
 /**
@@ -37,7 +38,6 @@ export class SessionList {
     /** @type {string|undefined} */
     this.next = undefined;
     this.loads = 0;
-    this.ready = false;
     /** @type {Set<string>} ids that the server has found for the search */
     this.hits = new Set();
     this.timer = 0;
@@ -51,14 +51,14 @@ export class SessionList {
     this.element = h(
       "nav",
       { id: "sessions", "aria-label": "Sessions" },
-      h("div", { class: "list-head" }, h("h1", null, "Sessions"), button("New", create, { class: "primary", title: "n" })),
+      h("div", { class: "list-head" }, h("h1", null, "Sessions"), button("New", create, { class: "primary", title: "n", data: { needs: "run" } })),
       h("div", { class: "list-tools" }, this.search, this.filters),
       this.count,
       h("div", { class: "list-body" }, this.list, this.more),
     );
     this.stream = new Stream({
       url: "/v1/events",
-      open: (url) => new EventSource(url),
+      open: openStream,
       names: ["session", "deleted"],
       receive: (name, data) => this.receive(name, data),
       allowed: () => api.sessions({}).then(() => true, (error) => error.status !== 401),
@@ -86,9 +86,10 @@ export class SessionList {
   /**
    * Loads a page of the sessions that fit. The order of answers does not matter: only the newest request counts.
    * @param {boolean} fresh
+   * @param {boolean} [again] whether the first page is read again, and those behind it stay
    */
-  async load(fresh) {
-    this.loads += 1;
+  async load(fresh, again = false) {
+    if (!again) this.loads += 1;
     const load = this.loads;
     const search = this.search.value.trim();
     const state = this.filter === "all" || this.filter === "waiting" ? undefined : this.filter;
@@ -97,10 +98,10 @@ export class SessionList {
       const page = await api.sessions({ cursor: fresh ? undefined : this.next, search, state });
       this.dropMissing(known, page);
       for (const session of page.sessions) this.keep(session);
-      if (load === this.loads) {
+      if (load === this.loads && !again) {
         this.next = page.next;
-        if (search) for (const session of page.sessions) this.hits.add(session.id);
       }
+      if (load === this.loads && search) for (const session of page.sessions) this.hits.add(session.id);
     } catch (error) {
       if (!(error instanceof api.ApiError && error.status === 401)) toast(`Sessions: ${error instanceof Error ? error.message : error}`, "error");
     }
@@ -127,9 +128,8 @@ export class SessionList {
    */
   receive(name, data) {
     if (name === "ready") {
-      // Changes may have passed while the stream was cut.
-      if (this.ready) void this.load(true);
-      this.ready = true;
+      // Changes may have passed while the stream was not open.
+      void this.load(true, true);
     }
     if (name === "deleted") {
       this.forget(data.id);

@@ -13,9 +13,11 @@ import { isDelta } from "./reducer.js";
 import { Log } from "./replay.js";
 import { ReplayBar } from "./replay-bar.js";
 import { findEntry, visibleEntries } from "./rows.js";
+import { may } from "./scopes.js";
 import { SessionActions } from "./session-actions.js";
 import { SessionHead } from "./session-head.js";
 import { StatusLine } from "./status-line.js";
+import { openStream } from "./shared-streams.js";
 import { Stream } from "./stream.js";
 import { Timeline } from "./timeline.js";
 import { droppedRanges } from "./turns.js";
@@ -68,11 +70,13 @@ export class SessionView {
     this.panel = this.makePanel();
     this.status = new StatusLine();
     this.newest = button("Newest", () => this.timeline.toEnd(), { class: "newest", hidden: true });
-    this.foot = h("div", { class: "foot" }, this.approvals.element, this.status.element, this.composer.element);
+    const lacking = h("p", { class: "dim lacks-run" }, "This token can only read: it does not have the scope ", h("code", null, "run"), ".");
+    this.footParts = [this.approvals.element, this.status.element, this.composer.element, lacking];
+    this.foot = h("div", { class: "foot" }, ...this.footParts);
     this.element = h("div", { class: "session" }, h("main", { id: "main", tabindex: "-1" }, this.head.element, h("div", { class: "timeline-box" }, this.timeline.element, this.newest), this.foot), this.panel.element);
     this.stream = new Stream({
       url: api.eventsUrl(id),
-      open: (url) => new EventSource(url),
+      open: openStream,
       receive: (name, data) => this.receive(name, data),
       changed: (state) => this.connectionChanged(state),
       allowed: () => api.session(id).then(() => true, (error) => this.isTemporary(error)),
@@ -84,9 +88,9 @@ export class SessionView {
   makeActions() {
     return {
       folds: new Map(),
-      edit: (entry) => this.acts.edit(entry),
-      fork: (entry) => void this.acts.forkAfter(entry),
-      rewind: (entry) => void this.acts.rewindBefore(entry),
+      edit: may("run") ? (entry) => this.acts.edit(entry) : undefined,
+      fork: may("run") ? (entry) => void this.acts.forkAfter(entry) : undefined,
+      rewind: may("run") ? (entry) => void this.acts.rewindBefore(entry) : undefined,
       lane: (entry) => this.lanes.show(entry),
       imageUrl: (image) => this.acts.imageUrl(image),
     };
@@ -97,6 +101,7 @@ export class SessionView {
       agent: (entry) => this.app.go(entry.child),
       fork: (turns) => void this.acts.forkAt(turns),
       rewind: (turns, history) => this.acts.rewindTo(turns, history),
+      restore: (checkpoint, done) => void this.acts.restoreFiles(checkpoint, done),
       compact: () => this.acts.compact(),
       close: () => this.togglePanel(),
       jump: (seq) => this.jump(seq),
@@ -328,7 +333,7 @@ export class SessionView {
     if (!this.replay) return;
     this.replay.destroy();
     this.replay = null;
-    this.foot.replaceChildren(this.approvals.element, this.status.element, this.composer.element);
+    this.foot.replaceChildren(...this.footParts);
     this.element.classList.remove("replaying");
     this.timeline.follow = true;
     this.draw();

@@ -27,7 +27,7 @@ export class TaskLane {
     this.body = h("div", { class: "attempts" });
     this.diff = h("div", null);
     this.show = button("Show changes", () => void this.showDiff(this.shown ? "" : this.newest), { hidden: true, "aria-expanded": "false" });
-    this.steer = button("Say something …", () => steer(candidate));
+    this.steer = button("Say something …", () => steer(candidate), { data: { needs: "run" } });
     const id = `candidate-${candidate}`;
     this.element = h("section", { class: "task-lane", "aria-labelledby": id }, h("h2", { id }, `Candidate ${candidate}`), this.state, this.body, h("div", { class: "buttons" }, this.show, this.steer), this.diff);
   }

@@ -6,6 +6,7 @@ import { confirm } from "./dialogs.js";
 import { announce, button, dialog, fill, h, labelled, toast } from "./dom.js";
 import { GateCard } from "./gate.js";
 import { letterHint } from "./keys.js";
+import { openStream } from "./shared-streams.js";
 import { Stream, parsed } from "./stream.js";
 import { drawStep, spentText, TaskLane } from "./task-lane.js";
 import { applyInput, hasEnded, initialTask, toneOf } from "./tasks.js";
@@ -43,13 +44,13 @@ export class TaskView {
     this.common = h("div", { class: "task-common" });
     this.columns = h("div", { class: "task-lanes", role: "group", "aria-label": "Candidates", tabindex: "0" });
     this.gate = h("div", { class: "approvals", hidden: true });
-    this.acts = [button("Say to all …", () => this.say(null)), button("Cancel the task …", () => this.cancel(), { class: "danger" })];
+    this.acts = [button("Say to all …", () => this.say(null), { data: { needs: "run" } }), button("Cancel the task …", () => this.cancel(), { class: "danger", data: { needs: "run" } })];
     const tools = h("div", { class: "head-tools" }, h("a", { href: api.taskReportUrl(id), download: `${id}.md` }, "Report"), ...this.acts);
     const head = h("header", { class: "session-head" }, h("a", { href: "#/t" }, "Tasks"), h("div", { class: "titles" }, this.heading, this.status), tools);
     this.element = h("main", { id: "main", tabindex: "-1", class: "tasks" }, head, h("div", { class: "task-body" }, this.note, this.common, this.columns), this.gate);
     this.stream = new Stream({
       url: api.taskEventsUrl(id),
-      open: (url) => new EventSource(url),
+      open: openStream,
       names: ["end"],
       receive: (name, data) => this.receive(name, data),
       allowed: () => api.task(id).then(() => true, (error) => error.status !== 401 && error.status !== 404),

@@ -220,3 +220,13 @@ function showTail(box, pre, text, to, draw, lines) {
   }, { class: "more", data: { focus: "more" } });
   box.prepend(more);
 }
+
+/**
+ * Draws a text in Markdown.
+ * @param {string} text
+ */
+export function drawMarkdown(text) {
+  const view = new MarkdownView();
+  view.update(text);
+  return view.element;
+}

@@ -40,7 +40,8 @@
  * @property {string} text
  * @property {number} event sequence number of the event that belongs to the entry
  *
- * @typedef {{id: string|number, at: string, label: string}} Checkpoint
+ * @typedef {{id: string, at: string, reason: string, partial?: string}} Checkpoint
+ * @typedef {{files: {path: string, action: string}[], changed_by_others: string[], left_alone: {path: string, reason: string}[], undo?: string, problems: string[]}} RestoreReport
  * @typedef {{id: string, context_window: number}} Model
  * @typedef {{data: string, media_type: string}} ImageData
  * @typedef {{text: string, images?: ImageData[]}} Message

@@ -16,6 +16,7 @@ mod openapi;
 mod rate;
 mod record;
 mod sessions;
+mod streams;
 #[cfg(feature = "tasks")]
 mod tasks;
 
@@ -28,6 +29,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use self::access::{Access, Caller};
@@ -72,8 +74,11 @@ fn operations() -> Vec<Operation> {
         documents::operations(),
         metrics::operations(),
         events::operations(),
+        streams::operations(),
         #[cfg(feature = "tasks")]
         tasks::operations(),
+        access::operations(),
+        probes(),
     ]
     .into_iter()
     .flatten()
@@ -85,20 +90,16 @@ pub(crate) fn router(app: App) -> Router {
     let operations = operations();
     let description: Arc<str> = openapi::describe(&operations).to_string().into();
     let body_limit = app.hub.limits.body;
-    let mut router = Router::new();
+    let (mut guarded, mut open) = (Router::new(), Router::new());
     for operation in operations {
-        router = router.route(operation.path, operation.route());
+        let router = if operation.is_open() { &mut open } else { &mut guarded };
+        *router = std::mem::take(router).route(operation.path, operation.route());
     }
-    let guarded = router
+    let guarded = guarded
         .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
         .route_layer(from_fn_with_state(app.clone(), once::carry_out))
         .route_layer(from_fn_with_state(app.clone(), access::authorize));
-    let open = Router::new()
-        .route("/v1/health", get(|| async { json(&Health { status: "ok" }) }))
-        .route("/v1/ready", get(ready))
-        .route("/", get(crate::console::page))
-        .route("/console/{name}", get(crate::console::file))
-        .route(access::LOGIN_PATH, axum::routing::post(access::login).delete(access::logout));
+    let open = open.route("/", get(crate::console::page)).route("/console/{name}", get(crate::console::file));
     guarded
         .merge(open)
         .fallback(|| async { Problem::new(NOT_FOUND, "there is no such path: /v1/openapi.json lists them") })
@@ -119,8 +120,27 @@ async fn with_headers(request: Request, next: Next) -> Response {
     response
 }
 
-#[derive(Serialize)]
+/// Returns the operations that tell an orchestrator how the server is.
+fn probes() -> Vec<Operation> {
+    vec![
+        Operation::open(
+            "get",
+            "/v1/health",
+            "readHealth",
+            "Return whether the server answers",
+            get(|| async { json(&Health { status: "ok" }) }),
+        )
+        .answers::<Health>(200),
+        Operation::open("get", "/v1/ready", "readReadiness", "Return whether it takes requests", get(ready))
+            .answers::<Health>(200)
+            .also_answers(503, "It is shutting down, or its store does not answer"),
+    ]
+}
+
+/// State of the server.
+#[derive(Serialize, JsonSchema)]
 struct Health {
+    /// `ok`, `closing`, or `no store`.
     status: &'static str,
 }
 

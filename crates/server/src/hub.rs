@@ -60,6 +60,8 @@ pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
+    /// Cancelled once the sessions are closed.
+    drained: CancellationToken,
     /// Decisions on calls of open sessions, with the requests that made them.
     decided: Mutex<HashMap<(SessionId, String, Fingerprint), String>>,
 }
@@ -201,6 +203,7 @@ impl Hub {
             changes: broadcast::Sender::new(CHANGES),
             tasks: Mutex::default(),
             closing: CancellationToken::new(),
+            drained: CancellationToken::new(),
             decided: Mutex::default(),
         })
     }
@@ -221,6 +224,12 @@ impl Hub {
     /// Returns the token that is cancelled when the server shuts down.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.closing
+    }
+
+    /// Returns the token that is cancelled when a server that shuts down has closed its sessions. Streams end then: the events of
+    /// the runs that it waited for are sent.
+    pub(crate) fn drained(&self) -> &CancellationToken {
+        &self.drained
     }
 
     pub(crate) fn changed(&self, id: &SessionId) {
@@ -351,12 +360,21 @@ impl Hub {
         Ok(restored?)
     }
 
-    /// Deletes a session of a tenant, which is closed for that.
-    pub(crate) async fn delete(&self, id: &SessionId, tenant: Option<String>) -> Result<(), Problem> {
+    /// Deletes a session of a tenant, which is closed for that. `before` reads its record once it is closed.
+    pub(crate) async fn delete<F>(
+        &self,
+        id: &SessionId,
+        tenant: Option<String>,
+        before: impl FnOnce() -> F,
+    ) -> Result<(), Problem>
+    where
+        F: Future<Output = Result<(), Problem>>,
+    {
         // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
         self.release(id).await;
         lock(&self.waiting).remove(id);
+        before().await?;
         self.host.delete(id).await?;
         // Without a subscriber, nobody needs to know.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
@@ -533,10 +551,11 @@ impl Hub {
         loop {
             let next = std::mem::take(&mut *lock(&self.tasks));
             if next.is_empty() {
-                return;
+                break;
             }
             next.join_all().await;
         }
+        self.drained.cancel();
     }
 }
 

@@ -9,6 +9,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+/// Name of HTTP/2 in a TLS handshake (ALPN).
+pub(crate) const HTTP2: &[u8] = b"h2";
+
 /// Certificate chain and private key of a server. Cheap to clone; all clones have the same.
 #[derive(Clone)]
 pub struct TlsIdentity(Arc<RwLock<Arc<CertifiedKey>>>);
@@ -53,7 +56,7 @@ impl TlsIdentity {
         let builder = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions()?;
         let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, RETRY_AFTER, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::{delete, get, post};
 use pintle_agent::{Principal, SessionHandle, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,7 @@ use tokio::time::Instant;
 use super::App;
 use super::input::{IDEMPOTENCY_KEY, Json};
 use super::logins::Logins;
+use super::openapi::Operation;
 use super::rate::Rates;
 use crate::audit::{AuditLine, AuditLog};
 use crate::problem::{FAILED, FORBIDDEN, Problem, RATE, UNAUTHORIZED};
@@ -26,7 +29,7 @@ use crate::unauthenticated::Peer;
 const LOGIN_COOKIE: &str = "pintle_login";
 
 /// Path of logins.
-pub(super) const LOGIN_PATH: &str = "/v1/login";
+const LOGIN_PATH: &str = "/v1/login";
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
@@ -268,7 +271,8 @@ pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Respo
 
 /// Refuses requests that a page of another origin makes, and those under a name that is not the server's: a name whose
 /// address was changed to this machine's would make that page one of ours.
-pub(super) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn check_origin(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    set_host(&mut request);
     match app.access.check(request.method(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -336,6 +340,18 @@ impl Access {
     }
 }
 
+/// Sets the header `host` of a request whose target names the host, as all of HTTP/2 do. The target has priority.
+fn set_host(request: &mut Request) {
+    let Some(authority) = request.uri().authority() else { return };
+    let host = match authority.port_u16() {
+        Some(port) => format!("{}:{port}", authority.host()),
+        None => authority.host().to_owned(),
+    };
+    if let Ok(host) = HeaderValue::from_str(&host) {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
 /// Returns the name and port by which a request reached the server.
 fn authority(headers: &HeaderMap) -> &str {
     headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
@@ -361,15 +377,54 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::open("post", LOGIN_PATH, "logIn", "Exchange a token for a cookie", post(login))
+            .with_body::<Login>()
+            .answers_nothing(204)
+            .with_problems(&[400, 401, 413, 415, 429, 503]),
+        Operation::new(
+            "get",
+            "/v1/token",
+            "readToken",
+            Scope::Read,
+            "Read the name and the scopes of the token of this request",
+            get(token),
+        )
+        .answers::<TokenView>(200),
+        Operation::open("delete", LOGIN_PATH, "logOut", "End the login of a cookie", delete(logout))
+            .answers_nothing(204),
+    ]
+}
+
 /// Login of a page.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Login {
+struct Login {
+    /// The token.
     token: String,
 }
 
+/// Token of a request.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TokenView {
+    /// Its name; absent if the server takes requests without tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Its permissions: all if the server takes requests without tokens.
+    scopes: Vec<Scope>,
+    /// Tenant whose sessions it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+}
+
+async fn token(Extension(caller): Extension<Caller>) -> Response {
+    let Caller { name, scopes, tenant } = caller;
+    super::json(&TokenView { name, scopes, tenant })
+}
+
 /// Starts a login and sets its cookie, which scripts cannot read.
-pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
+async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
     if matches!(found, Some(None)) {
@@ -390,7 +445,7 @@ pub(super) async fn login(State(app): State<App>, headers: HeaderMap, Json(login
     }
 }
 
-pub(super) async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
+async fn logout(State(app): State<App>, headers: HeaderMap) -> Response {
     if let Some(cookie) = cookie(&headers) {
         app.access.logins.end(cookie);
     }
@@ -448,6 +503,28 @@ mod tests {
                 headers.insert(*name, HeaderValue::from_static(value));
             }
             assert_eq!(access.check(method, &headers).is_ok(), is_allowed, "{method} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn the_target_of_a_request_names_the_host_first() {
+        let rows = [
+            ("/v1/models", Some("evil.example"), Some("evil.example")),
+            ("https://localhost:7468/v1/models", None, Some("localhost:7468")),
+            ("https://[::1]/v1/models", None, Some("[::1]")),
+            ("https://evil.example/v1/models", Some("localhost"), Some("evil.example")),
+            ("https://localhost@evil.example/v1/models", Some("localhost"), Some("evil.example")),
+            ("/v1/models", None, None),
+        ];
+        for (target, header, expected) in rows {
+            let mut request = Request::new(axum::body::Body::empty());
+            *request.uri_mut() = target.parse().unwrap();
+            if let Some(header) = header {
+                request.headers_mut().insert(HOST, HeaderValue::from_static(header));
+            }
+            set_host(&mut request);
+            let host = request.headers().get(HOST).map(|host| host.to_str().unwrap());
+            assert_eq!(host, expected, "{target} {header:?}");
         }
     }
 

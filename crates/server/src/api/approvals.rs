@@ -78,8 +78,21 @@ struct ApprovalList {
 /// A decision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = {"properties": {"decision": {"const": "change"}}},
+    "then" = {
+        "required": ["arguments"],
+        "properties": {"arguments": {"type": "object"}, "reason": {"type": "null"}},
+    },
+    "else" = {
+        "properties": {"arguments": {"type": "null"}},
+        "if": {"properties": {"decision": {"const": "approve"}}},
+        "then": {"properties": {"reason": {"type": "null"}}},
+    },
+))]
 struct DecisionBody {
     /// Fingerprint of the call that was seen.
+    #[schemars(extend("pattern" = "^[0-9a-f]{1,32}$"))]
     fingerprint: String,
     /// The decision.
     decision: DecisionName,

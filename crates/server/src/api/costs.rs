@@ -1,4 +1,4 @@
-//! Cost by day and model, added up from the records.
+//! Cost by day and model, added up from the records. The cost of deleted sessions is kept.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::list::is_of;
 use super::openapi::{Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::hub::TENANT;
-use crate::problem::{INVALID, Problem};
+use crate::problem::{FAILED, INVALID, Problem};
 
 /// Default and most days of a report.
 const DAYS: u32 = 30;
@@ -32,7 +32,7 @@ const PAGE: usize = 100;
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 const QUERY: &[Parameter] =
-    &[Parameter::number("days", 1, "Days up to today, in UTC, at most 366; default 30")];
+    &[Parameter::number("days", 1, 366, "Days up to today, in UTC, at most 366; default 30")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -62,14 +62,14 @@ struct CostReport {
     since: String,
     /// Cost of each day and model that has any, the newest day first.
     days: Vec<DayCost>,
-    /// Number of sessions that were read, those of subagents among them.
+    /// Number of sessions with these days, those of subagents and deleted ones among them.
     sessions: usize,
     /// Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and damaged records always.
     is_complete: bool,
 }
 
 /// Cost of one model on one day.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct DayCost {
     /// Day, in UTC.
     day: String,
@@ -84,7 +84,7 @@ struct DayCost {
     /// Output tokens.
     output_tokens: u64,
     /// Cost in US dollars; absent if a price is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
 }
 
@@ -113,6 +113,55 @@ impl Sums {
         // Each response is priced by itself: a long prompt may have another price.
         self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
+
+    /// Adds the cost of a day and model of deleted sessions.
+    fn add_day(&mut self, day: &DayCost) {
+        self.responses = self.responses.saturating_add(day.responses);
+        self.input = self.input.saturating_add(day.input_tokens);
+        self.cache_read = self.cache_read.saturating_add(day.cache_read_tokens);
+        self.output = self.output.saturating_add(day.output_tokens);
+        self.cost = self.cost.zip(day.cost_usd).map(|(sum, cost)| sum + cost);
+    }
+}
+
+/// Sums by day and model.
+type CostSums = BTreeMap<(String, String), Sums>;
+
+/// Returns the sums as they are shown, the newest day first.
+fn day_costs(sums: CostSums) -> Vec<DayCost> {
+    let view = |((day, model), sums): ((String, String), Sums)| DayCost {
+        day,
+        model,
+        responses: sums.responses,
+        input_tokens: sums.input,
+        cache_read_tokens: sums.cache_read,
+        output_tokens: sums.output,
+        cost_usd: sums.cost,
+    };
+    sums.into_iter().rev().map(view).collect()
+}
+
+/// Cost of a deleted session and its subagents. It is kept in the store in place of the session.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptCost {
+    /// Session that was deleted, or was about to be.
+    session: SessionId,
+    /// Number of sessions, those of subagents among them.
+    sessions: usize,
+    days: Vec<DayCost>,
+}
+
+impl KeptCost {
+    /// [`Summary::KIND`] of what is kept.
+    const KIND: &str = "cost";
+
+    /// Property of the summary with the cost.
+    const COST: &str = "cost";
+
+    /// Returns the cost that a summary has.
+    fn from_summary(summary: &Summary) -> Option<Self> {
+        serde_json::from_str(summary.properties.get(Self::COST)?).ok()
+    }
 }
 
 /// Returns the day of a time, in UTC.
@@ -122,7 +171,7 @@ fn day_of(time: Timestamp) -> String {
 
 /// Adds the responses of one record from a time on. `price` is the cost of a response of a model of a provider.
 fn add_events(
-    sums: &mut BTreeMap<(String, String), Sums>,
+    sums: &mut CostSums,
     events: &[SessionEvent],
     since: Timestamp,
     price: impl Fn(&str, &str, &Usage) -> Option<f64>,
@@ -177,6 +226,82 @@ impl App {
         }
         Ok((found, true))
     }
+
+    /// Adds the responses of the record of a session. Returns whether the record can be read.
+    async fn add_record(&self, sums: &mut CostSums, id: &SessionId, since: Timestamp) -> bool {
+        match self.replay(id).await {
+            Ok(replay) => {
+                add_events(sums, &replay.events, since, |provider, model, usage| {
+                    self.hub.host.cost(provider, model, usage)
+                });
+                true
+            }
+            Err(problem) => {
+                tracing::debug!(session = %id, problem = problem.detail, "a record has no cost");
+                false
+            }
+        }
+    }
+
+    /// Keeps the cost of a session and its subagents, which are about to be deleted.
+    pub(super) async fn keep_cost(&self, id: &SessionId, tenant: Option<&str>) -> Result<(), Problem> {
+        let store = &self.hub.store;
+        let Some(summary) = store.summary(id).await? else { return Ok(()) };
+        let mut sums = CostSums::new();
+        let (mut sessions, mut tree) = (0, vec![id.clone()]);
+        while let Some(member) = tree.pop() {
+            sessions += usize::from(self.add_record(&mut sums, &member, Timestamp::from_millis(0)).await);
+            let below = store.list(&Filter::default().with_parent(member), &Page::default()).await?;
+            tree.extend(below.into_iter().map(|summary| summary.id));
+        }
+        if sums.is_empty() {
+            return Ok(());
+        }
+        let cost = KeptCost { session: id.clone(), sessions, days: day_costs(sums) };
+        let cost = serde_json::to_string(&cost)
+            .map_err(|error| Problem::internal(FAILED, "the cost of the session cannot be kept", &error))?;
+        let mut kept = Summary::new(SessionId::new(format!("cost-{id}")), summary.created_at)
+            .with_property(Summary::KIND, KeptCost::KIND)
+            .with_property(KeptCost::COST, cost);
+        if let Some(tenant) = tenant {
+            kept = kept.with_property(TENANT, tenant);
+        }
+        kept.updated_at = self.access.clock.now();
+        let mut writer = match store.create(kept.clone()).await {
+            Ok(writer) => writer,
+            // An earlier request could not delete the session.
+            Err(StoreError::Exists(_)) => store.open(&kept.id).await?.writer,
+            Err(error) => return Err(error.into()),
+        };
+        writer.set_summary(kept).await?;
+        writer.close().await?;
+        Ok(())
+    }
+
+    /// Returns the cost of the sessions of a caller that were deleted since then.
+    async fn kept_since(&self, caller: &Caller, since: Timestamp) -> Result<Vec<KeptCost>, StoreError> {
+        let filter = Filter::default().with_property(Summary::KIND, KeptCost::KIND);
+        let (mut found, mut page) = (Vec::new(), Page::of(PAGE));
+        loop {
+            let summaries = self.hub.store.list(&filter, &page).await?;
+            let Some(last) = summaries.last() else { return Ok(found) };
+            page = Page::of(PAGE).after(last);
+            let is_past = last.updated_at < since;
+            for summary in summaries {
+                if summary.updated_at < since || summary.properties.get(TENANT) != caller.tenant.as_ref() {
+                    continue;
+                }
+                let Some(kept) = KeptCost::from_summary(&summary) else { continue };
+                // A session that could not be deleted has its record.
+                if self.hub.store.summary(&kept.session).await?.is_none() {
+                    found.push(kept);
+                }
+            }
+            if is_past {
+                return Ok(found);
+            }
+        }
+    }
 }
 
 async fn costs(
@@ -191,33 +316,25 @@ async fn costs(
     let today = app.access.clock.now().as_millis().div_euclid(DAY);
     let since = Timestamp::from_millis((today - i64::from(days) + 1) * DAY);
     let (found, mut is_complete) = app.changed_since(&caller, since).await?;
-    let mut sums = BTreeMap::new();
+    let mut sums = CostSums::new();
     let mut sessions = 0;
     for id in &found {
-        match app.replay(id).await {
-            Ok(replay) => {
-                sessions += 1;
-                add_events(&mut sums, &replay.events, since, |provider, model, usage| {
-                    app.hub.host.cost(provider, model, usage)
-                });
-            }
-            Err(problem) => {
-                tracing::debug!(session = %id, problem = problem.detail, "a record has no cost");
-                is_complete = false;
-            }
+        let is_read = app.add_record(&mut sums, id, since).await;
+        sessions += usize::from(is_read);
+        is_complete &= is_read;
+    }
+    let deleted = app.kept_since(&caller, since).await?;
+    let since = day_of(since);
+    for kept in &deleted {
+        let mut days = kept.days.iter().filter(|day| day.day >= since).peekable();
+        if days.peek().is_some() {
+            sessions += kept.sessions;
+        }
+        for day in days {
+            sums.entry((day.day.clone(), day.model.clone())).or_default().add_day(day);
         }
     }
-    let days = sums.into_iter().rev().map(|((day, model), sums)| DayCost {
-        day,
-        model,
-        responses: sums.responses,
-        input_tokens: sums.input,
-        cache_read_tokens: sums.cache_read,
-        output_tokens: sums.output,
-        cost_usd: sums.cost,
-    });
-    let days = days.collect();
-    Ok(json(&CostReport { since: day_of(since), days, sessions, is_complete }))
+    Ok(json(&CostReport { since, days: day_costs(sums), sessions, is_complete }))
 }
 
 #[cfg(test)]

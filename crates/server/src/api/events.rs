@@ -1,5 +1,7 @@
 //! Streams of events for clients that stay.
 
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
@@ -9,6 +11,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use pintle_store::StoreError;
 use serde::Deserialize;
 use serde_json::json;
@@ -17,21 +20,24 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Interval;
 
 use super::input::{LastEventId, Path, Query};
-use super::openapi::{Operation, Parameter};
+use super::openapi::{EVENT_ID, Operation, Parameter};
 use super::{App, Caller, Scope};
 use crate::counters::OpenStream;
 use crate::feed::{EventId, Feed, Item};
 use crate::hub::Change;
 use crate::problem::{INVALID, Problem};
 
+/// Name of the messages that are sent while there are no others.
+const HEARTBEAT: &str = "heartbeat";
+
 /// Reconnection time of clients, in milliseconds.
 const RETRY: &str = "retry: 500\n\n";
 
 pub(super) const AFTER: &[Parameter] =
-    &[Parameter::text("after", "Id of the last event that you have; a header counts more")];
+    &[Parameter::matching("after", EVENT_ID, "Id of the last event that you have; a header counts more")];
 
 pub(super) const LAST: &[Parameter] =
-    &[Parameter::text("last-event-id", "Id of the last event that you have")];
+    &[Parameter::matching("last-event-id", EVENT_ID, "Id of the last event that you have")];
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -81,22 +87,105 @@ async fn session(
     Query(query): Query<After>,
     last: LastEventId,
 ) -> Result<Response, Problem> {
-    let found = app.find(&caller, &id).await?;
-    let feed = Feed::new(app.hub.clone(), found.summary.id, found.root, query.last(last)?);
-    let open = OpenStream::new(&app.hub.counters);
-    let stream = SessionStream { feed, heartbeat: heartbeat(&app), app, has_ended: false, _open: open };
-    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-        let frame = stream.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(frame), stream))
-    });
-    Ok(response(frames))
+    Ok(response(app.follow_session(&caller, &id, query.last(last)?).await?))
 }
 
-pub(super) fn response(
-    frames: impl futures_util::Stream<Item = Result<String, std::convert::Infallible>> + Send + 'static,
-) -> Response {
-    let first = futures_util::stream::iter([Ok(RETRY.to_owned())]);
-    let body = Body::from_stream(futures_util::StreamExt::chain(first, frames));
+async fn all(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
+    response(app.follow_sessions(caller))
+}
+
+impl App {
+    /// Returns the events of a session after one that the client has.
+    pub(super) async fn follow_session(
+        &self,
+        caller: &Caller,
+        id: &str,
+        last: Option<EventId>,
+    ) -> Result<Frames, Problem> {
+        let found = self.find(caller, id).await?;
+        let feed = Feed::new(Arc::clone(&self.hub), found.summary.id, found.root, last);
+        let open = OpenStream::new(&self.hub.counters);
+        let (heartbeat, app) = (heartbeat(self), self.clone());
+        let stream = SessionStream { feed, heartbeat, app, has_ended: false, _open: open };
+        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
+            let frame = stream.next().await?;
+            Some((frame, stream))
+        });
+        Ok(frames.boxed())
+    }
+
+    /// Returns the changes of all sessions of a caller.
+    pub(super) fn follow_sessions(&self, caller: Caller) -> Frames {
+        // Before they are listed, so that no change is missed.
+        let changes = self.hub.changes();
+        let open = self.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
+        let _open = OpenStream::new(&self.hub.counters);
+        let (heartbeat, app) = (heartbeat(self), self.clone());
+        let stream = AllStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
+        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
+            let frame = stream.next().await?;
+            Some((frame, stream))
+        });
+        frames.boxed()
+    }
+}
+
+/// Messages of a stream.
+pub(super) type Frames = BoxStream<'static, Frame>;
+
+/// Message of a stream of server-sent events.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// Its name: `message` if the stream does not name it.
+    name: &'static str,
+    id: Option<EventId>,
+    /// JSON, in one line.
+    data: String,
+}
+
+impl Frame {
+    /// Creates a message without a name, from JSON in one line.
+    pub(super) fn message(id: Option<EventId>, data: String) -> Self {
+        Self { name: "message", id, data }
+    }
+
+    pub(super) fn named(name: &'static str, data: &serde_json::Value) -> Self {
+        Self { name, id: None, data: data.to_string() }
+    }
+
+    /// Creates a heartbeat, which page code sees, unlike a comment.
+    pub(super) fn heartbeat(app: &App) -> Self {
+        Self::named(HEARTBEAT, &json!({"at": app.access.clock.now()}))
+    }
+
+    pub(super) fn is_heartbeat(&self) -> bool {
+        self.name == HEARTBEAT
+    }
+
+    /// Returns its text in a stream.
+    pub(super) fn to_text(&self) -> String {
+        let id = self.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        let name = if self.name == "message" { String::new() } else { format!("event: {}\n", self.name) };
+        format!("{id}{name}data: {}\n\n", self.data)
+    }
+
+    /// Returns its text in a connection with several streams. The first line of the data names the stream, the message and its
+    /// id; the second one is the data of the message.
+    pub(super) fn to_text_of(&self, stream: &str) -> String {
+        let id = self.id.map(|id| id.to_string());
+        let head = json!({"stream": stream, "name": self.name, "id": id});
+        format!("event: followed\ndata: {head}\ndata: {}\n\n", self.data)
+    }
+}
+
+pub(super) fn response(frames: Frames) -> Response {
+    text_response(frames.map(|frame| frame.to_text()))
+}
+
+/// Returns a response with these texts of messages.
+pub(super) fn text_response(texts: impl Stream<Item = String> + Send + 'static) -> Response {
+    let first = futures_util::stream::iter([RETRY.to_owned()]);
+    let body = Body::from_stream(first.chain(texts).map(Ok::<_, Infallible>));
     let mut response = body.into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -113,15 +202,6 @@ pub(super) fn heartbeat(app: &App) -> Interval {
     interval
 }
 
-pub(super) fn named(name: &str, data: &serde_json::Value) -> String {
-    format!("event: {name}\ndata: {data}\n\n")
-}
-
-/// Sign of life, which page code sees, unlike a comment.
-pub(super) fn sign_of_life(app: &App) -> String {
-    named("heartbeat", &json!({"at": app.access.clock.now()}))
-}
-
 /// Stream of one session.
 struct SessionStream {
     feed: Feed,
@@ -132,51 +212,34 @@ struct SessionStream {
 }
 
 impl SessionStream {
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<Frame> {
         if self.has_ended {
             return None;
         }
-        let closing = self.app.hub.closing().clone();
+        let drained = self.app.hub.drained().clone();
         tokio::select! {
             biased;
             item = self.feed.next() => Some(self.frame(item)),
-            _ = self.heartbeat.tick() => Some(sign_of_life(&self.app)),
-            () = closing.cancelled() => None,
+            _ = self.heartbeat.tick() => Some(Frame::heartbeat(&self.app)),
+            () = drained.cancelled() => None,
         }
     }
 
-    fn frame(&mut self, item: Result<Item, StoreError>) -> String {
+    fn frame(&mut self, item: Result<Item, StoreError>) -> Frame {
         match item {
             Ok(Item::Event(event)) => {
                 let data = serde_json::to_string(&event).unwrap_or_default();
-                match event.offset {
-                    None => format!("id: {}\ndata: {data}\n\n", EventId::of(&event)),
-                    Some(_) => format!("data: {data}\n\n"),
-                }
+                Frame::message(event.offset.is_none().then(|| EventId::of(&event)), data)
             }
-            Ok(Item::Reset(reason)) => named("reset", &json!({"reason": reason})),
-            Ok(Item::Ready) => named("ready", &json!({})),
+            Ok(Item::Reset(reason)) => Frame::named("reset", &json!({"reason": reason})),
+            Ok(Item::Ready) => Frame::named("ready", &json!({})),
             Err(error) => {
                 self.has_ended = true;
                 let problem = Problem::from(error);
-                named("problem", &serde_json::to_value(&problem).unwrap_or_default())
+                Frame::named("problem", &serde_json::to_value(&problem).unwrap_or_default())
             }
         }
     }
-}
-
-async fn all(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    // Before they are listed, so that no change is missed.
-    let changes = app.hub.changes();
-    let open = app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
-    let _open = OpenStream::new(&app.hub.counters);
-    let heartbeat = heartbeat(&app);
-    let stream = AllStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
-    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-        let frame = stream.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(frame), stream))
-    });
-    Ok(response(frames))
 }
 
 /// Stream of the changes of all sessions that a caller may see.
@@ -192,8 +255,8 @@ struct AllStream {
 }
 
 impl AllStream {
-    async fn next(&mut self) -> Option<String> {
-        let closing = self.app.hub.closing().clone();
+    async fn next(&mut self) -> Option<Frame> {
+        let drained = self.app.hub.drained().clone();
         loop {
             if let Some(frame) = self.gather() {
                 return Some(frame);
@@ -206,7 +269,7 @@ impl AllStream {
             }
             if !self.is_ready {
                 self.is_ready = true;
-                return Some(named("ready", &json!({})));
+                return Some(Frame::named("ready", &json!({})));
             }
             tokio::select! {
                 biased;
@@ -215,15 +278,15 @@ impl AllStream {
                     Err(RecvError::Lagged(_)) => return Some(self.start_again()),
                     Err(RecvError::Closed) => return None,
                 },
-                _ = self.heartbeat.tick() => return Some(sign_of_life(&self.app)),
-                () = closing.cancelled() => return None,
+                _ = self.heartbeat.tick() => return Some(Frame::heartbeat(&self.app)),
+                () = drained.cancelled() => return None,
             }
         }
     }
 
     /// Takes the changes that are there, so that a session that changed often is told about once. Returns what to say if some
     /// were missed.
-    fn gather(&mut self) -> Option<String> {
+    fn gather(&mut self) -> Option<Frame> {
         loop {
             match self.changes.try_recv() {
                 Ok(change) => {
@@ -238,23 +301,23 @@ impl AllStream {
     }
 
     /// A client that reads slowly has to look at the list again.
-    fn start_again(&mut self) -> String {
+    fn start_again(&mut self) -> Frame {
         self.waiting = self.app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
-        named("reset", &json!({"reason": "changes were missed: read the list again"}))
+        Frame::named("reset", &json!({"reason": "changes were missed: read the list again"}))
     }
 
-    async fn tell(&self, change: &Change) -> Option<String> {
+    async fn tell(&self, change: &Change) -> Option<Frame> {
         let id = match change {
             Change::Of(id) => id,
             Change::Deleted { id, tenant } => {
-                return (*tenant == self.caller.tenant).then(|| named("deleted", &json!({"id": id})));
+                return (*tenant == self.caller.tenant).then(|| Frame::named("deleted", &json!({"id": id})));
             }
         };
         match self.app.view_of(&self.caller, id).await {
-            Ok(Some(view)) => Some(named("session", &serde_json::to_value(&view).ok()?)),
+            Ok(Some(view)) => Some(Frame::named("session", &serde_json::to_value(&view).ok()?)),
             // It is of another tenant, or deleted meanwhile.
             Ok(None) => None,
-            Err(error) => Some(named("problem", &serde_json::to_value(Problem::from(error)).ok()?)),
+            Err(error) => Some(Frame::named("problem", &serde_json::to_value(Problem::from(error)).ok()?)),
         }
     }
 }

@@ -10,13 +10,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Path, Query};
-use super::openapi::{Operation, Parameter};
+use super::openapi::{MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::files::{FilePoint, RestoreReport, RestoreRequest};
 use crate::problem::{INVALID, Problem};
 
 const SINCE: &[Parameter] = &[
-    Parameter::number("turns", 0, "Number of entries of the history before the changes; default 0"),
+    Parameter::number(
+        "turns",
+        0,
+        MAX_NUMBER,
+        "Number of entries of the history before the changes; default 0",
+    ),
     Parameter::text("checkpoint", "Id of a checkpoint, instead"),
 ];
 
@@ -238,9 +243,18 @@ async fn diff(
 /// Restore of files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = {"required": ["turns"], "properties": {"turns": {"type": "integer"}}},
+    "then" = {"properties": {"checkpoint": {"type": "null"}}},
+    "else" = {
+        "required": ["checkpoint"],
+        "properties": {"checkpoint": {"type": "string"}, "conversation": {"const": false}},
+    },
+))]
 struct RestoreBody {
     /// Number of entries of the history before the changes that are undone.
     #[serde(default)]
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     turns: Option<usize>,
     /// Id of a checkpoint, instead.
     #[serde(default)]

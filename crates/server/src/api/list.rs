@@ -153,6 +153,20 @@ impl App {
         }
     }
 
+    /// Returns the view of a session for the answer to a request. A session here that has an input in its inbox is processing: a
+    /// client that waits for the end of a run would otherwise see an end before the run starts.
+    pub(crate) async fn view_now(&self, summary: &Summary) -> Result<SessionView, StoreError> {
+        let id = &summary.id;
+        let is_here = self.hub.live(id).is_some() || self.hub.position(id).is_some();
+        // Before the state is read: an input leaves the inbox after the run has started.
+        let has_posted = is_here && self.hub.store.has_posted(id).await?;
+        let mut view = self.view(summary);
+        if has_posted && matches!(view.state, SessionState::Idle | SessionState::AwaitingInput) {
+            view.state = SessionState::Processing;
+        }
+        Ok(view)
+    }
+
     /// Returns what a client sees of the session with this id, if the caller may see it.
     pub(crate) async fn view_of(
         &self,
@@ -189,7 +203,7 @@ impl App {
                 if query.parent.is_none() && !is_of(&summary, caller) {
                     continue;
                 }
-                let view = self.view(&summary);
+                let view = self.view_now(&summary).await?;
                 let is_wanted = query.state.is_none_or(|state| state == view.state)
                     && search.as_ref().is_none_or(|search| view.matches(search));
                 if !is_wanted {

@@ -5,14 +5,16 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::post;
 use pintle_agent::{PostedInput, SessionHandle, SessionId, UserMessage};
-use pintle_llm::ImageData;
+use pintle_llm::{Blob, ImageData};
 use pintle_store::post_input;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as ValueError, StringDeserializer};
 
 use super::input::{Json, Key, Path};
 use super::list::Found;
-use super::openapi::Operation;
+use super::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
 use super::{App, Caller, Scope, accepted};
 use crate::problem::{ENDED, INVALID, Problem};
 
@@ -72,9 +74,17 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
+/// Pattern of bytes in base64, with padding.
+const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$";
+
 /// A message.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = {"properties": {"images": {"maxItems": 0}}},
+    "then" = {"required": ["text"], "properties": {"text": {"pattern": NOT_BLANK}}},
+))]
 pub(super) struct MessageBody {
     /// Text. May be empty if there are images.
     #[serde(default)]
@@ -85,10 +95,11 @@ pub(super) struct MessageBody {
 }
 
 /// An image, by its bytes.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ImageBody {
     /// Bytes, in base64.
+    #[schemars(extend("pattern" = BASE64))]
     data: String,
     /// Media type, such as `image/png`.
     media_type: String,
@@ -99,7 +110,18 @@ struct ImageBody {
 #[serde(deny_unknown_fields)]
 struct RewindBody {
     /// Number of entries of the history that stay.
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     turns: usize,
+}
+
+impl TryFrom<ImageBody> for ImageData {
+    type Error = ValueError;
+
+    fn try_from(body: ImageBody) -> Result<Self, ValueError> {
+        // The text is moved into the decoder: a copy of it would take tens of megabytes.
+        let text: StringDeserializer<ValueError> = body.data.into_deserializer();
+        Ok(Self::data(Blob::deserialize(text)?, body.media_type))
+    }
 }
 
 impl TryFrom<MessageBody> for UserMessage {
@@ -111,8 +133,7 @@ impl TryFrom<MessageBody> for UserMessage {
         }
         let mut message = Self::from(body.text);
         for image in body.images {
-            // In the form that records have.
-            let image = serde_json::to_value(&image).and_then(serde_json::from_value::<ImageData>);
+            let image = ImageData::try_from(image);
             let image =
                 image.map_err(|error| Problem::new(INVALID, format!("an image is wrong: {error}")))?;
             message = message.with_image(image);
@@ -251,4 +272,24 @@ async fn rewind(
         caller.bind_handle(app.handle_of_open(&found).await?).rewind(body.turns).await?;
     }
     Ok(accepted())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn images_are_decoded_from_base64() {
+        let image = |data: &str| ImageBody { data: data.to_owned(), media_type: "image/png".to_owned() };
+        let read = |data: &str| ImageData::try_from(image(data)).ok();
+        assert_eq!(read("AAEC"), Some(ImageData::data(vec![0_u8, 1, 2], "image/png")));
+        assert_eq!(read(""), Some(ImageData::data(Vec::<u8>::new(), "image/png")));
+        for damaged in ["?", "AAE", "AB=="] {
+            assert_eq!(read(damaged), None, "{damaged}");
+        }
+        let recorded = serde_json::to_value(read("AAEC").unwrap()).unwrap();
+        assert_eq!(recorded, json!({"data": "AAEC", "media_type": "image/png"}));
+    }
 }

@@ -15,7 +15,8 @@ use crate::problem::Problem;
 pub(super) struct Operation {
     pub(super) path: &'static str,
     method: &'static str,
-    scope: Scope,
+    /// Scope of its callers; `None` if it needs no token.
+    scope: Option<Scope>,
     id: &'static str,
     summary: &'static str,
     handler: MethodRouter<App>,
@@ -30,27 +31,46 @@ pub(super) struct Operation {
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Value;
 
+/// Pattern of a text that is not blank.
+pub(super) const NOT_BLANK: &str = r"[^\s\u0085]";
+
+/// Pattern of the id of an event.
+pub(super) const EVENT_ID: &str = "^([0-9]{1,15}(-[0-9]{1,15})?)?$";
+
+/// Pattern of the cursor of a page.
+pub(super) const CURSOR: &str = r"^[0-9]{1,15}\.";
+
+/// Largest number that every client can write.
+pub(super) const MAX_NUMBER: u64 = (1 << 53) - 1;
+
 /// Parameter of a query, or a header.
 pub(super) struct Parameter {
     name: &'static str,
     meaning: &'static str,
     schema: ParameterSchema,
+    is_required: bool,
 }
 
 enum ParameterSchema {
-    Text,
-    /// A whole number from this one on.
-    Number(u64),
+    /// A text, with its pattern if it has one.
+    Text(Option<&'static str>),
+    /// A whole number from the first to the last.
+    Number(u64, u64),
     OneOf(&'static [&'static str]),
 }
 
 impl Parameter {
     pub(super) const fn text(name: &'static str, meaning: &'static str) -> Self {
-        Self { name, meaning, schema: ParameterSchema::Text }
+        Self { name, meaning, schema: ParameterSchema::Text(None), is_required: false }
     }
 
-    pub(super) const fn number(name: &'static str, least: u64, meaning: &'static str) -> Self {
-        Self { name, meaning, schema: ParameterSchema::Number(least) }
+    /// Creates a parameter whose text matches a regular expression.
+    pub(super) const fn matching(name: &'static str, pattern: &'static str, meaning: &'static str) -> Self {
+        Self { name, meaning, schema: ParameterSchema::Text(Some(pattern)), is_required: false }
+    }
+
+    pub(super) const fn number(name: &'static str, least: u64, most: u64, meaning: &'static str) -> Self {
+        Self { name, meaning, schema: ParameterSchema::Number(least, most), is_required: false }
     }
 
     pub(super) const fn one_of(
@@ -58,16 +78,38 @@ impl Parameter {
         values: &'static [&'static str],
         meaning: &'static str,
     ) -> Self {
-        Self { name, meaning, schema: ParameterSchema::OneOf(values) }
+        Self { name, meaning, schema: ParameterSchema::OneOf(values), is_required: false }
+    }
+
+    pub(super) const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
     }
 
     fn describe(&self, place: &str) -> Value {
         let schema = match self.schema {
-            ParameterSchema::Text => json!({"type": "string"}),
-            ParameterSchema::Number(least) => json!({"type": "integer", "minimum": least}),
+            ParameterSchema::Text(None) => json!({"type": "string"}),
+            ParameterSchema::Text(Some(pattern)) => json!({"type": "string", "pattern": pattern}),
+            ParameterSchema::Number(least, most) => {
+                json!({"type": "integer", "minimum": least, "maximum": most})
+            }
             ParameterSchema::OneOf(values) => json!({"type": "string", "enum": values}),
         };
-        json!({"name": self.name, "in": place, "description": self.meaning, "schema": schema})
+        let mut described =
+            json!({"name": self.name, "in": place, "description": self.meaning, "schema": schema});
+        if let (true, Some(members)) = (self.is_required, described.as_object_mut()) {
+            members.insert("required".to_owned(), true.into());
+        }
+        described
+    }
+}
+
+/// Returns the schema of a parameter of a path.
+fn path_schema(name: &str) -> Value {
+    match name {
+        "hash" => json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+        "candidate" => json!({"type": "integer", "minimum": 0}),
+        _ => json!({"type": "string", "minLength": 1}),
     }
 }
 
@@ -84,6 +126,28 @@ impl Operation {
         path: &'static str,
         id: &'static str,
         scope: Scope,
+        summary: &'static str,
+        handler: MethodRouter<App>,
+    ) -> Self {
+        Self::with_scope(method, path, id, Some(scope), summary, handler)
+    }
+
+    /// Creates an operation that needs no token.
+    pub(super) fn open(
+        method: &'static str,
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+        handler: MethodRouter<App>,
+    ) -> Self {
+        Self::with_scope(method, path, id, None, summary, handler)
+    }
+
+    fn with_scope(
+        method: &'static str,
+        path: &'static str,
+        id: &'static str,
+        scope: Option<Scope>,
         summary: &'static str,
         handler: MethodRouter<App>,
     ) -> Self {
@@ -133,22 +197,29 @@ impl Operation {
         self
     }
 
+    /// Returns whether it needs no token.
+    pub(super) fn is_open(&self) -> bool {
+        self.scope.is_none()
+    }
+
     /// Returns the route, for callers with the scope.
     pub(super) fn route(self) -> MethodRouter<App> {
-        let scope = self.scope;
+        let Some(scope) = self.scope else { return self.handler };
         self.handler
             .route_layer(from_fn(move |request: Request, next: Next| access::require(scope, request, next)))
     }
 
-    fn changes(&self) -> bool {
-        self.method != "get"
+    /// Returns whether it takes a key, so that a repetition does nothing again.
+    fn takes_key(&self) -> bool {
+        self.method != "get" && !self.is_open()
     }
 
     fn describe(&self, generator: &mut SchemaGenerator) -> Value {
+        let security: Vec<_> = self.scope.iter().map(|scope| json!({"token": [scope.as_str()]})).collect();
         let mut operation = json!({
             "operationId": self.id,
             "summary": self.summary,
-            "security": [{"token": [self.scope.as_str()]}],
+            "security": security,
             "parameters": self.parameters(),
             "responses": self.responses(generator),
         });
@@ -162,14 +233,14 @@ impl Operation {
     fn parameters(&self) -> Vec<Value> {
         let in_path = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let in_path = in_path
-            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": path_schema(name)}));
         let in_query = self.query.iter().map(|parameter| parameter.describe("query"));
         let in_header = self.headers.iter().map(|parameter| parameter.describe("header"));
-        let key = self.changes().then(|| {
+        let key = self.takes_key().then(|| {
             json!({
                 "name": input::IDEMPOTENCY_KEY, "in": "header",
                 "description": "A key that you made up. The same request with the same key does nothing again; another body with it is refused.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+                "schema": {"type": "string", "pattern": "^[!-~]{1,200}$"},
             })
         });
         in_path.chain(in_query).chain(in_header).chain(key).collect()
@@ -189,23 +260,28 @@ impl Operation {
                 (status, json!({"description": "The answer", "content": content}))
             }
         };
-        if let Some((status, meaning)) = self.also {
+        let also = self.also.map(|(status, meaning)| {
             let mut answer = answer.clone();
             if let Some(answer) = answer.as_object_mut() {
                 // A status of a redirection has no body.
-                answer.retain(|name, _| name != "content" || status < 300);
+                answer.retain(|name, _| name != "content" || !(300..400).contains(&status));
                 answer.insert("description".to_owned(), meaning.into());
             }
-            responses.insert(status.to_string(), answer);
-        }
+            (status.to_string(), answer)
+        });
         responses.insert(status.to_string(), answer);
-        for status in [400, 401, 403, 413, 415, 429, 500, 503].iter().chain(self.problems) {
+        let common: &[u16] = match self.scope {
+            Some(_) => &[400, 401, 403, 413, 415, 429, 500, 503],
+            None => &[403, 500],
+        };
+        for status in common.iter().chain(self.problems) {
             responses.insert(status.to_string(), json!({"$ref": "#/components/responses/Problem"}));
         }
-        if self.changes() {
+        if self.takes_key() {
             // The key of another request.
             responses.insert("422".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
         }
+        responses.extend(also);
         Value::Object(responses)
     }
 }

@@ -16,16 +16,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::input::{Path, Query};
-use super::openapi::{Operation, Parameter};
+use super::openapi::{MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::problem::{self, FAILED, INVALID, NOT_FOUND, Problem};
 
 const JOURNAL: &[Parameter] = &[
-    Parameter::number("from", 1, "Number of the first line"),
-    Parameter::number("to", 1, "Number of the last line"),
+    Parameter::number("from", 1, MAX_NUMBER, "Number of the first line"),
+    Parameter::number("to", 1, MAX_NUMBER, "Number of the last line"),
 ];
 
-const BYTES: &[Parameter] = &[Parameter::text("range", "One range of bytes, such as `bytes=0-1023`")];
+const BYTES: &[Parameter] = &[Parameter::matching(
+    "range",
+    "^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$",
+    "One range of bytes, such as `bytes=0-1023`",
+)];
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {

@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::input::{Json, Key, Path, Query};
-use super::list::{ListQuery, SessionList, SessionView};
+use super::list::{ListQuery, SessionList, SessionView, is_of};
 use super::messages::MessageBody;
-use super::openapi::{Operation, Parameter};
+use super::openapi::{CURSOR, MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::host::{ModelSummary, NewRules, NewSession, SettingsChange};
 use crate::hub::{SERVED, TENANT};
 use crate::problem::{CONFLICT, FAILED, Problem};
 
 const LIST: &[Parameter] = &[
-    Parameter::number("limit", 1, "Most sessions of the page, up to 500; default 50"),
-    Parameter::text("cursor", "`next` of the page before"),
+    Parameter::number("limit", 1, 500, "Most sessions of the page, up to 500; default 50"),
+    Parameter::matching("cursor", CURSOR, "`next` of the page before"),
     Parameter::text("search", "Text in the title, the id or the directory"),
     Parameter::one_of("state", &["IDLE", "PROCESSING", "AWAITING_INPUT", "CLOSED"], "State of the sessions"),
     Parameter::text("parent", "Subagents of this session"),
@@ -120,6 +120,7 @@ struct CreateBody {
     /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
     /// server.
     #[serde(default)]
+    #[schemars(extend("pattern" = "^/"))]
     directory: Option<String>,
     /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
     #[serde(default)]
@@ -164,6 +165,7 @@ struct ChangeBody {
 #[serde(deny_unknown_fields)]
 struct ForkBody {
     /// Number of entries of the history that it takes over.
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     turns: usize,
 }
 
@@ -269,9 +271,12 @@ async fn fork(
 }
 
 async fn created(app: &App, caller: &Caller, id: &SessionId, is_new: bool) -> Result<Response, Problem> {
-    let view = app.view_of(caller, id).await?;
+    let summary = app.hub.store.summary(id).await?;
     // The id is made from the caller's own name, so that it cannot be that of another one's session.
-    let view = view.ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
+    let summary = summary
+        .filter(|summary| is_of(summary, caller))
+        .ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
+    let view = app.view_now(&summary).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let location = HeaderValue::from_str(&format!("/v1/sessions/{id}"));
     let mut response = (status, json(&view)).into_response();
@@ -288,7 +293,7 @@ async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    let view = app.view(&found.summary);
+    let view = app.view_now(&found.summary).await?;
     let tag = tag_of(&view);
     if headers.get(IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
@@ -305,7 +310,7 @@ async fn change(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     if let Some(expected) = headers.get(IF_MATCH)
-        && !names(expected, &tag_of(&app.view(&found.summary)))
+        && !names(expected, &tag_of(&app.view_now(&found.summary).await?))
     {
         let mut problem = Problem::new(CONFLICT, "the session has changed since you read it");
         problem.status = StatusCode::PRECONDITION_FAILED.as_u16();
@@ -321,7 +326,7 @@ async fn change(
     }
     live.controls.set(&change, caller.principal().as_ref()).await?;
     app.hub.changed(&found.root);
-    let view = app.view(&found.summary);
+    let view = app.view_now(&found.summary).await?;
     Ok(([(ETAG, tag_of(&view))], json(&view)).into_response())
 }
 
@@ -331,7 +336,9 @@ async fn remove(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let found = app.find(&caller, &id).await?;
-    app.hub.delete(&found.summary.id, caller.tenant).await?;
+    let id = &found.summary.id;
+    let keep_cost = || app.keep_cost(id, caller.tenant.as_deref());
+    app.hub.delete(id, caller.tenant.clone(), keep_cost).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

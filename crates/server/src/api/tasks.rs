@@ -25,7 +25,7 @@ use serde_json::Value;
 use self::record::{Recorded, read_record};
 use super::input::{Path, Query};
 use super::list::{cursor_of, parse_cursor};
-use super::openapi::{Operation, Parameter};
+use super::openapi::{CURSOR, Operation, Parameter};
 use super::{App, Caller, Scope, json};
 use crate::hub::TENANT;
 use crate::problem::{FAILED, INVALID, NOT_FOUND, Problem};
@@ -35,8 +35,8 @@ const PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
 
 const LIST: &[Parameter] = &[
-    Parameter::number("limit", 1, "Most tasks of the page, up to 100; default 50"),
-    Parameter::text("cursor", "`next` of the page before"),
+    Parameter::number("limit", 1, 100, "Most tasks of the page, up to 100; default 50"),
+    Parameter::matching("cursor", CURSOR, "`next` of the page before"),
 ];
 
 pub(super) fn operations() -> Vec<Operation> {

@@ -149,6 +149,8 @@ async fn tokens_say_who_may_do_what() {
     };
     assert!(journal.lines().any(is_signed), "{journal}");
 
+    let token = fixture.send(with(Request::new("GET", "/v1/token"), &run)).await.json();
+    assert_eq!(token, json!({"name": "ben", "scopes": ["read", "run"]}));
     let login = fixture.post("/v1/login", &json!({"token": read})).await;
     assert_eq!(login.status, 204, "{login:?}");
     let cookie = login.header("set-cookie").to_owned();
@@ -208,8 +210,8 @@ fn basis(operation: &str) -> (serde_json::Value, Scope) {
     }
 }
 
-/// Operations whose fields all take only their own scope.
-const PLAIN: [&str; 1] = ["restore"];
+/// Operations whose fields all take only their own scope, or none.
+const PLAIN: [&str; 2] = ["restore", "logIn"];
 
 #[tokio::test]
 async fn each_field_takes_its_scopes() {
@@ -350,6 +352,79 @@ async fn the_description_names_every_operation() {
     for reference in text.split("\"$ref\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(description.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+#[tokio::test]
+async fn the_description_bounds_what_is_refused() {
+    let fixture = Setup::new(scripted()).start().await;
+    let description = fixture.get("/v1/openapi.json").await.json();
+    let schema = |name: &str| {
+        let reference =
+            json!({"$ref": format!("#/components/schemas/{name}"), "components": description["components"]});
+        jsonschema::validator_for(&reference).unwrap()
+    };
+    let mut rows = vec![
+        ("MessageBody", json!({"text": "x"}), true),
+        ("MessageBody", json!({"text": "", "images": [{"data": "AA==", "media_type": "image/png"}]}), true),
+        ("MessageBody", json!({"images": [{"data": "AB==", "media_type": "image/png"}]}), false),
+        ("MessageBody", json!({}), false),
+        ("MessageBody", json!({"text": " \u{85}"}), false),
+        ("MessageBody", json!({"text": "", "images": []}), false),
+        ("RewindBody", json!({"turns": -1}), false),
+        ("RewindBody", json!({"turns": 1e30}), false),
+        ("RestoreBody", json!({"turns": 1, "conversation": true}), true),
+        ("RestoreBody", json!({"checkpoint": "c"}), true),
+        ("RestoreBody", json!({"turns": null}), false),
+        ("RestoreBody", json!({"turns": 1, "checkpoint": "c"}), false),
+        ("RestoreBody", json!({"checkpoint": "c", "conversation": true}), false),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "approve"}), true),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "deny", "reason": "no"}), true),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "change", "arguments": {}}), true),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "change"}), false),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "approve", "reason": "no"}), false),
+        ("DecisionBody", json!({"fingerprint": "0", "decision": "deny", "arguments": {}}), false),
+        ("DecisionBody", json!({"fingerprint": "x", "decision": "deny"}), false),
+    ];
+    if cfg!(feature = "tasks") {
+        rows.extend([
+            ("DecideBody", json!({"gate": "result", "decision": "refuse", "words": "more"}), true),
+            ("DecideBody", json!({"gate": "result", "decision": "refuse", "words": " "}), false),
+            ("DecideBody", json!({"gate": "result", "decision": "approve", "words": "more"}), false),
+            ("SteerBody", json!({"text": " "}), false),
+            ("CancelBody", json!({"reason": ""}), false),
+        ]);
+    }
+    for (name, body, is_valid) in rows {
+        assert_eq!(schema(name).is_valid(&body), is_valid, "{name} {body}");
+    }
+    let parameter = |path: &str, name: &str| {
+        let parameters = description["paths"][path]["get"]["parameters"].as_array().unwrap();
+        parameters.iter().find(|parameter| parameter["name"] == name).unwrap()["schema"].clone()
+    };
+    for (path, query, is_valid) in [
+        ("/v1/sessions", "limit=500", true),
+        ("/v1/sessions", "limit=501", false),
+        ("/v1/sessions", "cursor=1.s", true),
+        ("/v1/sessions", "cursor=x", false),
+        ("/v1/costs", "days=366", true),
+        ("/v1/costs", "days=367", false),
+        ("/v1/streams", "follow=1:sessions,2:session:s@1-2", true),
+        ("/v1/streams", "follow=1:sessions,", false),
+    ] {
+        let (name, value) = query.split_once('=').unwrap();
+        let schema = parameter(path, name);
+        let value =
+            if schema["type"] == "integer" { json!(value.parse::<u64>().unwrap()) } else { json!(value) };
+        assert_eq!(jsonschema::is_valid(&schema, &value), is_valid, "{path} {query}");
+        if !is_valid {
+            assert_eq!(fixture.get(&format!("{path}?{query}")).await.status, 400, "{path} {query}");
+        }
+    }
+    for (path, method) in
+        [("/v1/login", "post"), ("/v1/login", "delete"), ("/v1/health", "get"), ("/v1/ready", "get")]
+    {
+        assert_eq!(description["paths"][path][method]["security"], json!([]), "{method} {path}");
     }
 }
 

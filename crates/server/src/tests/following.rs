@@ -192,3 +192,90 @@ async fn silent_streams_show_that_they_live() {
         assert!(frames.last().unwrap().id.is_none(), "the last id stays that of an event");
     }
 }
+
+#[tokio::test]
+async fn one_connection_follows_several_streams() {
+    let fixture = Setup::new(scripted().answer("One.").answer("Two.")).start().await;
+    let first = fixture.create_with("First").await;
+    let before = fixture.follow(&first, None).await.until_kind("PROCESSING_END").await;
+    let last = before.iter().rev().find_map(|frame| frame.id.clone()).unwrap();
+    let second = fixture.create().await;
+    let path = format!(
+        "/v1/streams?follow=1:sessions,2:session:{first}@{last},3:session:{second},4:session:nobody,5:session:{first}"
+    );
+    let mut stream = fixture.stream(&path).await;
+    let is = |frame: &Frame, stream: &str, name: &str| {
+        frame.head.as_ref().is_some_and(|head| head["stream"] == stream && head["name"] == name)
+    };
+    let mut ready = std::collections::BTreeSet::new();
+    let mut frames = Vec::new();
+    while ready.len() < 4 {
+        let frame = stream.next().await.unwrap();
+        for name in ["1", "2", "3", "5"] {
+            if is(&frame, name, "ready") {
+                ready.insert(name);
+            }
+        }
+        frames.push(frame);
+    }
+    assert!(
+        !frames.iter().any(|frame| is(frame, "2", "message")),
+        "it begins after the last event: {frames:?}"
+    );
+    assert!(
+        frames.iter().any(|frame| is(frame, "5", "message")),
+        "it begins with the first event: {frames:?}"
+    );
+    let refused = match frames.iter().find(|frame| is(frame, "4", "problem")) {
+        Some(frame) => frame.clone(),
+        None => stream.until(|frame| is(frame, "4", "problem")).await.pop().unwrap(),
+    };
+    assert_eq!(refused.data["status"], 404);
+    fixture.post(&format!("/v1/sessions/{second}/submit"), &json!({"text": "Second"})).await;
+    let frames =
+        stream.until(|frame| is(frame, "3", "message") && frame.data["kind"] == "PROCESSING_END").await;
+    let ended = frames.last().unwrap().head.as_ref().unwrap()["id"].as_str();
+    assert!(ended.is_some_and(|id| id.contains('-')), "{frames:?}");
+    assert!(frames.iter().all(|frame| frame.name.as_deref() == Some("followed")), "{frames:?}");
+}
+
+#[tokio::test]
+async fn streams_that_are_named_wrongly_are_refused() {
+    let fixture = Setup::new(scripted()).start().await;
+    for query in ["", "?follow=", "?follow=sessions", "?follow=1:session:s@x", "?follow=1:sessions,"] {
+        assert_eq!(fixture.get(&format!("/v1/streams{query}")).await.status, 400, "{query}");
+    }
+    let many = vec!["1:sessions"; 101].join(",");
+    assert_eq!(fixture.get(&format!("/v1/streams?follow={many}")).await.status, 400);
+}
+
+#[tokio::test]
+async fn streams_end_after_the_run_that_is_drained() {
+    let limits = ServerLimits::default().with_drain(super::harness::PATIENCE);
+    let adapter = scripted().message(runs("c1", "make")).answer("Made.");
+    let mut fixture = Setup::new(adapter).with_limits(limits).start().await;
+    fixture.host.holds.send_replace(true);
+    let id = fixture.create_with("Make it").await;
+    let mut own = fixture.follow(&id, None).await;
+    let mut shared = fixture.stream(&format!("/v1/streams?follow=1:session:{id}")).await;
+    let mut all = fixture.stream("/v1/events").await;
+    own.until_kind("MODEL_RESPONSE").await;
+    let holds = std::sync::Arc::clone(&fixture.host.holds);
+    let closing = fixture.hub.as_ref().unwrap().closing().clone();
+    let follow = async {
+        closing.cancelled().await;
+        holds.send_replace(false);
+        own.until_kind("PROCESSING_END").await;
+        shared.until_kind("PROCESSING_END").await;
+        while own.next().await.is_some() {}
+        while shared.next().await.is_some() {}
+        let mut state = json!(null);
+        while let Some(frame) = all.next().await {
+            if frame.data["id"] == json!(id) {
+                state = frame.data["state"].clone();
+            }
+        }
+        assert_eq!(state, "IDLE");
+    };
+    tokio::join!(fixture.shut_down(), follow);
+}

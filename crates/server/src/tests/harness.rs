@@ -446,6 +446,8 @@ pub(super) struct Frame {
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
     pub(super) data: Value,
+    /// Line of data that names the stream, in a connection with several.
+    pub(super) head: Option<Value>,
 }
 
 impl Stream {
@@ -495,17 +497,18 @@ impl Stream {
 }
 
 fn parse(text: &str) -> Option<Frame> {
-    let (mut id, mut name, mut data) = (None, None, None);
+    let (mut id, mut name, mut data) = (None, None, Vec::new());
     for line in text.lines() {
         match line.split_once(": ").unwrap() {
             ("id", value) => id = Some(value.to_owned()),
             ("event", value) => name = Some(value.to_owned()),
-            ("data", value) => data = Some(serde_json::from_str(value).unwrap()),
+            ("data", value) => data.push(serde_json::from_str(value).unwrap()),
             ("retry", _) => {}
             other => panic!("{other:?}"),
         }
     }
-    Some(Frame { id, name, data: data? })
+    let last = data.pop()?;
+    Some(Frame { id, name, data: last, head: data.pop() })
 }
 
 /// A response that runs a command.

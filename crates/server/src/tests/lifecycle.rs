@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::harness::{Frame, PATIENCE, Request, Setup, runs, scripted};
 use crate::problem::ENDED;
+use crate::{Scope, Token, Tokens};
 
 #[tokio::test]
 async fn a_session_is_created_once_for_each_key() {
@@ -347,4 +348,51 @@ async fn only_sessions_are_shown_and_opened() {
     assert_eq!(listed["sessions"], json!([]));
     assert_eq!(fixture.get("/v1/sessions/other").await.status, 404);
     assert!(fixture.host.store.has_posted(&id).await.unwrap(), "its inbox is its own");
+}
+
+#[tokio::test]
+async fn deleted_sessions_have_their_cost() {
+    let (ann, of_ann) = Token::generate("ann", Scope::ALL).unwrap();
+    let (ben, of_ben) = Token::generate("ben", Scope::ALL).unwrap();
+    let tokens = Tokens::new([ann.with_tenant("a"), ben.with_tenant("b")]);
+    let mut fixture = Setup::new(scripted().answer("One.").answer("Two.")).with_tokens(tokens).start().await;
+    let by = |token: &str, request: Request| request.header("authorization", &format!("Bearer {token}"));
+    let create = Request::new("POST", "/v1/sessions").json(&json!({"message": {"text": "Hello"}}));
+    let created = fixture.send(by(&of_ann, create)).await.json();
+    let id = created["id"].as_str().unwrap().to_owned();
+    let follow = by(&of_ann, Request::new("GET", &format!("/v1/sessions/{id}/events")));
+    fixture.stream_of(follow).await.until_kind("PROCESSING_END").await;
+    let costs = |token: &str| by(token, Request::new("GET", "/v1/costs?days=2"));
+    let before = fixture.send(costs(&of_ann)).await.json();
+    assert_eq!(before["days"][0]["responses"], 1, "{before}");
+    let delete = || by(&of_ann, Request::new("DELETE", &format!("/v1/sessions/{id}")));
+    assert_eq!(fixture.send(delete()).await.status, 204);
+    assert_eq!(fixture.send(delete()).await.status, 404);
+    assert_eq!(fixture.send(costs(&of_ann)).await.json(), before);
+    fixture.restart().await;
+    assert_eq!(fixture.send(costs(&of_ann)).await.json(), before);
+    assert_eq!(fixture.send(costs(&of_ben)).await.json()["days"], json!([]), "tenants see their own");
+    for path in ["/v1/sessions", "/v1/sessions?search=cost"] {
+        let listed = fixture.send(by(&of_ann, Request::new("GET", path))).await.json();
+        assert_eq!(listed["sessions"], json!([]), "{path}");
+    }
+    let kept = by(&of_ann, Request::new("GET", &format!("/v1/sessions/cost-{id}")));
+    assert_eq!(fixture.send(kept).await.status, 404, "what is kept is no session");
+}
+
+#[tokio::test]
+async fn a_session_with_a_message_is_processing_at_once() {
+    let fixture = Setup::new(scripted().message(runs("c1", "make")).answer("One.")).start().await;
+    fixture.host.holds.send_replace(true);
+    let created = fixture.post("/v1/sessions", &json!({"message": {"text": "Hello"}})).await.json();
+    assert_eq!(created["state"], "PROCESSING", "{created}");
+    let path = format!("/v1/sessions/{}", created["id"].as_str().unwrap());
+    assert_eq!(fixture.get(&path).await.json()["state"], "PROCESSING");
+    let listed = fixture.get("/v1/sessions?state=PROCESSING").await.json();
+    assert_eq!(listed["sessions"][0]["id"], created["id"], "{listed}");
+    fixture.host.holds.send_replace(false);
+    let mut stream = fixture.stream(&format!("{path}/events")).await;
+    stream.until_kind("PROCESSING_END").await;
+    let empty = fixture.post("/v1/sessions", &json!({})).await.json();
+    assert_eq!(empty["state"], "IDLE", "{empty}");
 }

@@ -1,23 +1,24 @@
 //! Stream of the inputs of a task.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use futures_util::StreamExt as _;
 use pintle_workflow::HostError;
 use serde_json::json;
 use tokio::time::Interval;
 
 use super::feed::{Item, TaskFeed};
 use super::problem_of;
-use crate::api::events::{AFTER, After, LAST, heartbeat, named, response, sign_of_life};
+use crate::api::events::{AFTER, After, Frame, Frames, LAST, heartbeat, response};
 use crate::api::input::{LastEventId, Path, Query};
 use crate::api::openapi::Operation;
 use crate::api::{App, Caller, Scope};
 use crate::counters::OpenStream;
+use crate::feed::EventId;
 use crate::problem::Problem;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -44,15 +45,28 @@ async fn follow(
     Query(query): Query<After>,
     last: LastEventId,
 ) -> Result<Response, Problem> {
-    let id = app.find_task(&caller, &id).await?.id;
-    let feed = TaskFeed::new(Arc::clone(&app.hub.store), id, query.last(last)?);
-    let open = OpenStream::new(&app.hub.counters);
-    let stream = TaskStream { feed, heartbeat: heartbeat(&app), app, has_ended: false, _open: open };
-    let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-        let frame = stream.next().await?;
-        Some((Ok::<_, Infallible>(frame), stream))
-    });
-    Ok(response(frames))
+    Ok(response(app.follow_task(&caller, &id, query.last(last)?).await?))
+}
+
+impl App {
+    /// Returns the inputs of a task after one that the client has.
+    pub(in crate::api) async fn follow_task(
+        &self,
+        caller: &Caller,
+        id: &str,
+        last: Option<EventId>,
+    ) -> Result<Frames, Problem> {
+        let id = self.find_task(caller, id).await?.id;
+        let feed = TaskFeed::new(Arc::clone(&self.hub.store), id, last);
+        let open = OpenStream::new(&self.hub.counters);
+        let (heartbeat, app) = (heartbeat(self), self.clone());
+        let stream = TaskStream { feed, heartbeat, app, has_ended: false, _open: open };
+        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
+            let frame = stream.next().await?;
+            Some((frame, stream))
+        });
+        Ok(frames.boxed())
+    }
 }
 
 /// Stream of one task.
@@ -65,33 +79,33 @@ struct TaskStream {
 }
 
 impl TaskStream {
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<Frame> {
         if self.has_ended {
             return None;
         }
-        let closing = self.app.hub.closing().clone();
+        let drained = self.app.hub.drained().clone();
         tokio::select! {
             biased;
             item = self.feed.next() => Some(self.frame(item)),
-            _ = self.heartbeat.tick() => Some(sign_of_life(&self.app)),
-            () = closing.cancelled() => None,
+            _ = self.heartbeat.tick() => Some(Frame::heartbeat(&self.app)),
+            () = drained.cancelled() => None,
         }
     }
 
-    fn frame(&mut self, item: Result<Item, HostError>) -> String {
+    fn frame(&mut self, item: Result<Item, HostError>) -> Frame {
         match item {
             Ok(Item::Input { id, input }) => {
-                format!("id: {id}\ndata: {}\n\n", serde_json::to_string(&input).unwrap_or_default())
+                Frame::message(Some(id), serde_json::to_string(&input).unwrap_or_default())
             }
-            Ok(Item::Reset(reason)) => named("reset", &json!({"reason": reason})),
-            Ok(Item::Ready) => named("ready", &json!({})),
+            Ok(Item::Reset(reason)) => Frame::named("reset", &json!({"reason": reason})),
+            Ok(Item::Ready) => Frame::named("ready", &json!({})),
             Ok(Item::End(state)) => {
                 self.has_ended = true;
-                named("end", &json!({"state": state}))
+                Frame::named("end", &json!({"state": state}))
             }
             Err(error) => {
                 self.has_ended = true;
-                named("problem", &serde_json::to_value(problem_of(error)).unwrap_or_default())
+                Frame::named("problem", &serde_json::to_value(problem_of(error)).unwrap_or_default())
             }
         }
     }

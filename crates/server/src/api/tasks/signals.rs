@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::record::Recorded;
 use super::{GateName, problem_of};
 use crate::api::input::{Json, Key, Path};
-use crate::api::openapi::Operation;
+use crate::api::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
 use crate::api::{App, Caller, Scope, accepted};
 use crate::problem::{CONFLICT, INVALID, NO_CANDIDATE, Problem, TASK_ENDED};
 
@@ -62,25 +62,33 @@ pub(super) fn operations() -> Vec<Operation> {
 #[serde(deny_unknown_fields)]
 struct SteerBody {
     /// Words.
+    #[schemars(extend("pattern" = NOT_BLANK))]
     text: String,
     /// Number of the candidate, from 0. Default: all.
     #[serde(default)]
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     candidate: Option<usize>,
 }
 
 /// A decision on a gate.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend(
+    "if" = {"properties": {"decision": {"const": "approve"}}},
+    "then" = {"properties": {"words": {"type": "null"}}},
+))]
 struct DecideBody {
     /// Gate that was seen.
     gate: GateName,
     /// Its place, as it was seen: a gate that was opened again since is another one.
     #[serde(default)]
+    #[schemars(extend("maximum" = MAX_NUMBER))]
     place: Option<u64>,
     /// The decision.
     decision: GateDecision,
     /// Required changes, with `refuse`; a refusal without words ends the task. An anchor that the contract names takes none.
     #[serde(default)]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     words: Option<String>,
 }
 
@@ -99,6 +107,7 @@ enum GateDecision {
 struct CancelBody {
     /// Reason, for the report.
     #[serde(default)]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     reason: Option<String>,
 }
 

@@ -1,0 +1,173 @@
+//! Several streams in one connection. Browsers open six connections of HTTP/1.1 to an origin, for all tabs together.
+
+use std::str::FromStr;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::get;
+use futures_util::StreamExt as _;
+use futures_util::stream::{once, select_all, unfold};
+use serde::Deserialize;
+
+use super::events::{Frame, Frames, heartbeat, text_response};
+use super::input::Query;
+use super::openapi::{Operation, Parameter};
+use super::{App, Caller, Scope};
+use crate::feed::EventId;
+use crate::problem::{INVALID, Problem};
+
+/// Most streams of one connection.
+const MAX_STREAMS: usize = 100;
+
+const FOLLOW: &[Parameter] = &[Parameter::matching(
+    "follow",
+    "^[A-Za-z0-9]+:(sessions|(session|task):[A-Za-z0-9-]+(@[0-9]{1,15}(-[0-9]{1,15})?)?)\
+     (,[A-Za-z0-9]+:(sessions|(session|task):[A-Za-z0-9-]+(@[0-9]{1,15}(-[0-9]{1,15})?)?)){0,99}$",
+    "Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id \
+     to begin after this event. You make up the names; messages contain them. At most 100",
+)
+.required()];
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "get",
+            "/v1/streams",
+            "followStreams",
+            Scope::Read,
+            "Follow several sessions and tasks in one connection",
+            get(follow),
+        )
+        .with_query(FOLLOW)
+        .answers_as(200, &["text/event-stream"]),
+    ]
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FollowQuery {
+    follow: String,
+}
+
+/// A stream to follow.
+#[derive(Debug, PartialEq, Eq)]
+struct Followed {
+    /// Name by which the messages of the stream are told apart.
+    name: String,
+    source: Source,
+    /// Last event that the client has.
+    last: Option<EventId>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    Sessions,
+    Session(String),
+    Task(String),
+}
+
+impl FromStr for Followed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid =
+            || format!("expected `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, got `{text}`");
+        let (name, source) = text.split_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(invalid)?;
+        let name = name.to_owned();
+        if source == "sessions" {
+            return Ok(Self { name, source: Source::Sessions, last: None });
+        }
+        let (kind, target) = source.split_once(':').ok_or_else(invalid)?;
+        let (id, last) = match target.rsplit_once('@') {
+            Some((id, last)) => (id, Some(last.parse::<EventId>()?)),
+            None => (target, None),
+        };
+        let source = match kind {
+            "session" if !id.is_empty() => Source::Session(id.to_owned()),
+            "task" if !id.is_empty() => Source::Task(id.to_owned()),
+            _ => return Err(invalid()),
+        };
+        Ok(Self { name, source, last })
+    }
+}
+
+async fn follow(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<FollowQuery>,
+) -> Result<Response, Problem> {
+    let followed: Result<Vec<Followed>, _> = query.follow.split(',').map(str::parse).collect();
+    let followed = followed.map_err(|detail| Problem::new(INVALID, format!("follow: {detail}")))?;
+    if followed.len() > MAX_STREAMS {
+        return Err(Problem::new(INVALID, format!("follow: expected at most {MAX_STREAMS} streams")));
+    }
+    let mut streams = Vec::with_capacity(followed.len() + 1);
+    for Followed { name, source, last } in followed {
+        let frames = match app.frames_of(&caller, source, last).await {
+            Ok(frames) => frames,
+            // The others are followed.
+            Err(problem) => {
+                let problem = serde_json::to_value(&problem).unwrap_or_default();
+                once(std::future::ready(Frame::named("problem", &problem))).boxed()
+            }
+        };
+        let frames = frames.filter(|frame| std::future::ready(!frame.is_heartbeat()));
+        streams.push(frames.map(move |frame| frame.to_text_of(&name)).boxed());
+    }
+    let drained = app.hub.drained().clone().cancelled_owned();
+    let heartbeats = unfold((heartbeat(&app), app), |(mut interval, app)| async move {
+        interval.tick().await;
+        Some((Frame::heartbeat(&app).to_text(), (interval, app)))
+    });
+    streams.push(heartbeats.take_until(drained).boxed());
+    Ok(text_response(select_all(streams)))
+}
+
+impl App {
+    async fn frames_of(
+        &self,
+        caller: &Caller,
+        source: Source,
+        last: Option<EventId>,
+    ) -> Result<Frames, Problem> {
+        match source {
+            Source::Sessions => Ok(self.follow_sessions(caller.clone())),
+            Source::Session(id) => self.follow_session(caller, &id, last).await,
+            #[cfg(feature = "tasks")]
+            Source::Task(id) => self.follow_task(caller, &id, last).await,
+            #[cfg(not(feature = "tasks"))]
+            Source::Task(id) => {
+                Err(Problem::new(crate::problem::NOT_FOUND, format!("there is no task `{id}`")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_read_from_their_text() {
+        let event = |seq, millis| Some(EventId { seq, millis });
+        for (text, expected) in [
+            ("1:sessions", Some(("1", Source::Sessions, None))),
+            ("a:session:s1", Some(("a", Source::Session("s1".to_owned()), None))),
+            ("a:session:s1@41-176", Some(("a", Source::Session("s1".to_owned()), event(41, Some(176))))),
+            ("2:task:t1@0", Some(("2", Source::Task("t1".to_owned()), event(0, None)))),
+            ("", None),
+            ("sessions", None),
+            (":sessions", None),
+            ("1:session", None),
+            ("1:session:", None),
+            ("1:session:@4", None),
+            ("1:session:s1@x", None),
+            ("1:file:f1", None),
+        ] {
+            let read = text.parse::<Followed>().ok();
+            let read = read.map(|Followed { name, source, last }| (name, source, last));
+            assert_eq!(read, expected.map(|(name, source, last)| (name.to_owned(), source, last)), "{text}");
+        }
+    }
+}
