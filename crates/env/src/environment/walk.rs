@@ -190,6 +190,7 @@ pub(crate) fn content_of_error(error: &EnvError) -> FileContent {
         EnvError::IsADirectory { .. } | EnvError::NotARegularFile { .. } => FileContent::NotAFile,
         EnvError::TooLarge { .. } => FileContent::TooLarge,
         EnvError::PermissionDenied { .. }
+        | EnvError::ReadOnlyFile { .. }
         | EnvError::InvalidPath { .. }
         | EnvError::InvalidPattern { .. }
         | EnvError::NotText { .. }
