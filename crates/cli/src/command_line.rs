@@ -226,7 +226,8 @@ fn usage_failure(error: &clap::Error) -> Failure {
     let before_usage = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage:"));
     let misleads = hint::misleads(error);
     let is_detail = |paragraph: &String| {
-        !paragraph.starts_with("For more information") && !(misleads && paragraph.starts_with("tip:"))
+        let is_misleading = misleads && paragraph.starts_with("tip:");
+        !paragraph.starts_with("For more information") && !is_misleading
     };
     let details: Vec<String> = before_usage.filter(is_detail).collect();
     Failure::usage(details.join("; ")).with_hint("see `pintle --help`")

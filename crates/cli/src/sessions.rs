@@ -243,7 +243,7 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         if args.environment.dir.is_none() {
             place::check(&summary, process_env)?;
         }
-        // A fork goes on before the damage, if it names an entry there.
+        // A fork at an entry before the damage is possible.
         let record = match fork {
             Some(Some(_)) => forkable(&sessions, &summary.id, args).await?,
             Some(None) | None => sessions.record(&summary.id).await?,
@@ -478,7 +478,7 @@ fn failure(error: &StoreError, id: &SessionId) -> Failure {
     | StoreError::DamagedBlob(_) = error
     {
         return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged")).with_hint(
-            &format!("`pintle sessions show {id}` shows what is intact, and `pintle run --fork {id}@N` goes on from an entry of it"),
+            &format!("`pintle sessions show {id}` shows the entries before the damage, and `pintle run --fork {id}@N` forks it after one of them"),
         );
     }
     failure

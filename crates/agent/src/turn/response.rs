@@ -76,7 +76,7 @@ impl Machine {
                 state.continuations += 1;
                 state.beginning.clone_from(&progress.text);
                 warn("the response was cut off by the output limit; the model continues it", out);
-                self.record(Turn::steering(UserMessage::notice(CONTINUE.trim_end()), self.now));
+                self.record_continuation();
                 self.proceed(out);
                 true
             }
@@ -92,6 +92,11 @@ impl Machine {
                 true
             }
         }
+    }
+
+    /// Asks the model to continue its last response.
+    pub(super) fn record_continuation(&mut self) {
+        self.record(Turn::steering(UserMessage::notice(CONTINUE.trim_end()), self.now));
     }
 
     fn repeat_with(&mut self, effort: ReasoningEffort, out: &mut Vec<Action>) {

@@ -50,7 +50,9 @@ async fn record(store: &dyn SessionStore, id: &SessionId) -> Result<Result<Recor
     match read_intact(store, id).await {
         Ok(intact) => Ok(Ok(intact.record)),
         Err(StoreError::NotFound(_)) => Ok(Err("nothing of its record can be read".to_owned())),
-        Err(error) if error.is_damage() => Ok(Err(chain(&error))),
+        Err(error) if error.is_damage() => {
+            Ok(Err(format!("nothing of its record can be read: {}", chain(&error))))
+        }
         Err(error @ StoreError::Version { .. }) => Ok(Err(chain(&error))),
         Err(error) => Err(Failure::failed(format!("cannot read session {id}")).caused_by(&error)),
     }

@@ -421,14 +421,14 @@ async fn shut_down_during_start(
     let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&threads_done));
     let id = Arc::clone(&started);
     let launch = move |invocation: &Invocation| {
-        let child = invocation.command().spawn()?;
-        id.store(child.id().unwrap().into(), Ordering::Relaxed);
+        let launched = Launcher::Plain.launch(invocation)?;
+        id.store(launched.child.id().unwrap().into(), Ordering::Relaxed);
         let target = Arc::clone(&target);
         let thread = std::thread::spawn(move || shutdown(&target));
         // Long enough for all steps that do not wait for this thread.
         std::thread::sleep(Duration::from_millis(300));
         threads.lock().unwrap().push(thread);
-        Ok(child.into())
+        Ok(launched)
     };
     let command = Command::shell("exec sleep 600");
     let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;

@@ -151,6 +151,23 @@ fn folding_leaves_out_what_a_provider_refused() {
     assert!(folded.history[0].item.text().contains("is left out"), "{:?}", folded.history);
 }
 
+/// A response that was cut off is continued, twice at most, also if the context is loaded again before the request.
+#[test]
+fn folding_continues_a_response_that_was_cut_off() {
+    let cut_off = || Step::Say("text", Finish::Length, None);
+    for before in [Step::Change, Step::Resume, Step::Submit] {
+        let mut harness = Harness::with(TurnLimits::default());
+        let steps = [Step::Submit, Step::Load(true), before, Step::Load(true)];
+        for step in steps.into_iter().chain([cut_off(), Step::Load(true), cut_off(), cut_off()]) {
+            take(&mut harness, &step);
+            let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
+            assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+        }
+        let notices = harness.machine.history.iter().filter(|turn| turn.notice);
+        assert_eq!(notices.count(), 2, "{:?}", harness.machine.history);
+    }
+}
+
 /// A request on record after the end of a session does not open it again.
 #[test]
 fn folding_keeps_a_closed_session_closed() {

@@ -177,7 +177,7 @@ mod engine {
                 {
                     let count = stream.read(&mut buffer).unwrap();
                     assert_ne!(count, 0, "{request}");
-                    request.push_str(&String::from_utf8_lossy(&buffer[..count]));
+                    request.push_str(&String::from_utf8_lossy(buffer.get(..count).unwrap()));
                 }
                 let status =
                     if request.starts_with("GET /restate/health ") { "200 OK" } else { "404 Not Found" };
