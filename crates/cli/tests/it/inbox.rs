@@ -139,7 +139,7 @@ fn wrong_decisions_say_what_was_expected() {
         (&["decide", "allow", "nothing"], "there is no session `nothing`"),
         (&["decide", "allow", session, "--reason", "x"], "--reason goes with `deny`"),
         (&["decide", "allow", session, "--arguments", "[]"], "--arguments is not a JSON object"),
-        (&["decide", "perhaps", session], "[possible values: allow, deny]"),
+        (&["decide", "perhaps", session], "[possible values: approve, deny]"),
     ] {
         let output = fixture.approvals(arguments);
         assert_eq!(output.code, Some(2), "{arguments:?}: {output:?}");

@@ -201,7 +201,7 @@ fn nothing_in_a_directory_controls_the_terminal() {
     let (code, screen, output) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert_eq!(
-        screen.lines().filter(|line| line.contains("running") && line.contains("PASTED.")).count(),
+        screen.lines().filter(|line| line.contains("idle") && line.contains("PASTED.")).count(),
         1,
         "{screen}"
     );
