@@ -101,6 +101,24 @@ fn the_last_progress_frame_is_read() {
     assert!(results[0].contains("step 3/3") && !results[0].contains("step 1/3"), "{results:?}");
 }
 
+/// The second command runs in the background.
+#[test]
+fn colours_of_commands_are_not_read() {
+    let command =
+        r"command = '''printf '\033[31mred\033[0m \033]8;;https://a.b/\033\\link\033]8;;\007 end\n' '''";
+    let user = User::new(&script_of(&[
+        &[("Bash", command), ("Bash", &format!("{command}, run_in_background = true"))],
+        &[("TaskOutput", "task_id = '1', block = true")],
+    ]));
+    user.run("Go");
+    let results = [results(&user), results_of(&user, 2)].concat();
+    let shown: Vec<_> = results.iter().filter(|result| result.contains("red")).collect();
+    assert!(shown.len() >= 2, "{results:?}");
+    for result in shown {
+        assert!(result.contains("red link end") && !result.contains("u001b"), "{result}");
+    }
+}
+
 #[test]
 fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
