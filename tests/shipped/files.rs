@@ -120,6 +120,17 @@ fn colours_of_commands_are_not_read() {
 }
 
 #[test]
+fn a_command_that_exceeds_one_argument_runs() {
+    let command =
+        format!("command = '''cat >long.txt <<'END'\n{}\nEND\nwc -c long.txt'''", "x".repeat(200_000));
+    let user = User::new(&script(&[("Bash", &command)]));
+    user.run("Go");
+    let results = results(&user);
+    assert!(results[0].contains("200001 long.txt"), "{results:?}");
+    assert_eq!(std::fs::metadata(user.project().join("long.txt")).unwrap().len(), 200_001);
+}
+
+#[test]
 fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let user = User::new(&script_of(&[
