@@ -130,6 +130,31 @@ fn a_command_that_exceeds_one_argument_runs() {
     assert_eq!(std::fs::metadata(user.project().join("long.txt")).unwrap().len(), 200_001);
 }
 
+/// Everything in the outer project is ignored.
+#[test]
+fn a_project_in_an_ignored_directory_is_searched_by_its_own_rules() {
+    let user = User::new(&script(&[
+        ("Grep", "pattern = 'needle', path = 'sub', output_mode = 'content'"),
+        ("Glob", "pattern = 'sub/**/*.js'"),
+    ]));
+    for (file, text) in [
+        (".gitignore", "*\n"),
+        ("sub/.gitignore", "node_modules/\n/target\n"),
+        ("sub/own.js", "needle\n"),
+        ("sub/node_modules/theirs.js", "needle\n"),
+        ("sub/target/built.js", "needle\n"),
+    ] {
+        let file = user.project().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    user.run("Go");
+    for result in results(&user) {
+        assert!(result.contains("sub/own.js"), "{result}");
+        assert!(!result.contains("theirs.js") && !result.contains("built.js"), "{result}");
+    }
+}
+
 #[test]
 fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

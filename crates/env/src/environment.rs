@@ -289,8 +289,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before
     /// the first wildcard, even an absolute path, select the directory to search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
     /// or not there is a repository, as is `.git`; other hidden files are found. A glob without
-    /// wildcards finds its file even if it is ignored, and a search that starts in a directory in
-    /// which everything is ignored visits all of it. Links are listed and not followed.
+    /// wildcards finds its file even if it is ignored, and in a directory in which everything is
+    /// ignored, the rules that ignore it do not apply. Links are listed and not followed.
     ///
     /// # Errors
     ///
