@@ -156,6 +156,36 @@ fn a_project_in_an_ignored_directory_is_searched_by_its_own_rules() {
 }
 
 #[test]
+fn commands_and_file_tools_see_the_same_temporary_files() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let name = format!("pintle-shared-{}", std::process::id());
+    let (first, second) = (format!("/tmp/{name}.txt"), format!("/var/tmp/{name}/tool.txt"));
+    for flags in [&[] as &[&str], &["--confine"]] {
+        let user = User::new(&script_of(&[
+            &[("Bash", &format!("command = 'echo of-a-command >{first}'"))],
+            &[
+                ("Read", &format!("file_path = '{first}'")),
+                ("Glob", &format!("pattern = '/tmp/{name}*'")),
+                ("Grep", &format!("pattern = 'of-a', path = '{first}', output_mode = 'content'")),
+                ("Write", &format!("file_path = '{second}', content = 'of-a-tool'")),
+            ],
+            &[("Bash", &format!("command = 'cat {second}; ls /tmp'"))],
+        ]));
+        let output = user.run_command("Go").args(flags).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let found = results_of(&user, 2);
+        for (result, expected) in found.iter().zip(["of-a-command", &name, "of-a-command"]) {
+            assert!(result.contains(expected), "{expected}: {found:?}");
+        }
+        let last = results_of(&user, 3);
+        assert!(last[0].contains("of-a-tool") && last[0].contains(&format!("{name}.txt")), "{last:?}");
+        assert!(!std::path::Path::new(&first).exists() && !std::path::Path::new(&second).exists());
+    }
+}
+
+#[test]
 fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     let user = User::new(&script_of(&[

@@ -384,9 +384,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         walk::read_many(self, paths, limits).await
     }
 
-    /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
-    /// without touching the file system. `~` and `~/` at its start are the
-    /// [home directory](Self::home_directory), if there is one; `./~` is an entry of that name.
+    /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically.
+    /// `~` and `~/` at its start are the [home directory](Self::home_directory), if there is one;
+    /// `./~` is an entry of that name. Links are not followed.
+    ///
+    /// A sandbox may lead paths for temporary files to those of its commands. Wrappers forward the
+    /// method.
     fn resolve(&self, path: &Path) -> PathBuf {
         path::resolve(path, self.working_directory(), self.home_directory())
     }
