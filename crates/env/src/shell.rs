@@ -6,8 +6,8 @@ const MAX_PIECE: usize = 96 << 10;
 /// Returns the arguments, after its own name, with which the POSIX shell `shell` runs a line of any length. The command sees
 /// `shell` as `$0`, and no positional parameters.
 ///
-/// A line that is too long for one argument is passed in pieces, which the shell joins. Its standard input stays that of
-/// the command.
+/// A line that is too long for one argument is passed in pieces, which the shell joins. The standard input is left to the
+/// command.
 ///
 /// ```
 /// use pintle_env::shell_arguments;

@@ -258,7 +258,7 @@ mod tests {
             ("node_modules/\n*\n", "", "src/ node_modules/", "src/"),
             ("/p/**", "*.o", "a.c a.o", "a.c"),
             ("/p/*", "!keep", "a keep", "keep"),
-            // Each entry has a rule of its own.
+            // Each entry has a separate rule.
             ("", "*.log\n*.txt\n", "a.log b.txt", "a.log b.txt"),
             ("", "*.log\ntarget\n", "a.log target/", "a.log"),
             ("", "target\ndist\n", "dist/ target/", "dist/ target/"),

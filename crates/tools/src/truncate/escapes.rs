@@ -85,7 +85,7 @@ fn state(sequence: &[u8]) -> SequenceState {
     }
 }
 
-/// Returns true if an escape within the sequence is followed by another byte than that of a string terminator.
+/// Returns true if an escape within the sequence does not start a string terminator.
 fn is_broken_terminator(sequence: &[u8]) -> bool {
     sequence.len() > 3 && sequence.iter().rev().nth(1) == Some(&ESCAPE)
 }

@@ -175,7 +175,7 @@ async fn file_operations_have_the_temporary_files_of_commands() {
     assert!(machine.path().join("new").exists());
     let refused = wrappers[1].read(&machine.path().join("file"), None).await;
     assert!(matches!(refused, Err(EnvError::Refused { .. })), "{refused:?}");
-    // Outside of the sandbox, they are those of the machine.
+    // A command outside of the sandbox has the files of the machine.
     let outside = environment.outside_sandbox().unwrap();
     assert_eq!(outside.resolve(Path::new("/tmp/x.txt")), Path::new("/tmp/x.txt"));
     let look = format!("test -e {}/file", machine.path().display());
