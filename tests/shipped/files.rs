@@ -101,6 +101,90 @@ fn the_last_progress_frame_is_read() {
     assert!(results[0].contains("step 3/3") && !results[0].contains("step 1/3"), "{results:?}");
 }
 
+/// The second command runs in the background.
+#[test]
+fn colours_of_commands_are_not_read() {
+    let command =
+        r"command = '''printf '\033[31mred\033[0m \033]8;;https://a.b/\033\\link\033]8;;\007 end\n' '''";
+    let user = User::new(&script_of(&[
+        &[("Bash", command), ("Bash", &format!("{command}, run_in_background = true"))],
+        &[("TaskOutput", "task_id = '1', block = true")],
+    ]));
+    user.run("Go");
+    let results = [results(&user), results_of(&user, 2)].concat();
+    let shown: Vec<_> = results.iter().filter(|result| result.contains("red")).collect();
+    assert!(shown.len() >= 2, "{results:?}");
+    for result in shown {
+        assert!(result.contains("red link end") && !result.contains("u001b"), "{result}");
+    }
+}
+
+#[test]
+fn a_command_that_exceeds_one_argument_runs() {
+    let command =
+        format!("command = '''cat >long.txt <<'END'\n{}\nEND\nwc -c long.txt'''", "x".repeat(200_000));
+    let user = User::new(&script(&[("Bash", &command)]));
+    user.run("Go");
+    let results = results(&user);
+    assert!(results[0].contains("200001 long.txt"), "{results:?}");
+    assert_eq!(std::fs::metadata(user.project().join("long.txt")).unwrap().len(), 200_001);
+}
+
+/// Everything in the outer project is ignored.
+#[test]
+fn a_project_in_an_ignored_directory_is_searched_by_its_own_rules() {
+    let user = User::new(&script(&[
+        ("Grep", "pattern = 'needle', path = 'sub', output_mode = 'content'"),
+        ("Glob", "pattern = 'sub/**/*.js'"),
+    ]));
+    for (file, text) in [
+        (".gitignore", "*\n"),
+        ("sub/.gitignore", "node_modules/\n/target\n"),
+        ("sub/own.js", "needle\n"),
+        ("sub/node_modules/theirs.js", "needle\n"),
+        ("sub/target/built.js", "needle\n"),
+    ] {
+        let file = user.project().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    user.run("Go");
+    for result in results(&user) {
+        assert!(result.contains("sub/own.js"), "{result}");
+        assert!(!result.contains("theirs.js") && !result.contains("built.js"), "{result}");
+    }
+}
+
+#[test]
+fn commands_and_file_tools_see_the_same_temporary_files() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let name = format!("pintle-shared-{}", std::process::id());
+    let (first, second) = (format!("/tmp/{name}.txt"), format!("/var/tmp/{name}/tool.txt"));
+    for flags in [&[] as &[&str], &["--confine"]] {
+        let user = User::new(&script_of(&[
+            &[("Bash", &format!("command = 'echo of-a-command >{first}'"))],
+            &[
+                ("Read", &format!("file_path = '{first}'")),
+                ("Glob", &format!("pattern = '/tmp/{name}*'")),
+                ("Grep", &format!("pattern = 'of-a', path = '{first}', output_mode = 'content'")),
+                ("Write", &format!("file_path = '{second}', content = 'of-a-tool'")),
+            ],
+            &[("Bash", &format!("command = 'cat {second}; ls /tmp'"))],
+        ]));
+        let output = user.run_command("Go").args(flags).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let found = results_of(&user, 2);
+        for (result, expected) in found.iter().zip(["of-a-command", &name, "of-a-command"]) {
+            assert!(result.contains(expected), "{expected}: {found:?}");
+        }
+        let last = results_of(&user, 3);
+        assert!(last[0].contains("of-a-tool") && last[0].contains(&format!("{name}.txt")), "{last:?}");
+        assert!(!std::path::Path::new(&first).exists() && !std::path::Path::new(&second).exists());
+    }
+}
+
 #[test]
 fn files_that_replacing_would_harm_are_written_in_place_or_refused() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};

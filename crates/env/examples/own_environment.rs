@@ -17,12 +17,15 @@ use std::{
 use async_trait::async_trait;
 use pintle_env::{
     Command, DirEntry, EnvError, ExecRequest, ExecutionEnvironment, FileKind, LocalEnvironment, MAX_ENTRIES,
-    MAX_READ, Metadata, Process, Program,
+    MAX_READ, Metadata, Process, Program, shell_arguments,
 };
 use tokio::{
     fs,
     io::{AsyncReadExt, AsyncSeekExt},
 };
+
+/// Runs shell lines.
+const SHELL: &str = "/bin/sh";
 
 /// Runs every command through a launcher.
 #[derive(Debug)]
@@ -55,7 +58,10 @@ impl Launched {
     fn launched(&self, mut command: Command) -> Command {
         let words: Vec<OsString> = match command.program {
             Program::Shell(line) => {
-                ["/bin/sh", "-c", "--"].map(OsString::from).into_iter().chain([line.into()]).collect()
+                let arguments = shell_arguments(SHELL, &line);
+                std::iter::once(OsString::from(SHELL))
+                    .chain(arguments.into_iter().map(OsString::from))
+                    .collect()
             }
             Program::Argv { program, arguments } => [program].into_iter().chain(arguments).collect(),
         };
@@ -68,7 +74,7 @@ impl Launched {
     /// Checks that a program exists: a launcher starts successfully even if its program is missing.
     async fn find(&self, program: &OsString, command: &Command) -> Result<(), EnvError> {
         let looking = ["-c", "command -v -- \"$1\" >/dev/null", "sh"].map(OsString::from);
-        let mut look = Command::argv("/bin/sh", looking.into_iter().chain([program.clone()]));
+        let mut look = Command::argv(SHELL, looking.into_iter().chain([program.clone()]));
         look.working_dir.clone_from(&command.working_dir);
         look.env.clone_from(&command.env);
         let status = self.processes.spawn(self.launched(look)).await?.wait().await?;

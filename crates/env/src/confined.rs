@@ -121,7 +121,7 @@ impl Confined {
 
 #[async_trait]
 impl ExecutionEnvironment for Confined {
-    forward! { inner: working_directory, home_directory, platform, os_version, cleanup, output_limits, command_limits, place }
+    forward! { inner: working_directory, home_directory, platform, os_version, cleanup, output_limits, command_limits, place, resolve }
 
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         let inner = self.inner.outside_sandbox()?;

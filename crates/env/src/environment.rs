@@ -289,8 +289,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before
     /// the first wildcard, even an absolute path, select the directory to search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
     /// or not there is a repository, as is `.git`; other hidden files are found. A glob without
-    /// wildcards finds its file even if it is ignored, and a search that starts in a directory in
-    /// which everything is ignored visits all of it. Links are listed and not followed.
+    /// wildcards finds its file even if it is ignored, and in a directory in which everything is
+    /// ignored, the rules that ignore it do not apply. Links are listed and not followed.
     ///
     /// # Errors
     ///
@@ -384,9 +384,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         walk::read_many(self, paths, limits).await
     }
 
-    /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
-    /// without touching the file system. `~` and `~/` at its start are the
-    /// [home directory](Self::home_directory), if there is one; `./~` is an entry of that name.
+    /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically.
+    /// `~` and `~/` at its start are the [home directory](Self::home_directory), if there is one;
+    /// `./~` is an entry of that name. Links are not followed.
+    ///
+    /// A sandbox may lead paths for temporary files to those of its commands. Wrappers forward the
+    /// method.
     fn resolve(&self, path: &Path) -> PathBuf {
         path::resolve(path, self.working_directory(), self.home_directory())
     }

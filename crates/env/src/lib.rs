@@ -43,6 +43,7 @@ mod sandboxed;
 mod search;
 mod secret;
 mod setters;
+mod shell;
 #[cfg(feature = "ssh")]
 mod ssh;
 mod variables;
@@ -75,6 +76,7 @@ pub use search::{
     DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
     glob_base,
 };
+pub use shell::shell_arguments;
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
 pub use variables::{EnvPolicy, without_paths_below};

@@ -18,6 +18,8 @@ mod search;
 mod start;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 mod start_report;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod temporary_view;
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +46,7 @@ pub(crate) use self::{
     program::Program,
     start::{StandardPipes, on_own_thread},
     start_report::StartReport,
+    temporary_view::TemporaryView,
 };
 use crate::{
     blocking::{Cancelled, blocking},
@@ -53,7 +56,7 @@ use crate::{
     file::{DirEntry, MAX_ENTRIES, Metadata},
     host_files::{self, files::Files},
     output::OutputLimits,
-    path::normalize,
+    path::{normalize, resolve},
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
     setters::setters,
@@ -98,6 +101,9 @@ pub struct LocalEnvironment {
     tag: String,
     commands: Arc<AtomicU64>,
     files: Files,
+    /// Where temporary files are that commands in a sandbox share with file operations.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    temporary: Option<TemporaryView>,
 }
 
 /// Builds a [`LocalEnvironment`].
@@ -178,20 +184,50 @@ impl LocalEnvironment {
 
     /// Returns this environment with paths resolved now, as [`hold`](ExecutionEnvironment::hold) does.
     pub(crate) async fn hold_paths(&self, paths: &[PathBuf]) -> Result<Option<Self>, EnvError> {
-        let paths: Vec<_> = paths.iter().map(|path| self.resolve(path)).collect();
+        let pinned = self.with_pinned_paths(paths);
+        let paths: Vec<_> = paths.iter().map(|path| pinned.resolve(path)).collect();
         let files = admission::retry_on_shortage(None, || {
             let paths = paths.clone();
             async { blocking(move || Files::hold(&paths)).await? }
         })
         .await?;
-        Ok(files.map(|files| Self { files, ..self.clone() }))
+        match files {
+            Some(files) => Ok(Some(Self { files, ..pinned })),
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            None if pinned.temporary.is_some() => Ok(Some(pinned)),
+            None => Ok(None),
+        }
     }
 
-    /// Returns this environment without the variables that name something below these directories. It shares its processes.
+    /// Returns this environment with temporary files where the paths lead now.
+    fn with_pinned_paths(&self, paths: &[PathBuf]) -> Self {
+        #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+        if let Some(temporary) = &self.temporary {
+            let paths: Vec<_> = paths.iter().map(|path| self.absolute(path)).collect();
+            return self.with_temporary_view(Some(temporary.pinned(&paths)));
+        }
+        let _ = paths;
+        self.clone()
+    }
+
+    /// Makes a path absolute, without a look at the file system.
+    pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
+        resolve(path, &self.working_directory, self.home_directory())
+    }
+
+    /// Returns this environment with file operations on the temporary files of a view. It shares its processes.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    pub(crate) fn with_temporary_view(&self, temporary: Option<TemporaryView>) -> Self {
+        Self { temporary, ..self.clone() }
+    }
+
+    /// Returns this environment for commands outside of a sandbox: without the variables that name something below these
+    /// directories, and with the temporary files of the machine. It shares its processes.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     pub(crate) fn without_paths_below(&self, roots: &[PathBuf]) -> Self {
         let variables = BTreeMap::clone(&self.variables);
-        Self { variables: Arc::new(crate::without_paths_below(variables, roots)), ..self.clone() }
+        let variables = Arc::new(crate::without_paths_below(variables, roots));
+        Self { variables, temporary: None, ..self.clone() }
     }
 
     /// Works on the files on a blocking thread.
@@ -327,6 +363,8 @@ impl LocalEnvironmentBuilder {
             tag,
             commands: Arc::default(),
             files: Files::Named,
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            temporary: None,
         })
     }
 }
@@ -468,9 +506,20 @@ impl ExecutionEnvironment for LocalEnvironment {
         Ok(held.map(|held| Arc::new(held) as _))
     }
 
+    fn resolve(&self, path: &Path) -> PathBuf {
+        let path = self.absolute(path);
+        #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+        if let Some(temporary) = &self.temporary {
+            return temporary.resolve(path);
+        }
+        path
+    }
+
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         let root = self.resolve(request.directory());
-        let pattern = GlobPattern::parse(&request.pattern, &root, self.home_directory())?;
+        let mut pattern = GlobPattern::parse(&request.pattern, &root, self.home_directory())?;
+        // The glob may have an absolute path.
+        pattern.base = self.resolve(&pattern.base);
         search::find_files(&self.files, pattern, request.scope, root, self.working_directory.clone()).await
     }
 

@@ -119,7 +119,8 @@ pub enum Protection {
 /// * **`TMPDIR`** is set to the [temporary directory](Self::with_temporary), if there is one.
 ///
 /// The sandbox restricts commands, not file operations of the embedding application: wrap it in
-/// [`Confined`](crate::Confined) for those.
+/// [`Confined`](crate::Confined) for those. At the level *full*, file operations on `/tmp` and `/var/tmp` act on the
+/// [temporary directory](Self::with_temporary) of commands, except on files that only the host has there.
 ///
 /// If the machine cannot enforce something, [`initialize`](ExecutionEnvironment::initialize) fails
 /// with [`EnvError::Unsupported`] and no command starts, unless the embedding application has
@@ -160,7 +161,7 @@ impl Sandboxed {
     /// and cannot open sockets.
     #[must_use]
     pub fn new(inner: LocalEnvironment) -> Self {
-        let rules = Rules {
+        let mut rules = Rules {
             level: SandboxLevel::Writes,
             writable: Vec::new(),
             switched: Vec::new(),
@@ -169,11 +170,13 @@ impl Sandboxed {
             protected: Vec::new(),
             hidden: Vec::new(),
             temporary: None,
+            shared: Vec::new(),
             working_directory: inner.working_directory().to_path_buf(),
             network: false,
             unix_sockets: false,
             accepted: BTreeSet::new(),
         };
+        rules.note_shared(inner.working_directory());
         Self {
             inner: Arc::new(inner),
             can_be_left: false,
@@ -202,9 +205,10 @@ impl Sandboxed {
     /// same directory. Blocks for a look at the directory.
     #[must_use]
     pub fn with_writable(self, root: impl Into<PathBuf>) -> Self {
-        let root = self.inner.resolve(&root.into());
+        let root = self.inner.absolute(&root.into());
         self.with(|rules| {
             rules.identify(&root);
+            rules.note_shared(&root);
             rules.writable.push(root);
         })
     }
@@ -212,9 +216,10 @@ impl Sandboxed {
     /// As [`with_writable`](Self::with_writable), for commands that start while the switch is on.
     #[must_use]
     pub fn with_writable_while(self, root: impl Into<PathBuf>, switch: &WriteSwitch) -> Self {
-        let root = self.inner.resolve(&root.into());
+        let root = self.inner.absolute(&root.into());
         self.with(|rules| {
             rules.identify(&root);
+            rules.note_shared(&root);
             rules.switched.push((root, switch.clone()));
         })
     }
@@ -230,8 +235,14 @@ impl Sandboxed {
         copies: impl Into<PathBuf>,
         switch: &WriteSwitch,
     ) -> Self {
-        let copies = self.inner.resolve(&copies.into());
-        self.with(|rules| rules.caches = Some(SwitchedCaches::new(caches, copies, switch.clone())))
+        let copies = self.inner.absolute(&copies.into());
+        let caches = SwitchedCaches::new(caches, copies, switch.clone());
+        self.with(|rules| {
+            for directory in caches.directories() {
+                rules.note_shared(directory);
+            }
+            rules.caches = Some(caches);
+        })
     }
 
     /// Sets whether single commands may run outside of the sandbox, through
@@ -251,8 +262,11 @@ impl Sandboxed {
     /// and `/var/tmp`. Use one that nobody else uses, and remove it at the end.
     #[must_use]
     pub fn with_temporary(self, directory: impl Into<PathBuf>) -> Self {
-        let directory = self.inner.resolve(&directory.into());
-        self.with(|rules| rules.temporary = Some(directory))
+        let directory = self.inner.absolute(&directory.into());
+        self.with(|rules| {
+            rules.note_shared(&directory);
+            rules.temporary = Some(directory);
+        })
     }
 
     /// Hides a file or directory from commands, at the level *full* only: a directory is empty, a
@@ -264,8 +278,11 @@ impl Sandboxed {
     /// are not checked for that.
     #[must_use]
     pub fn with_hidden(self, path: impl Into<PathBuf>) -> Self {
-        let path = self.inner.resolve(&path.into());
-        self.with(|rules| rules.hidden.push(path))
+        let path = self.inner.absolute(&path.into());
+        self.with(|rules| {
+            rules.note_shared(&path);
+            rules.hidden.push(path);
+        })
     }
 
     /// Keeps commands from changing a path although it is below a writable root, at the level *full*.
@@ -280,8 +297,11 @@ impl Sandboxed {
     /// link.
     #[must_use]
     pub fn with_protected(self, path: impl Into<PathBuf>) -> Self {
-        let path = self.inner.resolve(&path.into());
-        self.with(|rules| rules.protected.push(path))
+        let path = self.inner.absolute(&path.into());
+        self.with(|rules| {
+            rules.note_shared(&path);
+            rules.protected.push(path);
+        })
     }
 
     /// Sets whether commands may use the network of this machine; default false. At the level
@@ -447,8 +467,10 @@ impl Sandboxed {
         Ok(Launcher::With(Arc::new(launch)))
     }
 
+    /// Changes the rules, and with them where file operations find temporary files; blocks.
     fn with(mut self, change: impl FnOnce(&mut Rules)) -> Self {
         change(Arc::make_mut(&mut self.rules));
+        self.inner = Arc::new(self.inner.with_temporary_view(self.rules.temporary_view()));
         self
     }
 }
@@ -459,7 +481,7 @@ impl ExecutionEnvironment for Sandboxed {
         inner:
         working_directory, home_directory, platform, os_version, output_limits, place, read, write, metadata, list,
         remove, rename, canonicalize, shares_host_files, find_files, grep, create_directory, create_symlink,
-        set_mode, walk, read_many,
+        set_mode, walk, read_many, resolve,
     }
 
     fn command_limits(&self) -> Option<String> {

@@ -193,8 +193,7 @@ async fn spooled(output: Output, limits: OutputLimits) -> Output {
     copied.await.ok().flatten().unwrap_or(output)
 }
 
-/// Returns the text that the model reads: the preface, and the truncated text. Of the progress frames of commands, it has
-/// the last of each line.
+/// Returns the text that the model reads: the preface, and the truncated text. Output of commands is plain text.
 async fn text_for_model(
     output: &ToolOutput,
     call: &PreparedCall,
@@ -209,19 +208,19 @@ async fn text_for_model(
     rule.chars = rule.chars.min(output.max_chars.unwrap_or(usize::MAX));
     let mut text = output.shortened.as_ref().unwrap_or(&output.text).clone();
     if call.kind() == ToolKind::Shell.as_str() {
-        text = folded(text, spool_limits).await;
+        text = plain(text, spool_limits).await;
     }
     let text = truncated(&text, rule).await;
     format!("{}{text}", schema::shortened(output.preface.clone(), MAX_PREFACE))
 }
 
-/// Folds the progress frames of an output. A spooled one is copied on a blocking thread. An output that cannot be read is
-/// returned as it is, so that truncation reports the error.
-async fn folded(output: Output, limits: OutputLimits) -> Output {
+/// Removes the escape sequences of an output and folds its progress frames. A spooled one is copied on a blocking thread. An
+/// output that cannot be read is returned as it is, so that truncation reports the error.
+async fn plain(output: Output, limits: OutputLimits) -> Output {
     let held = output.clone();
-    let fold = move || truncate::fold_frames(&held, limits).ok().flatten();
-    let folded = if output.is_spooled() { spawn_blocking(fold).await.ok().flatten() } else { fold() };
-    folded.unwrap_or(output)
+    let convert = move || truncate::plain_text(&held, limits).ok().flatten();
+    let plain = if output.is_spooled() { spawn_blocking(convert).await.ok().flatten() } else { convert() };
+    plain.unwrap_or(output)
 }
 
 /// Truncates an output. A spooled one is read from disk on a blocking thread.

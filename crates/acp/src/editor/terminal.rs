@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pintle_env::{
     EnvError, ExecRequest, ExecResult, OutputChunk, OutputCollector, OutputLimits, OutputStream,
-    TERMINATE_GRACE,
+    TERMINATE_GRACE, shell_arguments,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,6 +13,9 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::error::ClientError;
+
+/// Shell that runs the commands.
+const SHELL: &str = "/bin/sh";
 
 /// Bytes of output that the client keeps. It drops them from the beginning.
 const OUTPUT_LIMIT: u64 = 1 << 20;
@@ -127,8 +130,8 @@ async fn create<'a>(
         request.env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     let params = json!({
         "sessionId": session,
-        "command": "/bin/sh",
-        "args": ["-c", request.command],
+        "command": SHELL,
+        "args": shell_arguments(SHELL, &request.command),
         "env": variables,
         "cwd": directory,
         "outputByteLimit": OUTPUT_LIMIT,

@@ -60,6 +60,10 @@ impl Editor {
                 self.disk.write_file(Path::new(path), content).await.map_err(failed)?;
                 Ok(json!({}))
             }
+            // The system of an editor refuses to start a program with a longer argument.
+            "terminal/create" if has_long_argument(params) => {
+                Err(RpcError::new(RpcError::INTERNAL, "the argument list is too long"))
+            }
             "terminal/create" => Ok(json!({"terminalId": "t1"})),
             "terminal/wait_for_exit" => Ok(json!({"exitCode": 3})),
             "terminal/output" => Ok(json!({"output": "hello\n", "truncated": false})),
@@ -67,6 +71,12 @@ impl Editor {
             _ => Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "what?")),
         }
     }
+}
+
+/// Returns true if a program is to be started with an argument of 128 KiB.
+fn has_long_argument(params: &Value) -> bool {
+    let arguments = params["args"].as_array().unwrap().iter();
+    arguments.filter_map(Value::as_str).any(|argument| argument.len() >= 128 << 10)
 }
 
 /// Connects an environment to an editor, which runs as long as the result is kept.
@@ -181,6 +191,8 @@ async fn commands_run_in_terminals_only_where_the_host_allows() {
         let result = environment.exec_command(ExecRequest::new("make")).await.unwrap();
         assert_eq!((result.exit_code, result.output.to_text_lossy().unwrap().as_str()), (code, output));
         assert_eq!(editor.lock().await.asked.is_empty(), !is_on);
+        let long = ExecRequest::new(format!("make # {}", "x".repeat(300_000)));
+        assert_eq!(environment.exec_command(long).await.unwrap().exit_code, code);
         let own = environment.exec_command(ExecRequest::new("git status")).await.unwrap();
         assert_eq!(own.output.to_text_lossy().unwrap(), "from within\n", "no call runs it");
     }

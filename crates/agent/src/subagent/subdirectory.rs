@@ -62,6 +62,14 @@ impl ExecutionEnvironment for Subdirectory {
         &self.directory
     }
 
+    fn resolve(&self, path: &Path) -> PathBuf {
+        // The parent's environment knows the home directory, and where temporary files are.
+        match path.starts_with("~") && self.home_directory().is_some() {
+            true => self.inner.resolve(path),
+            false => self.inner.resolve(&self.directory.join(path)),
+        }
+    }
+
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         let inner = self.inner.outside_sandbox()?;
         Some(Arc::new(Self { inner, directory: self.directory.clone() }))

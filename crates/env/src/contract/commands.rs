@@ -49,6 +49,7 @@ pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(),
     links(subject).await?;
     arguments(subject).await?;
     volume(subject).await?;
+    long_lines(subject).await?;
     // These wait most of the time. Each has a directory for its files.
     let roots = ["time-out", "jobs", "cancellation"].map(|name| root.join(name));
     let [timed_out, left, dropped] = roots.each_ref().map(|root| Subject { env, root });
@@ -170,6 +171,16 @@ async fn volume(subject: Subject<'_>) -> Checked {
         equals("commands run concurrently", text(&result?.stdout), expected)?;
     }
     Ok(())
+}
+
+/// Runs a line that systems do not accept as one argument. The two texts are cut at different characters.
+async fn long_lines(subject: Subject<'_>) -> Checked {
+    let text = "long é€ ".repeat(20_000);
+    let line = format!("x='{text}'; y='{text}'; [ \"$x\" = \"$y\" ] && echo $#; cat; exit 7");
+    let request = ExecRequest::new(line).with_stdin("input").with_timeout(LONG);
+    let result = run(subject, request).await?;
+    equals("a long line is run as it is", self::text(&result.stdout), "0\ninput")?;
+    equals("a long line has its exit code", result.exit_code, 7)
 }
 
 async fn polite_time_out(subject: Subject<'_>) -> Checked {

@@ -43,6 +43,7 @@ pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), s
     modes(subject).await?;
     selection(subject).await?;
     limits(subject).await?;
+    ignored_project(subject).await?;
     errors(subject).await
 }
 
@@ -176,6 +177,30 @@ async fn selection(subject: Subject<'_>) -> Checked {
         equals(&format!("{what} selects its files"), names.join(" ").as_str(), expected)?;
     }
     Ok(())
+}
+
+/// Searches a project in a directory in which everything is ignored.
+async fn ignored_project(subject: Subject<'_>) -> Checked {
+    for (name, content) in [
+        ("nested/.gitignore", "*\n"),
+        ("nested/p/.gitignore", "/target\nnode_modules/\n"),
+        ("nested/p/a.rs", "needle\n"),
+        ("nested/p/src/b.rs", "needle\n"),
+        ("nested/p/src/node_modules/c.js", "needle\n"),
+        ("nested/p/target/d.rs", "needle\n"),
+    ] {
+        subject.write(name, content).await?;
+    }
+    let output = grep(subject, &GrepRequest::new("needle").with_path(subject.at("nested/p"))).await?;
+    let names: Vec<_> = output.files.iter().map(|file| relative(subject, &file.path)).collect();
+    let expected = "nested/p/a.rs nested/p/src/b.rs";
+    equals("a project in an ignored directory is searched", names.join(" ").as_str(), expected)?;
+    equals("directories that its own rules ignore are left out", output.ignored, 2_usize)?;
+    let found = subject.env.glob("**/*.{rs,js}", &subject.at("nested/p")).await;
+    let found = succeeds("a glob finds files", found)?;
+    let mut names: Vec<_> = found.iter().map(|path| relative(subject, path)).collect();
+    names.sort();
+    equals("a glob visits the same files", names.join(" ").as_str(), expected)
 }
 
 async fn limits(subject: Subject<'_>) -> Checked {

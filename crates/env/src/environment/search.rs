@@ -23,7 +23,9 @@ pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
 ) -> Result<Vec<PathBuf>, EnvError> {
     let root = env.resolve(request.directory());
     env.metadata(&root).await?;
-    let pattern = GlobPattern::parse(&request.pattern, &root, env.home_directory())?;
+    let mut pattern = GlobPattern::parse(&request.pattern, &root, env.home_directory())?;
+    // The glob may have an absolute path.
+    pattern.base = env.resolve(&pattern.base);
     let scope = pattern.scope(request.scope);
     let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, scope).await?;
     let mut found = Vec::new();

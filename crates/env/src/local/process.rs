@@ -28,6 +28,7 @@ use crate::{
     command::{Command, Program},
     error::EnvError,
     process::{ExitStatus, Process, ProcessOutput, Signal},
+    shell::shell_arguments,
     variables::TAG_VARIABLE,
 };
 
@@ -76,9 +77,9 @@ pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProc
 /// Determines program, variables and directory of a process.
 fn configure(command: Command, context: &SpawnContext) -> Invocation {
     let (program, arguments) = match command.program {
-        // The dashes keep a line that starts with one from being parsed as an option.
         Program::Shell(line) => {
-            (context.shell.clone().into(), vec!["-c".into(), "--".into(), OsString::from(line)])
+            let arguments = shell_arguments(&context.shell.to_string_lossy(), &line);
+            (context.shell.clone().into(), arguments.into_iter().map(OsString::from).collect())
         }
         Program::Argv { program, arguments } => (program, arguments),
     };

@@ -137,12 +137,8 @@ impl<'a> Tree<'a> {
         for directory in governing_directories(root, working_directory, repository) {
             rules = Some(read_rules(rules.as_ref(), &directory));
         }
-        let scope = match &rules {
-            Some(rules) if !scope.ignored => starting_scope(files, root, rules, scope),
-            Some(_) | None => scope,
-        };
         let ignored = Arc::new(AtomicUsize::new(0));
-        let known = rules.map(|rules| (root.to_path_buf(), rules));
+        let known = rules.map(|rules| (root.to_path_buf(), starting_rules(files, root, rules, scope)));
         let of = RwLock::new(known.into_iter().collect());
         let rules = KnownRules { scope, of, ignored: Arc::clone(&ignored) };
         Self { root, rules, ignored, cancelled }
@@ -177,8 +173,16 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the scope of a search that starts in a directory with these rules.
-fn starting_scope(files: &Files, root: &Path, rules: &IgnoreRules, scope: SearchScope) -> SearchScope {
+/// Returns the rules of a search that starts in a directory with these rules.
+fn starting_rules(
+    files: &Files,
+    root: &Path,
+    rules: Arc<IgnoreRules>,
+    scope: SearchScope,
+) -> Arc<IgnoreRules> {
+    if scope.ignored {
+        return rules;
+    }
     // A directory that cannot be listed has nothing to find.
     let entries = files.list(root, MAX_ENTRIES).unwrap_or_default();
     scope.starting_in(rules, entries.iter().map(|entry| (root.join(&entry.name), entry.is_dir)))

@@ -11,8 +11,12 @@ use std::{
 use super::{channel::ProcessIdentity, quote::quote, records::RecordMarker};
 use crate::{
     command::{Program, Stdin},
+    shell::shell_arguments,
     variables::TAG_VARIABLE,
 };
+
+/// Name of the shell in messages. Lines run in bash if the system has it.
+const SHELL: &str = "/bin/sh";
 
 const LAUNCH: &str = include_str!("scripts/launch.sh");
 
@@ -122,9 +126,10 @@ impl Launch<'_> {
         match self.program {
             Program::Shell(line) => {
                 script.push("if [ -x /bin/bash ]; then pintle_b=/bin/bash; else pintle_b=/bin/sh; fi;");
-                // The dashes keep a line that starts with one from being parsed as an option.
-                script.push("set -- \"$pintle_b\" -c --");
-                script.word(line.as_bytes());
+                script.push("set -- \"$pintle_b\"");
+                for word in shell_arguments(SHELL, line) {
+                    script.word(word.as_bytes());
+                }
             }
             Program::Argv { program, arguments } => {
                 script.push("set --");
@@ -140,7 +145,7 @@ impl Launch<'_> {
 /// Returns the name of a program for errors.
 pub(super) fn program_name(program: &Program) -> String {
     match program {
-        Program::Shell(_) => "/bin/sh".to_owned(),
+        Program::Shell(_) => SHELL.to_owned(),
         Program::Argv { program, .. } => program.to_string_lossy().into_owned(),
     }
 }

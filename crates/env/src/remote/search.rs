@@ -252,15 +252,15 @@ impl<T: Transport> Remote<T> {
         let mut listing = Listing::new(root, entries);
         if scope.ignored {
             // No ignore rules apply.
-            listing.apply(&Rules::new(), scope);
+            let none = Rules::new();
+            listing.apply(&none, listing.root_rules(&none), scope);
             return Ok(listing);
         }
         let above = self.contents(Listing::above(root)).await?;
         listing.set_above(self.working_directory(), &above.into_iter().map(Content::into_rule).collect());
         let rules = self.contents(listing.rule_files()).await?;
         let rules = rules.into_iter().map(Content::into_rule).collect();
-        let scope = listing.starting_scope(&rules, scope);
-        listing.apply(&rules, scope);
+        listing.apply(&rules, listing.starting_rules(&rules, scope), scope);
         Ok(listing)
     }
 }

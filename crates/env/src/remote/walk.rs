@@ -118,7 +118,8 @@ impl<T: Transport> Remote<T> {
         // Of a tree that was not listed completely, the ignore files may be what is missing.
         let rule_files = if raw.is_whole { listing.rule_files() } else { listing.possible_rule_files() };
         let rules = self.contents(rule_files).await?;
-        listing.apply(&rules.into_iter().map(Content::into_rule).collect(), SearchScope::default());
+        let rules = rules.into_iter().map(Content::into_rule).collect();
+        listing.apply(&rules, listing.root_rules(&rules), SearchScope::default());
         Ok(listing)
     }
 

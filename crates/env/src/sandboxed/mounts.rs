@@ -23,7 +23,7 @@ use super::{
 use crate::error::EnvError;
 
 /// Directories that are private to commands. All others of the host are visible.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+pub(super) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Directories of sockets and other state of services, empty for commands.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Protection, SandboxLevel, caches::SwitchedCaches, mounts};
+use crate::local::TemporaryView;
 use crate::write_switch::WriteSwitch;
 
 /// Reason to refuse a root.
@@ -27,6 +28,9 @@ pub(super) struct Rules {
     pub(super) hidden: Vec<PathBuf>,
     /// What commands see as `/tmp`.
     pub(super) temporary: Option<PathBuf>,
+    /// Paths of the rules below the directories for temporary files, also with links resolved. File operations on them act on
+    /// the machine.
+    pub(super) shared: Vec<PathBuf>,
     /// Directory of the environment; always visible.
     pub(super) working_directory: PathBuf,
     pub(super) network: bool,
@@ -67,6 +71,28 @@ impl Rules {
         let switched = self.switched.iter().map(|(root, _)| root.clone());
         let caches = self.caches.iter().flat_map(|caches| caches.directories().map(Path::to_path_buf));
         self.roots().cloned().chain(switched).chain(caches).collect()
+    }
+
+    /// Records a path that is the same for commands and file operations, or that commands do not have; blocks.
+    pub(super) fn note_shared(&mut self, path: &Path) {
+        let canonical = path.canonicalize().ok();
+        let paths = std::iter::once(path.to_path_buf()).chain(canonical);
+        let is_temporary = |path: &PathBuf| mounts::TEMPORARY.iter().any(|name| path.starts_with(name));
+        self.shared.extend(paths.filter(is_temporary));
+    }
+
+    /// Returns where file operations find the temporary files of commands; `None` if commands have those of the machine, or
+    /// separate ones each. Blocks.
+    pub(super) fn temporary_view(&self) -> Option<TemporaryView> {
+        let private = self.temporary.clone().filter(|_| self.level == SandboxLevel::Full)?;
+        let is_replaced = |directory: &PathBuf| {
+            let canonical = directory.canonicalize().unwrap_or_default();
+            // A link elsewhere leads to files of the machine.
+            mounts::TEMPORARY.iter().any(|name| canonical == Path::new(name))
+                && !self.shared.contains(&canonical)
+        };
+        let replaced = mounts::TEMPORARY.map(PathBuf::from).into_iter().filter(is_replaced).collect();
+        Some(TemporaryView::new(replaced, private, self.shared.clone()))
     }
 
     /// Returns the directories that commands may write below.

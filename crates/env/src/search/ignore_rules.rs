@@ -37,11 +37,22 @@ pub(crate) struct IgnoreFiles {
 #[derive(Debug)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
-    ignore: Gitignore,
-    gitignore: Gitignore,
-    exclude: Gitignore,
+    ignore: RuleFile,
+    gitignore: RuleFile,
+    exclude: RuleFile,
     is_repository: bool,
 }
+
+/// An ignore file.
+#[derive(Clone, Debug)]
+struct RuleFile {
+    directory: PathBuf,
+    lines: Vec<String>,
+    matcher: Gitignore,
+}
+
+/// An entry of a directory: its path, and whether it is a directory itself.
+pub(crate) type NamedEntry = (PathBuf, bool);
 
 impl IgnoreRules {
     /// Returns the rules in effect in `directory`, whose parent directory has the rules `parent`.
@@ -56,9 +67,9 @@ impl IgnoreRules {
         }
         Arc::new(Self {
             parent: parent.cloned(),
-            ignore: parse(directory, &files.ignore),
-            gitignore: parse(directory, &files.gitignore),
-            exclude: parse(directory, &files.exclude),
+            ignore: RuleFile::parse(directory, &files.ignore),
+            gitignore: RuleFile::parse(directory, &files.gitignore),
+            exclude: RuleFile::parse(directory, &files.exclude),
             is_repository: files.is_repository,
         })
     }
@@ -75,18 +86,76 @@ impl IgnoreRules {
         let (mut ignore, mut gitignore, mut exclude) = (Match::None, Match::None, Match::None);
         let mut in_repository = true;
         for level in self.levels() {
-            ignore = ignore.or(level.ignore.matched(path, is_dir));
+            ignore = ignore.or(level.ignore.matcher.matched(path, is_dir));
             if in_repository {
-                gitignore = gitignore.or(level.gitignore.matched(path, is_dir));
-                exclude = exclude.or(level.exclude.matched(path, is_dir));
+                gitignore = gitignore.or(level.gitignore.matcher.matched(path, is_dir));
+                exclude = exclude.or(level.exclude.matcher.matched(path, is_dir));
             }
             in_repository &= !level.is_repository;
         }
         ignore.or(gitignore).or(exclude).is_ignore()
     }
 
+    /// Returns the rules without those that keep a search from all entries of its starting directory, if all are excluded.
+    ///
+    /// First those are left out that exclude every entry, such as `*`, else those that exclude a file. A directory with
+    /// another rule stays excluded as long as there is something else to search.
+    pub(crate) fn without_those_for_all(self: Arc<Self>, entries: &[NamedEntry]) -> Arc<Self> {
+        let ignores = |rule: &Gitignore, (path, is_dir): &NamedEntry| rule.matched(path, *is_dir).is_ignore();
+        let for_all = |rule: &Gitignore| entries.iter().all(|entry| ignores(rule, entry));
+        let for_a_file = |rule: &Gitignore| entries.iter().any(|entry| !entry.1 && ignores(rule, entry));
+        let for_any = |rule: &Gitignore| entries.iter().any(|entry| ignores(rule, entry));
+        let choices: [&dyn Fn(&Gitignore) -> bool; 3] = [&for_all, &for_a_file, &for_any];
+        let mut rules = self;
+        while !entries.is_empty() && entries.iter().all(|(path, is_dir)| rules.excludes(path, *is_dir)) {
+            let mut remaining = choices.iter().map(|choice| rules.without(*choice));
+            let Some(fewer) = remaining.find(|fewer| !Arc::ptr_eq(fewer, &rules)) else { break };
+            rules = fewer;
+        }
+        rules
+    }
+
+    /// Returns the rules without those that `is_left_out` chooses; the same value if it chooses none.
+    fn without(self: &Arc<Self>, is_left_out: &dyn Fn(&Gitignore) -> bool) -> Arc<Self> {
+        let parent = self.parent.as_ref().map(|parent| parent.without(is_left_out));
+        let mut parents = parent.iter().zip(&self.parent);
+        let has_same_parent = parents.all(|(parent, own)| Arc::ptr_eq(parent, own));
+        let files = [&self.ignore, &self.gitignore, &self.exclude];
+        let [ignore, gitignore, exclude] = files.map(|file| file.without(is_left_out));
+        if has_same_parent && ignore.is_none() && gitignore.is_none() && exclude.is_none() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            parent,
+            ignore: ignore.unwrap_or_else(|| self.ignore.clone()),
+            gitignore: gitignore.unwrap_or_else(|| self.gitignore.clone()),
+            exclude: exclude.unwrap_or_else(|| self.exclude.clone()),
+            is_repository: self.is_repository,
+        })
+    }
+
     fn levels(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |level| level.parent.as_deref())
+    }
+}
+
+impl RuleFile {
+    /// Parses an ignore file, skipping invalid lines as git does.
+    fn parse(directory: &Path, content: &[u8]) -> Self {
+        let content = String::from_utf8_lossy(content);
+        Self::new(directory, content.trim_start_matches('\u{feff}').lines().map(str::to_owned).collect())
+    }
+
+    fn new(directory: &Path, lines: Vec<String>) -> Self {
+        let matcher = matcher(directory, lines.iter().map(String::as_str));
+        Self { directory: directory.to_path_buf(), lines, matcher }
+    }
+
+    /// Returns the file without the lines that `is_left_out` chooses; `None` if it chooses none.
+    fn without(&self, is_left_out: &dyn Fn(&Gitignore) -> bool) -> Option<Self> {
+        let is_kept = |line: &&String| !is_left_out(&matcher(&self.directory, [line.as_str()]));
+        let lines: Vec<String> = self.lines.iter().filter(is_kept).cloned().collect();
+        (lines.len() < self.lines.len()).then(|| Self::new(&self.directory, lines))
     }
 }
 
@@ -110,14 +179,14 @@ pub(crate) fn governing_directories(
     directories
 }
 
-/// Parses an ignore file, skipping invalid lines as git does.
-fn parse(directory: &Path, content: &[u8]) -> Gitignore {
-    if content.is_empty() {
+/// Returns what matches the lines of an ignore file.
+fn matcher<'a>(directory: &Path, lines: impl IntoIterator<Item = &'a str>) -> Gitignore {
+    let mut lines = lines.into_iter().peekable();
+    if lines.peek().is_none() {
         return Gitignore::empty();
     }
     let mut builder = GitignoreBuilder::new(directory);
-    let content = String::from_utf8_lossy(content);
-    for line in content.trim_start_matches('\u{feff}').lines() {
+    for line in lines {
         if let Err(error) = builder.add_line(None, line) {
             tracing::debug!(%error, directory = %directory.display(), "bad ignore rule");
         }
@@ -176,6 +245,43 @@ mod tests {
         let outer = rules(None, "/r", &gitignore("x"));
         let inner = rules(Some(&outer), "/r/a", &IgnoreFiles::default());
         assert!(Arc::ptr_eq(&outer, &inner));
+    }
+
+    #[test]
+    fn rules_that_exclude_everything_are_left_out() {
+        for (outer, own, entries, visited) in [
+            // A project in an ignored directory.
+            ("*", "", "a.rs src/", "a.rs src/"),
+            ("*", "/target", "a.rs src/ target/", "a.rs src/"),
+            ("*", "/target", "src/ target/", "src/"),
+            ("*\nnode_modules/\n", "", "a.js node_modules/", "a.js"),
+            ("node_modules/\n*\n", "", "src/ node_modules/", "src/"),
+            ("/p/**", "*.o", "a.c a.o", "a.c"),
+            ("/p/*", "!keep", "a keep", "keep"),
+            // Each entry has a separate rule.
+            ("", "*.log\n*.txt\n", "a.log b.txt", "a.log b.txt"),
+            ("", "*.log\ntarget\n", "a.log target/", "a.log"),
+            ("", "target\ndist\n", "dist/ target/", "dist/ target/"),
+            // Two rules for the same entries.
+            ("*", "*\n", "a src/", "a src/"),
+            ("*.log", "a.*", "a.log", "a.log"),
+            // Something is visited without that.
+            ("*.log", "/target", "a.log b.rs target/", "b.rs"),
+            ("", "", "a src/", "a src/"),
+            ("*", "", "", ""),
+        ] {
+            let above = rules(None, "/r", &gitignore(outer));
+            let start = rules(Some(&above), "/r/p", &gitignore(own));
+            let named =
+                |name: &str| (Path::new("/r/p").join(name.trim_end_matches('/')), name.ends_with('/'));
+            let entries: Vec<NamedEntry> = entries.split_whitespace().map(named).collect();
+            let start = start.without_those_for_all(&entries);
+            let shown = |(path, is_dir): &NamedEntry| {
+                format!("{}{}", path.file_name().unwrap().display(), if *is_dir { "/" } else { "" })
+            };
+            let found = entries.iter().filter(|(path, is_dir)| !start.excludes(path, *is_dir)).map(shown);
+            assert_eq!(found.collect::<Vec<_>>().join(" "), visited, "{outer:?} and {own:?}");
+        }
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! Scope of a search: hidden and ignored files.
 
-use std::{
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
-};
+use std::{os::unix::ffi::OsStrExt, path::Path, sync::Arc};
 
-use super::ignore_rules::{IgnoreRules, REPOSITORY, is_ignore_file};
+use super::ignore_rules::{IgnoreRules, NamedEntry, REPOSITORY, is_ignore_file};
 
 /// Which files below the starting directory a search visits. The starting directory itself is
-/// searched whatever its name, and if everything in it is ignored, ignore rules do not apply below
-/// it. `.git` is never searched.
+/// searched whatever its name, and if everything in it is ignored, the rules that ignore it do not apply
+/// below it. `.git` is never searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchScope {
@@ -51,20 +48,21 @@ impl SearchScope {
         self.may_visit(path) && !self.ignored && rules.is_some_and(|rules| rules.excludes(path, is_dir))
     }
 
-    /// Returns the scope of a search that starts in a directory with these rules and entries, each with whether it is a
-    /// directory. Rules that exclude all of them do not apply, since the directory is named.
+    /// Returns the rules of a search that starts in a directory with these rules and entries. Those that exclude all of them
+    /// do not apply, since the directory is named.
     pub(crate) fn starting_in(
         self,
-        rules: &IgnoreRules,
-        entries: impl IntoIterator<Item = (PathBuf, bool)>,
-    ) -> Self {
-        let mut judged = entries.into_iter().filter(|(path, _)| {
+        rules: Arc<IgnoreRules>,
+        entries: impl IntoIterator<Item = NamedEntry>,
+    ) -> Arc<IgnoreRules> {
+        if self.ignored {
+            return rules;
+        }
+        let judged = entries.into_iter().filter(|(path, _)| {
             let name = path.file_name().unwrap_or_default();
             name != REPOSITORY && !is_ignore_file(name)
         });
-        let excludes = |(path, is_dir): (PathBuf, bool)| rules.excludes(&path, is_dir);
-        let all_ignored = judged.next().is_some_and(excludes) && judged.all(excludes);
-        self.with_ignored(self.ignored || all_ignored)
+        rules.without_those_for_all(&judged.collect::<Vec<_>>())
     }
 
     fn may_visit(self, path: &Path) -> bool {

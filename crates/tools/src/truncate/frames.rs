@@ -4,43 +4,49 @@ use std::io;
 
 use pintle_env::{Output, OutputCollector, OutputLimits};
 
+use super::escapes::{ESCAPE, EscapeStripper};
+
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;
 
 /// The most bytes of a frame that are held in memory. A line with a longer one is kept as it is.
 const MAX_FRAME: usize = 1 << 20;
 
-/// Returns an output with only the last frame of each line, as a terminal shows it. A carriage return starts a frame;
-/// those of line ends start none. `None` if no line has two frames, or if there is no room for a copy.
+/// Returns an output as the plain text that a terminal shows: without escape sequences, and with only the last frame of
+/// each line. A carriage return starts a frame; those of line ends start none. `None` if nothing changes, or if there is
+/// no room for a copy.
 ///
 /// # Errors
 ///
 /// Those of reading a spooled output.
-pub(crate) fn fold_frames(output: &Output, limits: OutputLimits) -> io::Result<Option<Output>> {
-    if !has_carriage_return(output)? {
+pub(crate) fn plain_text(output: &Output, limits: OutputLimits) -> io::Result<Option<Output>> {
+    if !has_controls(output)? {
         return Ok(None);
     }
-    let mut folder = FrameFolder::default();
+    let (mut stripper, mut folder) = (EscapeStripper::default(), FrameFolder::default());
     // The output was kept before, and the copy is not longer.
     let mut copy = OutputCollector::new(limits.with_total(u64::MAX));
     let mut offset = 0;
     while offset < output.len() {
         let block = output.read_at(offset, BLOCK)?;
         offset += block.len() as u64;
-        folder.push(&block);
+        stripper.push(&block, |byte| folder.push(byte));
         copy.push(&std::mem::take(&mut folder.folded));
     }
+    stripper.finish(&mut |byte| folder.push(byte));
     folder.write_last();
     copy.push(&folder.folded);
     let copy = copy.finish();
-    Ok((folder.has_frames && copy.dropped() == 0).then_some(copy))
+    let is_changed = folder.has_frames || stripper.has_removed;
+    Ok((is_changed && copy.dropped() == 0).then_some(copy))
 }
 
-fn has_carriage_return(output: &Output) -> io::Result<bool> {
+/// Returns true if the output has a carriage return or an escape.
+fn has_controls(output: &Output) -> io::Result<bool> {
     let mut offset = 0;
     while offset < output.len() {
         let block = output.read_at(offset, BLOCK)?;
-        if block.contains(&b'\r') {
+        if block.iter().any(|byte| [b'\r', ESCAPE].contains(byte)) {
             return Ok(true);
         }
         offset += block.len() as u64;
@@ -68,13 +74,11 @@ struct FrameFolder {
 }
 
 impl FrameFolder {
-    fn push(&mut self, block: &[u8]) {
-        for byte in block {
-            match byte {
-                b'\n' => self.end_line(),
-                b'\r' if !self.passes => self.end_frame(),
-                _ => self.keep(*byte),
-            }
+    fn push(&mut self, byte: u8) {
+        match byte {
+            b'\n' => self.end_line(),
+            b'\r' if !self.passes => self.end_frame(),
+            _ => self.keep(byte),
         }
     }
 
@@ -128,7 +132,7 @@ mod tests {
 
     fn fold(text: impl Into<Vec<u8>>) -> Option<String> {
         let bytes: Vec<u8> = text.into();
-        let folded = fold_frames(&Output::from(bytes), OutputLimits::default()).unwrap();
+        let folded = plain_text(&Output::from(bytes), OutputLimits::default()).unwrap();
         folded.map(|folded| folded.to_text_lossy().unwrap())
     }
 
@@ -142,6 +146,9 @@ mod tests {
             ("a\n1%\r2%", Some("a\n2%")),
             ("1%\r\r\r2%\n", Some("2%\n")),
             ("1%\r2%\na\r\nb\r\n\r\n", Some("2%\na\r\nb\r\n\r\n")),
+            // Sequences are removed first: a frame that only erases is empty.
+            ("\u{1b}[32m1%\u{1b}[0m\r\u{1b}[K2%\r\u{1b}[K\n", Some("2%\n")),
+            ("\u{1b}[32mok\u{1b}[0m\r\nnext\n", Some("ok\r\nnext\n")),
             // Line ends and single frames are not changed.
             ("", None),
             ("a\nb\n", None),
@@ -161,7 +168,7 @@ mod tests {
             output.push(format!("line {number}\rLINE {number}\n").as_bytes());
         }
         let output = output.finish();
-        let folded = fold_frames(&output, limits).unwrap().unwrap();
+        let folded = plain_text(&output, limits).unwrap().unwrap();
         assert!(output.is_spooled() && folded.is_spooled());
         let text = folded.to_text_lossy().unwrap();
         assert_eq!(text.lines().count(), 100_000);

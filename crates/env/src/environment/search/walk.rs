@@ -88,10 +88,10 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
             // A directory that disappears or cannot be read counts as empty.
             Err(_unreadable) => return Ok(()),
         };
-        let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
+        let mut rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
         if directory.depth == 1 {
             let named = entries.iter().map(|entry| (directory.path.join(&entry.name), entry.is_dir));
-            self.scope = self.scope.starting_in(&rules, named);
+            rules = self.scope.starting_in(rules, named);
         }
         for entry in entries {
             let path = directory.path.join(&entry.name);

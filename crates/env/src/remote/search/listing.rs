@@ -84,12 +84,16 @@ impl Listing {
             .collect()
     }
 
-    /// Returns the scope of a search that starts in the root.
-    pub(in crate::remote) fn starting_scope(&self, known: &Rules, scope: SearchScope) -> SearchScope {
-        let own = rules_of(&self.root, self.above.as_ref(), &self.with_repositories(known));
+    /// Returns the rules in effect in the root.
+    pub(in crate::remote) fn root_rules(&self, known: &Rules) -> Arc<IgnoreRules> {
+        rules_of(&self.root, self.above.as_ref(), &self.with_repositories(known))
+    }
+
+    /// Returns the rules of a search that starts in the root.
+    pub(in crate::remote) fn starting_rules(&self, known: &Rules, scope: SearchScope) -> Arc<IgnoreRules> {
         let in_root = self.entries.iter().filter(|entry| entry.path.parent() == Some(self.root.as_path()));
         let named = in_root.map(|entry| (entry.path.clone(), entry.stat.kind() == FileKind::Directory));
-        scope.starting_in(&own, named)
+        scope.starting_in(self.root_rules(known), named)
     }
 
     /// Returns the rules with the repositories among the entries.
@@ -103,10 +107,9 @@ impl Listing {
         known
     }
 
-    /// Removes the entries that the scope excludes under these rules.
-    pub(in crate::remote) fn apply(&mut self, known: &Rules, scope: SearchScope) {
+    /// Removes the entries that the scope excludes. `own` are the rules in effect in the root.
+    pub(in crate::remote) fn apply(&mut self, known: &Rules, own: Arc<IgnoreRules>, scope: SearchScope) {
         let known = self.with_repositories(known);
-        let own = rules_of(&self.root, self.above.as_ref(), &known);
         let mut rules = HashMap::from([(self.root.clone(), own)]);
         self.entries.retain(|entry| {
             let is_dir = entry.stat.kind() == FileKind::Directory;

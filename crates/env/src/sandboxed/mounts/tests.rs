@@ -23,6 +23,7 @@ fn rules(directory: &Path) -> Rules {
         protected: Vec::new(),
         hidden: Vec::new(),
         temporary: None,
+        shared: Vec::new(),
         working_directory: directory.to_path_buf(),
         network: false,
         unix_sockets: false,

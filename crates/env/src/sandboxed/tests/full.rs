@@ -1,5 +1,7 @@
 //! The level *full*.
 
+use std::path::Path;
+
 use super::*;
 
 #[tokio::test]
@@ -130,6 +132,97 @@ async fn the_temporary_directory_is_private() {
     for name in ["one", "two", "three"] {
         assert_eq!(fs::read_to_string(temporary.path().join(name)).unwrap(), "x\n", "{name}");
     }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn file_operations_have_the_temporary_files_of_commands() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let temporary = TempDir::new().unwrap();
+    // On the machine, but not in the sandbox.
+    let machine = TempDir::new_in("/tmp").unwrap();
+    fs::write(machine.path().join("file"), "machine").unwrap();
+    let environment = environment.with_temporary(temporary.path()).leavable(true);
+    let confined = Confined::new(environment.clone(), [harness.at("root"), temporary.path().to_path_buf()]);
+    let wrappers: [Arc<dyn ExecutionEnvironment>; 3] = [
+        Arc::new(environment.clone()),
+        Arc::new(confined),
+        Arc::new(crate::Logging::new(environment.clone())),
+    ];
+    environment.initialize().await.unwrap();
+    for environment in &wrappers {
+        for directory in ["/tmp", "/var/tmp"] {
+            let at = |name: &str| PathBuf::from(directory).join(name);
+            assert!(run(environment.as_ref(), &format!("echo command >{directory}/x.txt")).await.success());
+            assert_eq!(environment.read(&at("x.txt"), None).await.unwrap(), b"command\n");
+            environment.write(&at("deep/y.txt"), b"tool").await.unwrap();
+            let shown = run(environment.as_ref(), &format!("cat {directory}/deep/y.txt")).await;
+            assert_eq!(shown.stdout.to_text_lossy().unwrap(), "tool");
+            let found = environment.glob(&format!("{directory}/*.txt"), Path::new("")).await.unwrap();
+            assert_eq!(found, [temporary.path().join("x.txt")]);
+            let request = crate::GrepRequest::new("tool").with_path(directory);
+            assert_eq!(environment.grep(&request).await.unwrap().files.len(), 1);
+            environment.remove(&at("deep/y.txt")).await.unwrap();
+            assert!(run(environment.as_ref(), &format!("! test -e {directory}/deep/y.txt")).await.success());
+            // A command may work there, too.
+            let request = ExecRequest::new("pwd").with_working_dir(at("deep"));
+            assert!(environment.exec_command(request).await.unwrap().success());
+        }
+    }
+    assert_eq!(environment.read(&machine.path().join("file"), None).await.unwrap(), b"machine");
+    environment.write(&machine.path().join("new"), b"tool").await.unwrap();
+    assert!(machine.path().join("new").exists());
+    let refused = wrappers[1].read(&machine.path().join("file"), None).await;
+    assert!(matches!(refused, Err(EnvError::Refused { .. })), "{refused:?}");
+    // A command outside of the sandbox has the files of the machine.
+    let outside = environment.outside_sandbox().unwrap();
+    assert_eq!(outside.resolve(Path::new("/tmp/x.txt")), Path::new("/tmp/x.txt"));
+    let look = format!("test -e {}/file", machine.path().display());
+    assert!(run(outside.as_ref(), &look).await.success() && !run(&environment, &look).await.success());
+    environment.cleanup().await.unwrap();
+}
+
+/// A gate judges a file of commands. Another process then turns the path to one of the machine.
+#[tokio::test]
+async fn judged_temporary_files_stay_those_of_commands() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let temporary = TempDir::new().unwrap();
+    let environment = environment.with_temporary(temporary.path());
+    let name = format!("pintle-judged-{}", std::process::id());
+    let (named, private) = (Path::new("/tmp").join(&name), temporary.path().join(&name));
+    for path in [&named, &private] {
+        fs::write(&private, "command").unwrap();
+        let held = environment.hold(std::slice::from_ref(path)).await.unwrap();
+        let Some(held) = held else { return };
+        assert_eq!(held.canonicalize(&named).await.unwrap(), private.canonicalize().unwrap());
+        fs::remove_file(&private).unwrap();
+        fs::write(&named, "machine").unwrap();
+        let read = held.read(&named, None).await;
+        let written = held.write(&named, b"changed").await;
+        let left = fs::read_to_string(&named);
+        fs::remove_file(&named).unwrap();
+        let _ = fs::remove_file(&private);
+        assert!(read.is_err(), "{read:?}");
+        assert_eq!(left.unwrap(), "machine", "{written:?}");
+    }
+    environment.cleanup().await.unwrap();
+}
+
+/// A hidden file of the machine is not confused with one that a command makes.
+#[tokio::test]
+async fn hidden_temporary_files_are_those_of_the_machine() {
+    let harness = Harness::new();
+    let Some(environment) = harness.at_level(SandboxLevel::Full).await else { return };
+    let temporary = TempDir::new().unwrap();
+    let machine = TempDir::new_in("/tmp").unwrap();
+    let secret = machine.path().join("secret");
+    fs::write(&secret, "machine").unwrap();
+    let environment = environment.with_temporary(temporary.path()).with_hidden(&secret);
+    let line = format!("mkdir -p {0} && echo command >{0}/secret", machine.path().display());
+    assert!(run(&environment, &line).await.success());
+    assert_eq!(environment.canonicalize(&secret).await.unwrap(), secret.canonicalize().unwrap());
     environment.cleanup().await.unwrap();
 }
 

@@ -70,7 +70,7 @@ fn not_found(path: PathBuf) -> EnvError {
 
 #[async_trait]
 impl ExecutionEnvironment for Overlay {
-    forward! { inner: working_directory, home_directory, platform, os_version, canonicalize }
+    forward! { inner: working_directory, home_directory, platform, os_version, canonicalize, resolve }
 
     async fn spawn(&self, _command: Command) -> Result<Box<dyn Process>, EnvError> {
         Err(EnvError::Refused {
