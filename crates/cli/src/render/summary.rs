@@ -165,21 +165,10 @@ fn argument(name: &str, value: &Value) -> String {
     }
 }
 
-/// Headers of the files of a patch.
-const FILE_HEADERS: [&str; 3] = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
-
-/// Returns the files of a patch, those of its headers if it does not parse, or the text itself if it has none.
+/// Returns the files of a patch, or the text itself if it names none.
 fn patch_paths(text: &str) -> String {
-    if let Ok(patch) = pintle_patch::parse(text) {
-        return patch.paths().join(" ");
-    }
-    let paths: Vec<&str> = text.lines().filter_map(header_path).collect();
+    let paths = pintle_patch::named_paths(text);
     if paths.is_empty() { text.to_owned() } else { paths.join(" ") }
-}
-
-/// Returns the path of a header of a patch.
-fn header_path(line: &str) -> Option<&str> {
-    FILE_HEADERS.iter().find_map(|header| line.strip_prefix(header)).map(str::trim)
 }
 
 #[cfg(test)]
