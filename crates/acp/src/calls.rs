@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pintle_agent::CallKind;
 use pintle_env::Output;
-use pintle_tools::{ChangeKind, FileChange};
+use pintle_tools::{ChangeKind, FileChange, named_paths};
 use serde_json::Value;
 
 use crate::wire::{CallContent, Location, PlanEntry, ToolKind};
@@ -20,6 +20,9 @@ const MAX_TITLE: usize = 160;
 
 /// Fields of arguments that name a file or a directory, in all toolsets.
 const PATHS: [&str; 6] = ["file_path", "path", "absolute_path", "notebook_path", "dir_path", "directory"];
+
+/// Fields of arguments that have a patch.
+const PATCHES: [&str; 2] = ["patch", "input"];
 
 /// Fields that say best what a call is about, besides paths.
 const SUBJECTS: [&str; 8] = ["command", "cmd", "pattern", "query", "url", "description", "task", "prompt"];
@@ -62,12 +65,23 @@ fn subject(kind: CallKind, arguments: &Value) -> Option<String> {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) | Value::String(_) => None,
     };
+    let patched = || Some(patched_paths(arguments).join(" ")).filter(|paths| !paths.is_empty());
     match kind {
-        CallKind::Read | CallKind::Edit => PATHS.iter().chain(&SUBJECTS).find_map(text),
+        CallKind::Read => PATHS.iter().chain(&SUBJECTS).find_map(text),
+        CallKind::Edit => {
+            PATHS.iter().find_map(text).or_else(patched).or_else(|| SUBJECTS.iter().find_map(text))
+        }
         CallKind::Search | CallKind::Command | CallKind::Fetch | CallKind::Agent | CallKind::Other | _ => {
             SUBJECTS.iter().chain(&PATHS).find_map(text)
         }
     }
+}
+
+/// Returns the files that a patch in the arguments names. A tool without a schema has the patch instead of arguments.
+fn patched_paths(arguments: &Value) -> Vec<String> {
+    let fields = PATCHES.iter().filter_map(|field| arguments.get(field));
+    let patch = std::iter::once(arguments).chain(fields).find_map(Value::as_str);
+    patch.map(named_paths).unwrap_or_default()
 }
 
 /// Returns the first line, shortened, without control characters.
@@ -86,7 +100,11 @@ pub(crate) fn locations(arguments: &Value, directory: &Path) -> Vec<Location> {
     let path = PATHS.iter().find_map(|field| arguments.get(field)?.as_str());
     let line = ["offset", "line"].iter().find_map(|field| arguments.get(field)?.as_u64());
     let line = line.and_then(|line| u32::try_from(line).ok()).filter(|line| *line > 0);
-    path.map(|path| Location { path: absolute(path, directory), line }).into_iter().collect()
+    if let Some(path) = path {
+        return vec![Location { path: absolute(path, directory), line }];
+    }
+    let paths = patched_paths(arguments);
+    paths.iter().map(|path| Location { path: absolute(path, directory), line: None }).collect()
 }
 
 /// Returns the files that were changed.
@@ -232,6 +250,9 @@ mod tests {
 
     use super::*;
 
+    const PATCH: &str =
+        "*** Begin Patch\n*** Update File: a.rs\n@@\n-x\n+y\n*** Delete File: b.rs\n*** End Patch\n";
+
     #[test]
     fn titles_say_what_a_call_does() {
         let cases = [
@@ -239,6 +260,11 @@ mod tests {
             ("exec", CallKind::Command, json!({"cmd": ["ls", "-l"]}), "ls -l"),
             ("read_file", CallKind::Read, json!({"file_path": "/w/a.rs"}), "Read /w/a.rs"),
             ("apply_patch", CallKind::Edit, json!("*** Begin Patch"), "apply_patch"),
+            ("apply_patch", CallKind::Edit, json!(PATCH), "Edit a.rs b.rs"),
+            ("apply_patch", CallKind::Edit, json!({"patch": PATCH}), "Edit a.rs b.rs"),
+            ("apply_patch", CallKind::Edit, json!({"input": PATCH}), "Edit a.rs b.rs"),
+            // It does not parse.
+            ("apply_patch", CallKind::Edit, json!(PATCH.replace("-x", "x")), "Edit a.rs b.rs"),
             ("grep", CallKind::Search, json!({"pattern": "fn", "path": "src"}), "Search fn"),
             (
                 "web_fetch",
@@ -263,6 +289,7 @@ mod tests {
             (json!({"path": "/x/b", "offset": 0}), at("/x/b", None)),
             (json!({"path": 7}), vec![]),
             (json!("text"), vec![]),
+            (json!(PATCH), [at("/w/a.rs", None), at("/w/b.rs", None)].concat()),
         ];
         for (arguments, expected) in cases {
             assert_eq!(locations(&arguments, Path::new("/w")), expected, "{arguments}");

@@ -6,6 +6,7 @@ mod budget;
 mod checkpoints;
 mod clock;
 mod config;
+mod count;
 mod discovery;
 mod driver;
 mod error;
@@ -29,6 +30,7 @@ pub use budget::{BudgetAnswer, BudgetRequest, BudgetSource};
 pub use checkpoints::Checkpoints;
 pub use clock::{Clock, SystemClock};
 pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
+pub use count::{Count, Grouped};
 pub use error::SessionError;
 pub use hooks::{
     CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,

@@ -29,8 +29,12 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
     Ok(Exit::Done)
 }
 
+/// Returns what was revoked. Only the records of all sessions contain the ids of grants, so an id is not looked up.
 fn revoked_lines(ids: &[String], before: Option<u64>) -> String {
-    let by_id = ids.iter().map(|id| format!("revoked grant {}\n", in_one_line(id)));
+    let line = |id: &String| {
+        format!("revoked grant {} for the future; no session was searched for it\n", in_one_line(id))
+    };
+    let by_id = ids.iter().map(line);
     by_id.chain(before.map(|epoch| format!("revoked all grants with an epoch below {epoch}\n"))).collect()
 }
 
@@ -45,4 +49,19 @@ fn list(file: &RevocationFile, output: ListFormat) -> Result<String, Failure> {
         text.push_str(&format!("all with an epoch below {}\n", revoked.before_epoch));
     }
     Ok(if text.is_empty() { "no grant is revoked\n".to_owned() } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revocation_does_not_claim_that_a_session_has_the_grant() {
+        for (ids, before, expected) in [
+            (vec!["a".to_owned()], None, "revoked grant a for the future; no session was searched for it\n"),
+            (vec![], Some(3), "revoked all grants with an epoch below 3\n"),
+        ] {
+            assert_eq!(revoked_lines(&ids, before), expected);
+        }
+    }
 }

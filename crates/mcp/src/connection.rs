@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::changes::Changes;
+pub(crate) use self::requests::ListEntry;
 use crate::auth::TokenStore;
 use crate::diary::Diary;
 use crate::elicitation::Elicitor;

@@ -13,6 +13,9 @@ use crate::spec::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServ
 /// Member with the servers, by name.
 const SERVERS: &str = "mcpServers";
 
+/// Member with the schema of the file, which editors read.
+const SCHEMA: &str = "$schema";
+
 /// Keys of a server.
 const KEYS: [&str; 15] = [
     "allow", "args", "command", "cwd", "deny", "disabled", "effect", "effects", "env", "headers", "oauth",
@@ -30,7 +33,8 @@ pub struct DeclaredServers {
     pub servers: Vec<ServerSpec>,
     /// The mistakes, each a sentence that names the server and what was expected.
     pub problems: Vec<String>,
-    /// Keys that are not known and have no effect, each in a sentence that names the server. Other programs read the same files.
+    /// Keys that are not known and have no effect, each in a sentence that names the server, if it is one of a server. Other
+    /// programs read the same files.
     pub warnings: Vec<String>,
 }
 
@@ -55,13 +59,19 @@ pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -
     let mut declared = DeclaredServers::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let servers = match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(mut file)) => match file.remove(SERVERS) {
-            Some(Value::Object(servers)) => servers,
-            _ => {
-                declared.problems.push(format!("expected an object `{SERVERS}` with a server for each name"));
-                return declared;
+        Ok(Value::Object(mut file)) => {
+            let servers = file.remove(SERVERS);
+            let unknown = file.keys().filter(|key| *key != SCHEMA);
+            declared.warnings.extend(unknown.map(|key| format!("ignored unknown key `{key}`")));
+            match servers {
+                Some(Value::Object(servers)) => servers,
+                _ => {
+                    let problem = format!("expected an object `{SERVERS}` with a server for each name");
+                    declared.problems.push(problem);
+                    return declared;
+                }
             }
-        },
+        }
         Ok(_) => {
             declared.problems.push(format!("expected a JSON object with `{SERVERS}`"));
             return declared;
@@ -380,6 +390,24 @@ mod tests {
             let [found] = declared.warnings.as_slice() else { panic!("{server}: {declared:?}") };
             let expected = format!("server `one`: ignored unknown key {warning}");
             assert!(found.starts_with(&expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_beside_the_servers_are_warnings() {
+        let server = json!({"one": {"command": "a"}});
+        for (file, servers, unknown) in [
+            (json!({"mcpServers": server, "$schema": "https://example.com/mcp.json"}), 1, None),
+            (json!({"mcpServers": server, "inputs": []}), 1, Some("inputs")),
+            (json!({"mcpServers": server, "mcpserver": server}), 1, Some("mcpserver")),
+            (json!({"servers": server}), 0, Some("servers")),
+        ] {
+            let declared = declared_servers(&file.to_string(), |_| None);
+            let warnings: Vec<String> =
+                unknown.iter().map(|key| format!("ignored unknown key `{key}`")).collect();
+            assert_eq!(declared.warnings, warnings, "{file}");
+            assert_eq!(declared.servers.len(), servers, "{file}");
+            assert_eq!(declared.problems.is_empty(), servers > 0, "{file}: {declared:?}");
         }
     }
 

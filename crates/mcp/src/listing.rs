@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use pintle_tools::Effect;
 use rmcp::model::{Tool, ToolAnnotations};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use crate::{effect, names};
 /// Characters of a server's description of a tool that a model sees.
 const MAX_DESCRIPTION: usize = 8_000;
 
-/// Characters of the name of a malformed tool, and of the reason, that a notice has.
+/// Characters of the name of a malformed entry, and of the reason, that a notice has.
 const MAX_NAME: usize = 100;
 const MAX_REASON: usize = 300;
 
@@ -24,12 +25,13 @@ const MAX_REASON: usize = 300;
 pub struct ToolListing {
     tools: Vec<ListedTool>,
     has_resources: bool,
-    malformed: Vec<MalformedTool>,
+    malformed: Vec<MalformedEntry>,
 }
 
-/// Tool that cannot be read from a server's list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MalformedTool {
+/// Entry of a server's list that cannot be read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("`{name}`: {reason}")]
+pub(crate) struct MalformedEntry {
     name: String,
     reason: String,
 }
@@ -44,7 +46,7 @@ enum Kept {
         tools: Vec<ListedTool>,
         has_resources: bool,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        malformed: Vec<MalformedTool>,
+        malformed: Vec<MalformedEntry>,
     },
 }
 
@@ -99,7 +101,7 @@ impl OfferedTool {
 
 impl ToolListing {
     /// Of two tools with one name, the first counts.
-    pub(crate) fn new(entries: Vec<Result<Tool, MalformedTool>>, has_resources: bool) -> Self {
+    pub(crate) fn new(entries: Vec<Result<Tool, MalformedEntry>>, has_resources: bool) -> Self {
         let (mut tools, mut malformed, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for entry in entries {
             match entry {
@@ -155,14 +157,15 @@ impl ToolListing {
     }
 }
 
-impl MalformedTool {
+impl MalformedEntry {
     /// Reads an entry of a server's list.
     ///
     /// # Errors
     ///
-    /// The entry with the reason why it is not a tool.
-    pub(crate) fn check(entry: Value) -> Result<Tool, Self> {
-        let name = entry.get("name").and_then(Value::as_str).unwrap_or("without a name");
+    /// The entry with the reason why it cannot be read.
+    pub(crate) fn check<T: DeserializeOwned>(entry: Value) -> Result<T, Self> {
+        let names = ["name", "uri", "uriTemplate"];
+        let name = names.iter().find_map(|name| entry.get(*name)?.as_str()).unwrap_or("without a name");
         let name = crate::diary::shortened(name, MAX_NAME);
         serde_json::from_value(entry)
             .map_err(|error| Self { name, reason: crate::diary::shortened(&error.to_string(), MAX_REASON) })
@@ -199,7 +202,7 @@ mod tests {
     }
 
     fn listing(tools: &Value) -> ToolListing {
-        let entries = tools.as_array().unwrap().iter().cloned().map(MalformedTool::check);
+        let entries = tools.as_array().unwrap().iter().cloned().map(MalformedEntry::check);
         ToolListing::new(entries.collect(), false)
     }
 

@@ -66,13 +66,21 @@ pub enum PromptRole {
 }
 
 impl McpServers {
-    /// Lists the prompts of a server, which is started if it does not run. A server without prompts has none.
+    /// Lists the prompts of a server, which is started if it does not run. A server without prompts has none. A malformed prompt
+    /// is left out, and logged.
     ///
     /// # Errors
     ///
     /// The server cannot be started or does not answer.
     pub async fn prompts(&self, server: &ServerName) -> Result<Vec<ServerPrompt>, ServerError> {
-        let prompts = self.connected(server, &CancellationToken::new()).await?.prompts().await?;
+        let entries = self.connected(server, &CancellationToken::new()).await?.prompts().await?;
+        let mut prompts = Vec::new();
+        for entry in entries {
+            match entry {
+                Ok(prompt) => prompts.push(prompt),
+                Err(malformed) => tracing::warn!(%server, %malformed, "a prompt is left out"),
+            }
+        }
         let commands = names::of_tools(server.as_str(), prompts.iter().map(|prompt| prompt.name.as_str()));
         Ok(prompts
             .into_iter()

@@ -6,8 +6,10 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::connection::ListEntry;
 use crate::diary::shortened;
 use crate::error::ServerError;
+use crate::listing::MalformedEntry;
 use crate::result;
 use crate::servers::McpServers;
 use crate::spec::ServerName;
@@ -20,6 +22,9 @@ const READ: &str = "read_mcp_resource";
 
 /// Resources and templates of one listing that a model sees.
 const MAX_SHOWN: usize = 200;
+
+/// Malformed entries of a server that one listing names.
+const MAX_MALFORMED: usize = 5;
 
 /// Characters of a server's description that a model sees.
 const MAX_DESCRIPTION: usize = 200;
@@ -70,8 +75,11 @@ impl Tool for ListResources {
     async fn call(&self, input: ListInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let (mut lines, mut failures) = (Vec::new(), Vec::new());
         for name in chosen(&self.servers, input.server.as_deref())? {
-            match lines_of(&self.servers, &name, cx).await {
-                Ok(listed) => lines.extend(listed),
+            match list(&self.servers, &name, cx).await {
+                Ok(listed) => {
+                    failures.extend(listed.left_out(&name));
+                    lines.extend(listed.lines);
+                }
                 Err(error) => failures.push(format!("Not listed: {error}")),
             }
         }
@@ -160,25 +168,48 @@ fn chosen(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, T
     Ok(named)
 }
 
-/// Returns a line for each resource and each template of a server.
-async fn lines_of(
-    servers: &McpServers,
-    name: &ServerName,
-    cx: &ToolContext,
-) -> Result<Vec<String>, ServerError> {
+/// Resources and templates of one server.
+#[derive(Default)]
+struct Listed {
+    /// A line for each of them.
+    lines: Vec<String>,
+    malformed: Vec<MalformedEntry>,
+}
+
+impl Listed {
+    fn add<T>(&mut self, entries: Vec<ListEntry<T>>, line: impl Fn(T) -> String) {
+        for entry in entries {
+            match entry {
+                Ok(entry) => self.lines.push(line(entry)),
+                Err(malformed) => self.malformed.push(malformed),
+            }
+        }
+    }
+
+    /// Returns a line for the entries that are malformed.
+    fn left_out(&self, server: &ServerName) -> Option<String> {
+        let shown: Vec<String> = self.malformed.iter().take(MAX_MALFORMED).map(ToString::to_string).collect();
+        let more = self.malformed.len().saturating_sub(MAX_MALFORMED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        (!shown.is_empty()).then(|| format!("Left out of `{server}`, malformed: {}{more}", shown.join("; ")))
+    }
+}
+
+/// Lists the resources and the templates of a server.
+async fn list(servers: &McpServers, name: &ServerName, cx: &ToolContext) -> Result<Listed, ServerError> {
     let connection = servers.connected(name, &cx.cancel).await?;
-    let mut lines = Vec::new();
-    for resource in connection.resources().await? {
+    let mut listed = Listed::default();
+    listed.add(connection.resources().await?, |resource| {
         let size = resource.size.map(|size| format!("{size} bytes"));
         let described = [Some(resource.name), resource.mime_type, size, resource.description];
-        lines.push(line(name, &resource.uri, described));
-    }
-    for template in connection.resource_templates().await? {
+        line(name, &resource.uri, described)
+    });
+    listed.add(connection.resource_templates().await?, |template| {
         let described =
             [Some(template.name), template.mime_type, Some("template".to_owned()), template.description];
-        lines.push(line(name, &template.uri_template, described));
-    }
-    Ok(lines)
+        line(name, &template.uri_template, described)
+    });
+    Ok(listed)
 }
 
 fn line(server: &ServerName, uri: &str, described: [Option<String>; 4]) -> String {

@@ -273,6 +273,31 @@ async fn a_malformed_tool_is_left_out_alone() {
 }
 
 #[tokio::test]
+async fn malformed_resources_and_prompts_are_left_out_alone() {
+    let faults = ["malformed", "offers", "templates"];
+    let newest = [&faults[..], &["newest"]].concat();
+    for faults in [&faults[..], &newest[..]] {
+        let fixture = Fixture::new().await;
+        let servers = fixture.servers(faults);
+        servers.list(&name()).await.unwrap();
+        let mut registry = ToolRegistry::new();
+        assert_eq!(servers.register(&mut registry, usize::MAX).len(), 1, "{faults:?}");
+        let call = ToolCall::from_raw("call", "list_mcp_resources", r#"{"server": "s"}"#);
+        let listed = run(&registry, &call, &fixture.context(), &RunOptions::new()).await.result.text();
+        let (found, left_out) = listed.split_once("\nLeft out of `s`, malformed: ").unwrap();
+        let expected =
+            "s: memo:///a, a, text/plain, 5 bytes, First. Memo.\ns: memo:///{name}, memos, template";
+        assert_eq!(found, expected, "{faults:?}");
+        assert!(left_out.starts_with("`memo:///bad`: invalid type: integer"), "{faults:?}: {left_out}");
+        assert!(left_out.contains("; `bad`: missing field `uriTemplate`"), "{faults:?}: {left_out}");
+        let prompts = servers.prompts(&name()).await.unwrap();
+        let commands: Vec<&str> = prompts.iter().map(|prompt| prompt.command.as_str()).collect();
+        assert_eq!(commands, ["mcp__s__review"], "{faults:?}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_search_offers_only_tools_that_can_be_called() {
     let fixture = Fixture::new().await;
     let servers = fixture.servers(&["schemas"]);

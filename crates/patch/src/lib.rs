@@ -31,7 +31,7 @@ pub use error::{
 pub use level::MatchLevel;
 pub use limits::{MAX_HINTS, MAX_PATCH_BYTES};
 pub use options::ApplyOptions;
-pub use parse::{PatchStream, StreamItem, parse, parse_outline};
+pub use parse::{PatchStream, StreamItem, named_paths, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};
 pub use unified::diff_hunks;

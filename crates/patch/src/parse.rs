@@ -11,6 +11,9 @@ mod stream;
 pub use item::StreamItem;
 pub use stream::PatchStream;
 
+use std::collections::HashSet;
+
+use self::marker::{Marker, MarkerLine};
 use crate::error::ParseError;
 use crate::syntax::Patch;
 
@@ -37,6 +40,25 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
 /// Those of [`parse`].
 pub fn parse_outline(text: &str) -> Result<Patch, ParseError> {
     PatchStream::outline_only().read_whole(text)
+}
+
+/// Returns the paths that a patch names, each once, in its order, for display. A patch that does not parse has those of its
+/// headers, and a text without headers has none.
+#[must_use]
+pub fn named_paths(text: &str) -> Vec<String> {
+    if let Ok(patch) = parse_outline(text) {
+        return patch.paths().into_iter().map(str::to_owned).collect();
+    }
+    let mut seen = HashSet::new();
+    let headers = text.lines().filter_map(MarkerLine::parse).filter(|header| !header.indented);
+    let paths = headers.filter_map(|header| match header.marker {
+        Marker::AddFile(path)
+        | Marker::DeleteFile(path)
+        | Marker::UpdateFile(path)
+        | Marker::MoveTo(path) => Some(path),
+        Marker::BeginPatch | Marker::EndPatch | Marker::EndOfFile | Marker::EnvironmentId => None,
+    });
+    paths.filter(|path| seen.insert(*path)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

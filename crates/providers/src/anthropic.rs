@@ -19,6 +19,7 @@ use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::quirks::{host_of, quirks_for};
 use crate::secret::Secret;
+use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
 
 /// Name of the provider, and memo slot of its encodings in history items.
@@ -88,6 +89,12 @@ impl Messages {
         Ok(quirks_for(request, NAME, &self.host)?.unsigned_thinking == Some(true))
     }
 
+    /// Returns whether the chat template contains the opening tag of the reasoning. Encoding the request has checked its
+    /// options.
+    fn has_opened_thinking(&self, request: &Request) -> bool {
+        quirks_for(request, NAME, &self.host).unwrap_or_default().opened_thinking == Some(true)
+    }
+
     /// Returns the warnings about dropped parameters. Encoding the request has checked its options.
     fn warnings(&self, request: &Request) -> Vec<Warning> {
         request::warnings(request, self.returns_unsigned_thinking(request).unwrap_or_default())
@@ -95,7 +102,7 @@ impl Messages {
 }
 
 impl Dialect for Messages {
-    type Decoder = stream::Decoder;
+    type Decoder = ThinkDecoder<stream::Decoder>;
 
     fn provider(&self) -> &str {
         NAME
@@ -108,11 +115,12 @@ impl Dialect for Messages {
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
         let mut response = response::decode(request, body)?;
         response.warnings = self.warnings(request);
-        Ok(response)
+        Ok(think::split_response(response, self.has_opened_thinking(request)))
     }
 
-    fn decoder(&self, request: &Request, _seed: u64) -> stream::Decoder {
-        stream::Decoder::new(self.warnings(request))
+    fn decoder(&self, request: &Request, _seed: u64) -> Self::Decoder {
+        let decoder = stream::Decoder::new(self.warnings(request));
+        ThinkDecoder::new(decoder, self.has_opened_thinking(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

@@ -5,7 +5,6 @@ mod request;
 mod response;
 mod rules;
 mod stream;
-mod think;
 
 use pintle_llm::{Error, Request, Response, ServerQuirks};
 
@@ -16,6 +15,7 @@ use crate::failure::Failure;
 use crate::openai_common::error::failure_of;
 use crate::quirks::{host_of, quirks_for};
 use crate::secret::Secret;
+use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
 
 const PROVIDER: &str = "openai-compatible";
@@ -91,7 +91,7 @@ impl Chat {
 }
 
 impl Dialect for Chat {
-    type Decoder = ChatDecoder;
+    type Decoder = ThinkDecoder<ChatDecoder>;
 
     fn provider(&self) -> &str {
         &self.provider
@@ -107,11 +107,12 @@ impl Dialect for Chat {
     }
 
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
-        response::decode(request, &self.provider, body, self.has_opened_thinking(request))
+        let response = response::decode(request, &self.provider, body)?;
+        Ok(think::split_response(response, self.has_opened_thinking(request)))
     }
 
-    fn decoder(&self, request: &Request, seed: u64) -> ChatDecoder {
-        ChatDecoder::new(&self.provider, seed, self.has_opened_thinking(request))
+    fn decoder(&self, request: &Request, seed: u64) -> Self::Decoder {
+        ThinkDecoder::new(ChatDecoder::new(&self.provider, seed), self.has_opened_thinking(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

@@ -16,7 +16,9 @@ use pintle_llm::{Error, Request, Response};
 
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
+use crate::quirks::has_opened_thinking;
 use crate::secret::Secret;
+use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
 
 /// Name of the provider, and memo slot of its encodings in history items.
@@ -71,7 +73,7 @@ pub(crate) struct GenerateContent {
 }
 
 impl Dialect for GenerateContent {
-    type Decoder = stream::Decoder;
+    type Decoder = ThinkDecoder<stream::Decoder>;
 
     fn provider(&self) -> &str {
         NAME
@@ -82,11 +84,13 @@ impl Dialect for GenerateContent {
     }
 
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
-        response::decode(request, body)
+        let response = response::decode(request, body)?;
+        Ok(think::split_response(response, has_opened_thinking(request)))
     }
 
-    fn decoder(&self, request: &Request, seed: u64) -> stream::Decoder {
-        stream::Decoder::new(&request.model, seed)
+    fn decoder(&self, request: &Request, seed: u64) -> Self::Decoder {
+        let decoder = stream::Decoder::new(&request.model, seed);
+        ThinkDecoder::new(decoder, has_opened_thinking(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

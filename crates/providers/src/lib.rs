@@ -58,6 +58,8 @@ mod sse;
 #[cfg(feature = "_http")]
 mod streamed_arguments;
 #[cfg(feature = "_http")]
+mod think;
+#[cfg(feature = "_http")]
 mod tool_names;
 #[cfg(feature = "_http")]
 mod transport;

@@ -12,7 +12,9 @@ use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::failure::Failure;
 use crate::openai_common::error::failure_of;
+use crate::quirks::has_opened_thinking;
 use crate::secret::Secret;
+use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
 
 const PROVIDER: &str = "openai";
@@ -63,7 +65,7 @@ pub(crate) struct Responses {
 }
 
 impl Dialect for Responses {
-    type Decoder = ResponsesDecoder;
+    type Decoder = ThinkDecoder<ResponsesDecoder>;
 
     fn provider(&self) -> &str {
         PROVIDER
@@ -78,11 +80,13 @@ impl Dialect for Responses {
     }
 
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
-        response::decode(request, body)
+        let response = response::decode(request, body)?;
+        Ok(think::split_response(response, has_opened_thinking(request)))
     }
 
-    fn decoder(&self, request: &Request, seed: u64) -> ResponsesDecoder {
-        ResponsesDecoder::new(response::warnings(request), seed)
+    fn decoder(&self, request: &Request, seed: u64) -> Self::Decoder {
+        let decoder = ResponsesDecoder::new(response::warnings(request), seed);
+        ThinkDecoder::new(decoder, has_opened_thinking(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

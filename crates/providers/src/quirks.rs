@@ -38,6 +38,11 @@ pub(crate) fn quirks_for(request: &Request, provider: &str, host: &str) -> Resul
     }
 }
 
+/// Returns whether the chat template of a model contains the opening tag of the reasoning, in a dialect without the option.
+pub(crate) fn has_opened_thinking(request: &Request) -> bool {
+    ServerQuirks::detect("", &request.model).opened_thinking == Some(true)
+}
+
 #[cfg(test)]
 mod tests {
     use pintle_llm::{CallIds, Message, OutputLimit};

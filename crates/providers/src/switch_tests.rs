@@ -130,6 +130,27 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 #[test]
+fn choices_at_the_root_of_a_schema_are_not_sent() {
+    let title = json!({"type": "string"});
+    // Gemini accepts them.
+    for target in [OPENAI, ANTHROPIC, COMPATIBLE] {
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            let schema =
+                json!({"type": "object", "properties": {"title": title}, keyword: [{"required": ["title"]}]});
+            let tool = ToolDefinition::new("update", "Updates.", schema.clone()).unwrap();
+            assert_eq!(tool.parameters, schema, "arguments are checked against it");
+            let request = Request::new(target.model, [Message::user("Hi")]).with_tools(vec![tool]);
+            let sent = target.body(&request)["tools"].to_string();
+            let provider = target.provider;
+            assert!(
+                sent.contains(r#""required":["title"]"#) && !sent.contains(keyword),
+                "{provider}: {sent}"
+            );
+        }
+    }
+}
+
+#[test]
 fn histories_move_between_all_providers() {
     for from in &TARGETS {
         let history = history(&from.origin());

@@ -31,6 +31,7 @@ pub use intent::{DeclaredChange, FileIntent, IntentSink, Reconciliation, reconci
 pub use kind::ToolKind;
 pub use known_files::KnownFiles;
 pub use outside_sandbox::{OUTSIDE_SANDBOX, SandboxSide};
+pub use pintle_patch::named_paths;
 pub use registry::{DeferredTools, RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use similarity::most_similar;

@@ -610,12 +610,17 @@ impl Clean {
         Ok(Runs::new(&self.place, open, of.performer.blobs.as_ref(), of.cancel))
     }
 
-    /// Prepares the clone, and returns why that failed.
+    /// Prepares the clone, and returns why that failed, with the end of the output.
     async fn not_prepared(&self, of: &Performance<'_>) -> Result<Option<String>, StepError> {
         let Some(prepare) = &of.contract().prepare else { return Ok(None) };
         let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
-        let failed = runs.iter().find(|run| !run.is_success());
-        Ok(failed.map(|run| format!("`{}` {}", crate::anchor::shown(prepare), run.end.describe())))
+        let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
+        let mut reason = format!("`{}` {}", crate::anchor::shown(prepare), run.end.describe());
+        for line in run.last_lines(of.performer.blobs.as_ref()).await? {
+            reason.push_str("\n    ");
+            reason.push_str(&line);
+        }
+        Ok(Some(reason))
     }
 
     /// Prepares the clone, runs a command in it, and removes it.

@@ -6,7 +6,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use pintle_agent::SessionId;
+use pintle_agent::{Count, SessionId};
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
@@ -356,8 +356,8 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
         diff.files.iter().fold((0, 0), |(added, removed), file| (added + file.added, removed + file.removed));
     lines.push(Line::of(&format!(
         "Diff: {}, {} added, {removed} removed; protected files are as they were.",
-        counted(diff.files.len() as u64, "file"),
-        counted(added, "line")
+        Count(diff.files.len() as u64, "file"),
+        Count(added, "line")
     )));
     lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("{dropped}."))));
     lines
@@ -393,10 +393,6 @@ fn bill(spent: &Spent) -> String {
         seconds / 60,
         seconds % 60
     )
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn dollars(spent: &Spent) -> String {

@@ -7,6 +7,7 @@ use super::compaction::Compactions;
 use super::loop_detection::LoopWindow;
 use super::start::not_run_since;
 use super::{Machine, Phase};
+use crate::count::Count;
 use crate::protocol::{Action, Checkpoint, CheckpointReason, EventKind, SessionState, Turn};
 
 const REWOUND: &str = "Not run here: the session was rewound to before this call had a result.";
@@ -34,7 +35,7 @@ impl Machine {
         } else if self.progress.is_some() || !matches!(self.phase, Phase::Resting) {
             Some("the session is processing: interrupt it, or wait for the run to end".to_owned())
         } else if turns > self.rewindable_turns() {
-            Some(format!("the history has {} entries", self.rewindable_turns()))
+            Some(format!("the history has {}", Count(self.rewindable_turns() as u64, "entry")))
         } else {
             None
         }

@@ -8,8 +8,9 @@ use pintle_governance::audit::{
 use pintle_tools::ChangeKind;
 
 use super::Detail;
-use super::document::{Block, Document, count, duration, moment, name_of, origin};
+use super::document::{Block, Document, duration, moment, name_of, origin};
 use super::verification;
+use crate::render::plural;
 
 /// Returns the document about one call.
 pub(super) fn document(report: &AuditReport, call: &CallHistory) -> Document {
@@ -163,7 +164,7 @@ fn executed(execution: &CallExecution, detail: Detail) -> Vec<Block> {
         value.push_str(&format!(", stopped at its limit of {}", duration(limit)));
     }
     if let Some(OutputText { bytes, .. }) = &execution.output {
-        value.push_str(&format!(", {} of output", count(*bytes, "byte")));
+        value.push_str(&format!(", {} of output", plural(*bytes, "byte")));
     }
     let mut blocks = vec![Block::field("ran", value)];
     for edit in &execution.changes {

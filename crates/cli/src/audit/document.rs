@@ -52,11 +52,6 @@ pub(super) fn origin(input: &InputHistory) -> String {
     format!("{} {}{by}{run}{posted}", moment(input.moment), input.source.as_str())
 }
 
-/// Returns a number with its noun.
-pub(super) fn count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
 /// Returns the serialised name of a value, such as `turn_limit`, with spaces.
 pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     let name = serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned));

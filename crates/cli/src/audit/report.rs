@@ -5,7 +5,7 @@ use pintle_governance::audit::{
     Summary,
 };
 
-use super::document::{Block, Document, count, moment, name_of, origin};
+use super::document::{Block, Document, moment, name_of, origin};
 use super::verification::chain;
 use super::{Detail, calls};
 use crate::render::{image_label, plural};
@@ -71,13 +71,13 @@ fn summary(summary: &Summary) -> Vec<Block> {
         Block::field("refused", format!("{} {}: {outcome}{rule}", call.call_id, call.tool))
     });
     let files = summary.files.iter().map(|file| {
-        let calls = count(file.calls, "call");
+        let calls = plural(file.calls, "call");
         Block::field("file", format!("{}, +{} -{} lines in {calls}", file.path, file.added, file.removed))
     });
     let hosts = summary
         .hosts
         .iter()
-        .map(|host| Block::field("host", format!("{}, {}", host.host, count(host.calls, "call"))));
+        .map(|host| Block::field("host", format!("{}, {}", host.host, plural(host.calls, "call"))));
     calls.chain(refused).chain(files).chain(hosts).collect()
 }
 
@@ -86,14 +86,14 @@ fn spending(audit: &Audit) -> Vec<Block> {
     let total = &audit.spending.total;
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 millionths of a dollar")]
     let usd = total.cost_micros.map(|micros| micros as f64 / 1e6);
-    let calls = count(total.tool_calls, "started call");
+    let calls = plural(total.tool_calls, "started call");
     let tokens = format!("{} input and {} output tokens", total.input_tokens, total.output_tokens);
     blocks.push(Block::field("in total", format!("{tokens}, {calls}, {}, with subagents", cost(usd))));
     blocks
 }
 
 fn model(spent: &ModelSpending) -> Block {
-    let responses = count(spent.responses, "response");
+    let responses = plural(spent.responses, "response");
     let tokens = format!("{} input and {} output tokens", spent.input_tokens, spent.output_tokens);
     let name = format!("{} {}", spent.provider, spent.model);
     Block::field("model", format!("{name}: {responses}, {tokens}, {}", cost(spent.cost_usd)))
@@ -133,7 +133,7 @@ fn subagent(subagent: &SubagentHistory, detail: Detail) -> Block {
     blocks.extend(subagent.call_id.as_ref().map(|call| Block::field("by call", call.as_str())));
     let closed = subagent.closed.map_or_else(|| "not on record".to_owned(), moment);
     let status = subagent.status.map_or_else(String::new, |status| format!(" {status}"));
-    let turns = subagent.turns.map_or_else(String::new, |turns| format!(", {}", count(turns, "response")));
+    let turns = subagent.turns.map_or_else(String::new, |turns| format!(", {}", plural(turns, "response")));
     blocks.push(Block::field("closed", format!("{closed}{status}{turns}")));
     match &subagent.report {
         Some(report) => blocks.extend(self::blocks(report, detail)),

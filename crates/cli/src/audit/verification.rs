@@ -2,7 +2,8 @@
 
 use pintle_governance::audit::AuditReport;
 
-use super::document::{Block, count};
+use super::document::Block;
+use crate::render::plural;
 
 /// Returns what was verified.
 pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
@@ -17,14 +18,15 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
                 "nothing from line {line} on is part of this report, since it may have been changed"
             )));
         }
-        let values = count(chain.values, "large value");
-        let checkpoints = count(chain.checkpoints, "checkpoint");
+        let values = plural(chain.values, "large value");
+        let checkpoints = plural(chain.checkpoints, "checkpoint");
         blocks.push(Block::field(
             "chain",
             format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
         ));
         if let Some(bytes) = chain.unfinished_bytes {
-            blocks.push(Block::field("unfinished", format!("{} were never completed", count(bytes, "byte"))));
+            blocks
+                .push(Block::field("unfinished", format!("{} were never completed", plural(bytes, "byte"))));
         }
         blocks.push(match chain.matches_head {
             Some(true) => Block::field("head", "the given head is one of the lines"),
@@ -39,7 +41,7 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
     }
     let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
     blocks.extend(unread.map(|unread| {
-        Block::Alarm(format!("the last {} were not read: {}", count(unread.inputs, "input"), unread.reason))
+        Block::Alarm(format!("the last {} were not read: {}", plural(unread.inputs, "input"), unread.reason))
     }));
     blocks
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::{BudgetKind, BudgetScope};
+use pintle_agent::{BudgetKind, BudgetScope, Count, Grouped};
 use pintle_governance::parse_dollars;
 use serde_json::Value;
 
@@ -87,26 +87,12 @@ pub(super) fn seconds(seconds: u64) -> String {
 
 /// `12,345`.
 pub(crate) fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    Grouped(count).to_string()
 }
 
 /// `1 call`, `2 calls`, `2 entries`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
-    let number = self::count(count);
-    let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
-    match stem {
-        _ if count == 1 => format!("{number} {noun}"),
-        Some(stem) => format!("{number} {stem}ies"),
-        None => format!("{number} {noun}s"),
-    }
+    Count(count, noun).to_string()
 }
 
 /// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
@@ -179,21 +165,10 @@ fn argument(name: &str, value: &Value) -> String {
     }
 }
 
-/// Headers of the files of a patch.
-const FILE_HEADERS: [&str; 3] = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
-
-/// Returns the files of a patch, those of its headers if it does not parse, or the text itself if it has none.
+/// Returns the files of a patch, or the text itself if it names none.
 fn patch_paths(text: &str) -> String {
-    if let Ok(patch) = pintle_patch::parse(text) {
-        return patch.paths().join(" ");
-    }
-    let paths: Vec<&str> = text.lines().filter_map(header_path).collect();
+    let paths = pintle_patch::named_paths(text);
     if paths.is_empty() { text.to_owned() } else { paths.join(" ") }
-}
-
-/// Returns the path of a header of a patch.
-fn header_path(line: &str) -> Option<&str> {
-    FILE_HEADERS.iter().find_map(|header| line.strip_prefix(header)).map(str::trim)
 }
 
 #[cfg(test)]
@@ -248,21 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_readable() {
-        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
-        for (count, expected) in cases {
-            assert_eq!(super::count(count), expected);
-        }
-        let cases = [
-            (1, "call", "1 call"),
-            (0, "call", "0 calls"),
-            (1, "entry", "1 entry"),
-            (3, "entry", "3 entries"),
-            (1_000, "day", "1,000 days"),
-        ];
-        for (count, noun, expected) in cases {
-            assert_eq!(plural(count, noun), expected);
-        }
+    fn durations_are_readable() {
         let cases =
             [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (59_900, "59.9 s"), (125_000, "2 min 5 s")];
         for (millis, expected) in cases {

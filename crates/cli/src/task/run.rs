@@ -9,7 +9,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
-use pintle_workflow::repository::{UserRepository, kept};
+use pintle_workflow::repository::UserRepository;
 use pintle_workflow::task::{Found, Input, Outcome, Task};
 use pintle_workflow::{HostError, LocalHost, Performer};
 use serde_json::json;
@@ -32,9 +32,6 @@ use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
 use crate::sessions::Sessions;
-
-/// Last lines of the output of a check that are shown.
-const SHOWN_LINES: usize = 10;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
@@ -357,13 +354,8 @@ impl Following<'_> {
         let blobs = self.sessions.store().blobs(self.id);
         for (name, run) in baseline.failures() {
             console::notice(&format!("check `{name}` fails before any change: it {}", run.end.describe()));
-            let Some(output) = &run.output else { continue };
-            let output = kept(output, blobs.as_ref()).await.or_failed("the output cannot be read")?;
-            let output = String::from_utf8_lossy(&output);
-            let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-            for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)) {
-                console::notice(&format!("    {line}"));
-            }
+            let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
+            lines.iter().for_each(|line| console::notice(&format!("    {line}")));
         }
         Ok(())
     }

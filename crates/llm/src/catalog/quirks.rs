@@ -30,8 +30,7 @@ pub struct ServerQuirks {
     /// Chat Completions: the first call of a message requires a thought signature in its `extra_content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_signatures: Option<bool>,
-    /// Chat Completions: the chat template contains `<think>`, so a response without a reasoning parser contains
-    /// `</think>` only.
+    /// The chat template contains `<think>`, so a response without a reasoning parser contains `</think>` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened_thinking: Option<bool>,
     /// Messages API: thinking blocks without a signature are valid and must be sent back.

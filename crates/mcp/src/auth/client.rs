@@ -1,5 +1,6 @@
 //! Requests to a server with its token.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Error as SseError, Sse};
 
 use super::authority::Authority;
-use crate::message;
+use crate::{http_client, message};
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<reqwest::Error>;
@@ -38,6 +39,13 @@ impl AuthorizedClient {
     where
         F: Future<Output = Result<T, Failure>>,
     {
+        self.with_token(call).await.map_err(with_reason)
+    }
+
+    async fn with_token<T, F>(&self, call: impl Fn(Option<String>) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
         let Some(authority) = &self.authority else { return call(None).await };
         let token = authority.token().await?;
         let refused = match (call(token.clone()).await, token) {
@@ -54,6 +62,16 @@ impl AuthorizedClient {
         }
         refused
     }
+}
+
+/// Replaces the error of a redirect that is not followed by its reason, which the text of the error does not contain.
+fn with_reason(failure: Failure) -> Failure {
+    if let StreamableHttpError::Client(error) = &failure
+        && let Some(reason) = http_client::refused_redirect(error)
+    {
+        return StreamableHttpError::UnexpectedServerResponse(Cow::Owned(reason));
+    }
+    failure
 }
 
 /// Returns the events with messages as the protocol has them.

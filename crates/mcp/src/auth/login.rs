@@ -13,10 +13,9 @@ use serde_json::{Value, json};
 
 use super::authority::{issuer, manager};
 use super::callback::{Answer, Callback};
-use super::oauth_http::origin;
 use super::tokens::{ServerTokens, TokenStore};
 use crate::diary::shortened;
-use crate::http_client;
+use crate::http_client::{self, origin};
 use crate::spec::HttpServer;
 
 /// Characters of an authorization server's own words that a message has.
@@ -162,7 +161,10 @@ async fn challenge(server: &HttpServer) -> Result<Option<String>, Box<dyn std::e
             .header("mcp-method", method)
             .header("mcp-protocol-version", NEWEST)
             .body(first.to_string());
-        let response = request.send().await.map_err(reqwest::Error::without_url)?;
+        let response = request.send().await.map_err(|error| match http_client::refused_redirect(&error) {
+            Some(reason) => Box::<dyn std::error::Error + Send + Sync>::from(reason),
+            None => error.without_url().into(),
+        })?;
         if response.status() == reqwest::StatusCode::UNAUTHORIZED {
             let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
             return Ok(Some(header.unwrap_or_default().to_owned()));

@@ -7,7 +7,7 @@ use http::Response;
 use reqwest::{Url, redirect};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest};
 
-use crate::http_client::{client, is_loopback};
+use crate::http_client::{client, is_loopback, origin};
 
 /// Time for one request of a login.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -55,11 +55,6 @@ impl OAuthHttp {
         }
         Ok(built.body(body)?)
     }
-}
-
-/// Returns the origin of a URL. Its path and query may have secrets.
-pub(super) fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
 }
 
 impl OAuthHttpClient for OAuthHttp {

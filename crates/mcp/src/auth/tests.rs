@@ -267,10 +267,18 @@ async fn a_request_is_repeated_at_another_path_of_its_origin() {
         assert_eq!(count(&log, "/mcp", "tools/call"), 1, "{faults:?}: {log:?}");
         assert_eq!(count(&log, "/mcp/", "tools/call"), 1, "{faults:?}: {log:?}");
     }
-    for fault in ["moves-302", "moves-away", "moves-forever"] {
+    for (fault, reason) in [
+        ("moves-302", "it redirects with status 302, which does not keep the request"),
+        ("moves-away", "it redirects to another origin, http://127.0.0.1:"),
+        ("moves-forever", "it redirects more than 5 times"),
+    ] {
         let guarded = Guarded::start(&["open", fault]).await;
         let error = guarded.servers().list(&name()).await.unwrap_err();
         assert_eq!(error.kind(), ServerErrorKind::Start, "{fault}: {error}");
+        assert!(error.to_string().contains(reason), "{fault}: {error}");
+        let refused = guarded.log_in(TIMEOUT).await.unwrap_err();
+        assert_eq!(refused.kind(), LoginErrorKind::Discovery, "{fault}: {refused}");
+        assert!(refused.to_string().contains(reason), "{fault}: {refused}");
         let log = guarded.control("log").await;
         assert_eq!(count(&log, "/stolen", ""), 0, "{fault}: {log:?}");
     }

@@ -5,18 +5,20 @@ use std::collections::HashSet;
 use pintle_env::OutputSink;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, CustomResult, GetPromptRequest,
-    GetPromptRequestParams, GetPromptResult, JsonObject, ListToolsRequest, PaginatedRequestParams, Prompt,
-    ReadResourceRequest, ReadResourceRequestParams, Resource, ResourceContents, ResourceTemplate,
-    ServerCapabilities, ServerResult, Tool,
+    GetPromptRequestParams, GetPromptResult, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest,
+    ListResourcesRequest, ListToolsRequest, PaginatedRequestParams, Prompt, ReadResourceRequest,
+    ReadResourceRequestParams, Resource, ResourceContents, ResourceTemplate, ServerCapabilities,
+    ServerResult, Tool,
 };
 use rmcp::service::Peer;
 use rmcp::{RoleClient, ServiceError};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Connection;
 use crate::error::ServerError;
-use crate::listing::MalformedTool;
+use crate::listing::MalformedEntry;
 
 /// Entries of one list that are taken. Those after them are left out.
 const MAX_ENTRIES: usize = 10_000;
@@ -27,51 +29,54 @@ impl Connection {
         self.peer.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default()
     }
 
-    /// Returns the tools of the server, as it lists them, and the entries that are no tools.
+    /// Returns the tools of the server, as it lists them, and the entries that are no tools. So it is with all lists.
     ///
     /// # Errors
     ///
     /// [`TimedOut`](crate::ServerErrorKind::TimedOut) beyond the time for a start, [`Answered`](crate::ServerErrorKind::Answered)
     /// or [`Lost`](crate::ServerErrorKind::Lost). So it is with all lists.
-    pub(crate) async fn tools(&self) -> Result<Vec<Result<Tool, MalformedTool>>, ServerError> {
+    pub(crate) async fn tools(&self) -> Result<Vec<ListEntry<Tool>>, ServerError> {
         let peer = &self.peer;
         // A server that says nothing about itself is asked.
         if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
             return Ok(Vec::new());
         }
         let page = |page: PaginatedRequestParams| async move {
-            match peer.list_tools(Some(page.clone())).await {
-                Ok(listed) => Ok((listed.tools.into_iter().map(Ok).collect(), listed.next_cursor)),
-                // One malformed tool makes the result one of an unknown kind.
-                Err(ServiceError::UnexpectedResponse) => tools_one_by_one(peer, page).await,
-                Err(error) => Err(error),
-            }
+            let listed = peer.list_tools(Some(page.clone())).await;
+            let listed = listed.map(|listed| (listed.tools, listed.next_cursor));
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+            entries(peer, listed, request, "tools").await
         };
         self.in_time(all(page)).await
     }
 
     /// Returns the resources of the server; none if it has none.
-    pub(crate) async fn resources(&self) -> Result<Vec<Resource>, ServerError> {
+    pub(crate) async fn resources(&self) -> Result<Vec<ListEntry<Resource>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().resources.is_none() {
             return Ok(Vec::new());
         }
-        let page = |page| async move {
-            let listed = peer.list_resources(Some(page)).await?;
-            Ok((listed.resources, listed.next_cursor))
+        let page = |page: PaginatedRequestParams| async move {
+            let listed = peer.list_resources(Some(page.clone())).await;
+            let listed = listed.map(|listed| (listed.resources, listed.next_cursor));
+            let request = ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page));
+            entries(peer, listed, request, "resources").await
         };
         self.in_time(all(page)).await
     }
 
     /// Returns the templates for URIs of further resources. Servers need not know them.
-    pub(crate) async fn resource_templates(&self) -> Result<Vec<ResourceTemplate>, ServerError> {
+    pub(crate) async fn resource_templates(&self) -> Result<Vec<ListEntry<ResourceTemplate>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().resources.is_none() {
             return Ok(Vec::new());
         }
-        let page = |page| async move {
-            let listed = peer.list_resource_templates(Some(page)).await?;
-            Ok((listed.resource_templates, listed.next_cursor))
+        let page = |page: PaginatedRequestParams| async move {
+            let listed = peer.list_resource_templates(Some(page.clone())).await;
+            let listed = listed.map(|listed| (listed.resource_templates, listed.next_cursor));
+            let request =
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page));
+            entries(peer, listed, request, "resourceTemplates").await
         };
         let listed = async {
             match all(page).await {
@@ -83,14 +88,16 @@ impl Connection {
     }
 
     /// Returns the prompts of the server; none if it has none.
-    pub(crate) async fn prompts(&self) -> Result<Vec<Prompt>, ServerError> {
+    pub(crate) async fn prompts(&self) -> Result<Vec<ListEntry<Prompt>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().prompts.is_none() {
             return Ok(Vec::new());
         }
-        let page = |page| async move {
-            let listed = peer.list_prompts(Some(page)).await?;
-            Ok((listed.prompts, listed.next_cursor))
+        let page = |page: PaginatedRequestParams| async move {
+            let listed = peer.list_prompts(Some(page.clone())).await;
+            let listed = listed.map(|listed| (listed.prompts, listed.next_cursor));
+            let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page));
+            entries(peer, listed, request, "prompts").await
         };
         self.in_time(all(page)).await
     }
@@ -164,29 +171,39 @@ impl Connection {
     }
 }
 
-/// A page of tools, and the cursor of the next one.
-type ToolPage = (Vec<Result<Tool, MalformedTool>>, Option<String>);
+/// An entry of a list, or the reason why it cannot be read.
+pub(crate) type ListEntry<T> = Result<T, MalformedEntry>;
 
-/// Lists a page of tools, and reads each of them alone.
-async fn tools_one_by_one(
+/// Entries of a page, and the cursor of the next one.
+type Page<T> = (Vec<T>, Option<String>);
+
+/// Returns the entries of a page. One malformed entry makes the result one of an unknown kind: then the page is listed again,
+/// and each entry of its `member` is read alone.
+async fn entries<T: DeserializeOwned>(
     peer: &Peer<RoleClient>,
-    page: PaginatedRequestParams,
-) -> Result<ToolPage, ServiceError> {
-    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
+    listed: Result<Page<T>, ServiceError>,
+    request: ClientRequest,
+    member: &str,
+) -> Result<Page<ListEntry<T>>, ServiceError> {
+    match listed {
+        Ok((entries, cursor)) => return Ok((entries.into_iter().map(Ok).collect(), cursor)),
+        Err(ServiceError::UnexpectedResponse) => {}
+        Err(error) => return Err(error),
+    }
     let ServerResult::CustomResult(CustomResult(mut listed)) = peer.send_request(request).await? else {
         return Err(ServiceError::UnexpectedResponse);
     };
-    let Some(Value::Array(tools)) = listed.get_mut("tools").map(Value::take) else {
+    let Some(Value::Array(entries)) = listed.get_mut(member).map(Value::take) else {
         return Err(ServiceError::UnexpectedResponse);
     };
     let cursor = listed.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
-    Ok((tools.into_iter().map(MalformedTool::check).collect(), cursor.map(str::to_owned)))
+    Ok((entries.into_iter().map(MalformedEntry::check).collect(), cursor.map(str::to_owned)))
 }
 
 /// Returns all pages of a list. One that leads back to itself ends.
 async fn all<T, F>(page: impl Fn(PaginatedRequestParams) -> F) -> Result<Vec<T>, ServiceError>
 where
-    F: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
+    F: Future<Output = Result<Page<T>, ServiceError>>,
 {
     let (mut entries, mut seen, mut cursor) = (Vec::new(), HashSet::new(), None);
     loop {

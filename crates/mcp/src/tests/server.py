@@ -111,10 +111,13 @@ def offer(method, params):
     uri, name = params.get("uri"), params.get("name")
     if method == "resources/list":
         listed = [{"uri": "memo:///a", "name": "a", "mimeType": "text/plain", "size": 5, "description": "First.\nMemo."}]
+        if "malformed" in FAULTS:
+            return {"resources": [{"uri": "memo:///bad", "name": 7}, *listed]}
         more = [{"uri": f"memo:///{number}", "name": f"n{number}"} for number in range(300)]
         return {"resources": more} if params.get("cursor") else {"resources": listed, "nextCursor": "more"}
     if method == "resources/templates/list" and "templates" in FAULTS:
-        return {"resourceTemplates": [{"uriTemplate": "memo:///{name}", "name": "memos"}]}
+        malformed = [{"name": "bad"}] if "malformed" in FAULTS else []
+        return {"resourceTemplates": [*malformed, {"uriTemplate": "memo:///{name}", "name": "memos"}]}
     if method == "resources/read" and uri == "memo:///a":
         return {"contents": [{"uri": uri, "text": "hello"}]}
     if method == "resources/read" and uri == "memo:///png":
@@ -123,6 +126,8 @@ def offer(method, params):
         return {"contents": [{"uri": uri, "text": "x" * 300000}, {"uri": uri, "mimeType": "a/b", "blob": "AAAA"}]}
     if method == "prompts/list":
         arguments = [{"name": "file", "description": "Path.", "required": True}, {"name": "tone"}]
+        if "malformed" in FAULTS:
+            return {"prompts": [{"name": "bad", "arguments": "file"}, {"name": "review", "arguments": arguments}]}
         return {"prompts": [{"name": "review", "description": "Reviews.", "arguments": arguments}, {"name": "re view"}]}
     if method == "prompts/get" and name == "review":
         asked = f"Review {params['arguments']['file']}."

@@ -26,6 +26,21 @@ fn only_update(patch: &Patch) -> &UpdateFile {
 }
 
 #[test]
+fn paths_are_named_even_if_the_patch_does_not_parse() {
+    let patch = wrap("*** Update File: src/a.rs\n*** Move to: src/b.rs\n@@\n-x\n+y\n*** Delete File: c.rs");
+    for (text, expected) in [
+        (patch.clone(), &["src/a.rs", "src/b.rs", "c.rs"][..]),
+        (patch.replace("-x", "x"), &["src/a.rs", "src/b.rs", "c.rs"]),
+        ("*** Begin Patch\n*** Add File: a.rs\nx\n*** Add File: a.rs".to_owned(), &["a.rs"]),
+        ("*** Begin Patch".to_owned(), &[]),
+        ("ls -l".to_owned(), &[]),
+        (String::new(), &[]),
+    ] {
+        assert_eq!(named_paths(&text), expected, "{text}");
+    }
+}
+
+#[test]
 fn every_operation_of_the_grammar() {
     let text = "*** Begin Patch
 *** Add File: new file.txt

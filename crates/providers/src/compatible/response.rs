@@ -11,18 +11,12 @@ use serde_json::{Map, Value, json};
 use super::delta::{
     CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, REASONING_DETAILS, finish_reason, merge_details,
 };
-use super::think;
 use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::lenient::Object;
 use crate::openai_common::error::failure_of;
 
-pub(super) fn decode(
-    request: &Request,
-    provider: &str,
-    body: &[u8],
-    opened_thinking: bool,
-) -> Result<Response, Error> {
+pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
     let malformed_json = |error| malformed(provider, "a JSON completion", body).with_source(error);
     let raw: Value = serde_json::from_slice(body).map_err(malformed_json)?;
     let mut completion =
@@ -37,7 +31,7 @@ pub(super) fn decode(
     let usage = completion.take_usage().unwrap_or_default();
     let choice = completion.choices.0.unwrap_or_default();
     let message = *choice.message.0.unwrap_or_default();
-    let content = content_of(message, response_seed(request, body), opened_thinking);
+    let content = content_of(message, response_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
     let mut response =
         Response::new(provider, completion.model.non_empty().unwrap_or(&request.model), message);
@@ -61,7 +55,7 @@ pub(super) fn generated_id(seed: u64, position: usize) -> String {
     format!("call_{seed:016x}_{position}")
 }
 
-fn content_of(message: Delta<'_>, seed: u64, opened_thinking: bool) -> Vec<ContentPart> {
+fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
     let mut reasoning = String::new();
     let mut text = String::new();
     for piece in message.pieces() {
@@ -69,9 +63,6 @@ fn content_of(message: Delta<'_>, seed: u64, opened_thinking: bool) -> Vec<Conte
             Piece::Reasoning(piece) => reasoning.push_str(piece),
             Piece::Text(piece) => text.push_str(piece),
         }
-    }
-    if reasoning.is_empty() {
-        (reasoning, text) = think::split(&text, opened_thinking);
     }
     let mut content = Vec::new();
     let (refusal, has_reasoning_content) =

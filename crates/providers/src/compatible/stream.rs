@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::delta::{CallDelta, Chunk, Delta, Function, Piece, finish_reason, merge_details};
 use super::response::{generated_id, refusal_part, signature_of, thinking};
-use super::think::{ThinkPiece, ThinkSplitter};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Object};
@@ -26,7 +25,6 @@ pub(crate) struct ChatDecoder {
     /// Number of text and reasoning segments so far, for their ids.
     segments: usize,
     open: Option<Segment>,
-    splitter: ThinkSplitter,
     details: Vec<Value>,
     /// Whether reasoning was received in `reasoning_content`.
     reasoning_content: bool,
@@ -61,7 +59,7 @@ struct Call {
 }
 
 impl ChatDecoder {
-    pub(super) fn new(provider: &str, seed: u64, opened_thinking: bool) -> Self {
+    pub(super) fn new(provider: &str, seed: u64) -> Self {
         Self {
             provider: provider.to_owned(),
             seed,
@@ -69,7 +67,6 @@ impl ChatDecoder {
             finished: false,
             segments: 0,
             open: None,
-            splitter: ThinkSplitter::new(opened_thinking),
             details: Vec::new(),
             reasoning_content: false,
             refusal: String::new(),
@@ -110,42 +107,13 @@ impl ChatDecoder {
         merge_details(&mut self.details, std::mem::take(&mut delta.reasoning_details.0));
         for piece in delta.pieces() {
             match piece {
-                Piece::Text(text) => self.content(text, out),
-                Piece::Reasoning(text) => {
-                    self.finish_content(out);
-                    self.reasoning(text, out);
-                }
+                Piece::Text(text) => self.text(text, out),
+                Piece::Reasoning(text) => self.reasoning(text, out),
             }
         }
         for Object(piece) in delta.tool_calls.0 {
-            self.finish_content(out);
             self.close_segment(out);
             self.call_delta(&piece.unwrap_or_default(), out);
-        }
-    }
-
-    /// Handles content, which may begin with reasoning.
-    fn content(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
-        if self.splitter.is_in_answer() {
-            self.text(delta, out);
-            return;
-        }
-        for piece in self.splitter.push(delta) {
-            self.piece(&piece, out);
-        }
-    }
-
-    /// Handles held content. The content after it is part of the answer.
-    fn finish_content(&mut self, out: &mut Vec<StreamEvent>) {
-        if let Some(piece) = self.splitter.finish() {
-            self.piece(&piece, out);
-        }
-    }
-
-    fn piece(&mut self, piece: &ThinkPiece, out: &mut Vec<StreamEvent>) {
-        match piece {
-            ThinkPiece::Reasoning(text) => self.reasoning(text, out),
-            ThinkPiece::Text(text) => self.text(text, out),
         }
     }
 
@@ -229,7 +197,6 @@ impl ChatDecoder {
 
     fn complete(&mut self, out: &mut Vec<StreamEvent>) {
         self.start(&AnyText::default(), &AnyText::default(), out);
-        self.finish_content(out);
         self.close_segment(out);
         if !self.details.is_empty() {
             // Reasoning without readable text.

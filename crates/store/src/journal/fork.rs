@@ -3,7 +3,7 @@
 use std::io;
 
 use pintle_agent::protocol::Start;
-use pintle_agent::{Record, RecordHeader, ReplayError, SessionId};
+use pintle_agent::{Count, Record, RecordHeader, ReplayError, SessionId};
 use serde::Serialize;
 
 use super::StoredJournal;
@@ -32,7 +32,7 @@ pub enum ForkError {
     #[error("the record of the session cannot be replayed")]
     Replay(#[from] ReplayError),
     /// The history is shorter.
-    #[error("session `{session}` has {entries} entries, so it cannot be forked at {turns}")]
+    #[error("session `{session}` has {}, so it cannot be forked at {turns}", Count(*entries as u64, "entry"))]
     TooShort {
         /// The session.
         session: SessionId,

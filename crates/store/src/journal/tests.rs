@@ -84,7 +84,7 @@ async fn a_fork_refers_to_the_history_of_its_origin() {
     store.delete(&a).await.unwrap();
     assert_eq!(read_record(&store, &c).await.unwrap().header, header);
     let refused = fork(&store, &c, Some(2), named("d")).await.unwrap_err();
-    assert_eq!(refused.to_string(), "session `c` has 1 entries, so it cannot be forked at 2");
+    assert_eq!(refused.to_string(), "session `c` has 1 entry, so it cannot be forked at 2");
     assert!(store.summary(&SessionId::new("d")).await.unwrap().is_none());
 }
 

@@ -324,17 +324,3 @@ fn user_content_beside_results_follows_them() {
     messages[] {"content":[{"text":"Look at this.","type":"text"}],"role":"user"}
     "#);
 }
-
-#[test]
-fn choices_at_the_root_of_a_schema_are_not_sent() {
-    let title = json!({"type": "string"});
-    for keyword in ["anyOf", "oneOf", "allOf"] {
-        let schema =
-            json!({"type": "object", "properties": {"title": title}, keyword: [{"required": ["title"]}]});
-        let tool = ToolDefinition::new("update", "Updates.", schema.clone()).unwrap();
-        assert_eq!(tool.parameters, schema, "arguments are checked against it");
-        let request = ask(Message::user("Hi")).with_tools(vec![tool]);
-        let sent = sent_of(&dialect(), &request, &["tool"]);
-        assert!(sent.contains(r#""required":["title"]"#) && !sent.contains(keyword), "{sent}");
-    }
-}

@@ -385,20 +385,6 @@ fn media_beside_plain_results_are_kept() {
 }
 
 #[test]
-fn choices_at_the_root_of_a_schema_are_not_sent() {
-    let title = json!({"type": "string"});
-    for keyword in ["anyOf", "oneOf", "allOf"] {
-        let schema =
-            json!({"type": "object", "properties": {"title": title}, keyword: [{"required": ["title"]}]});
-        let tool = ToolDefinition::new("update", "Updates.", schema.clone()).unwrap();
-        assert_eq!(tool.parameters, schema, "arguments are checked against it");
-        let request = ask(Message::user("Hi")).with_tools(vec![tool]);
-        let sent = sent_of(&dialect(), &request, &["tool"]);
-        assert!(sent.contains(r#""required":["title"]"#) && !sent.contains(keyword), "{sent}");
-    }
-}
-
-#[test]
 fn arguments_in_the_event_that_ends_them() {
     let request = ask(Message::user("Look."));
     let item = |arguments: &str| json!({"type": "function_call", "id": "fc1", "call_id": "c1", "name": "look", "arguments": arguments});

@@ -490,6 +490,27 @@ async fn failed_checks_of_the_base_are_remarks() {
     }
 }
 
+/// The step and the candidate fail with the end of the output of the command.
+#[tokio::test]
+async fn a_failed_preparation_is_reported_with_its_output() {
+    let lines = "seq 3; echo; echo no registry";
+    for (command, code) in [
+        // It fails on the base.
+        (format!("{lines}; exit 3"), 3),
+        // It fails with the change of the candidate.
+        (format!("! grep -q 'abs(b)' src/sums.py || exit 0; {lines}; exit 4"), 4),
+    ] {
+        let project = Project::new().await;
+        let contract = project.contract(1).await.with_prepare(&command);
+        let (outcome, task) = project.run(contract, anchor_after("true").with("0", RIGHT, None)).await;
+        let report = Report::of(&task).to_markdown();
+        assert!(!matches!(outcome, Outcome::Done(_)), "{command}: {report}");
+        let shown = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = format!("exited with {code} 1 2 3 no registry");
+        assert!(shown.contains(&expected), "{command}: {report}");
+    }
+}
+
 #[tokio::test]
 async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let project = Project::new().await;

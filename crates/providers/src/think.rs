@@ -3,7 +3,15 @@
 //! Without a reasoning parser, a server sends the model's own text: `<think>`, the reasoning, `</think>`, the answer. If the
 //! chat template contains the opening tag, the response has the closing one only.
 
+mod decoder;
+#[cfg(test)]
+#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
+mod dialect_tests;
+
 use memchr::memmem;
+use pintle_llm::{ContentPart, Response, TextData, ThinkingData};
+
+pub(crate) use self::decoder::ThinkDecoder;
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
@@ -13,7 +21,7 @@ const LINE_BREAKS: [char; 2] = ['\n', '\r'];
 
 /// A part of the content.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ThinkPiece {
+enum ThinkPiece {
     Reasoning(String),
     Text(String),
 }
@@ -22,7 +30,7 @@ pub(super) enum ThinkPiece {
 ///
 /// Reasoning is recognised at the start of the content only, so an answer that contains the tags is unchanged.
 #[derive(Debug)]
-pub(super) struct ThinkSplitter {
+struct ThinkSplitter {
     state: State,
     /// Whether the chat template contains the opening tag.
     opened: bool,
@@ -48,17 +56,17 @@ enum State {
 
 impl ThinkSplitter {
     /// Creates a splitter. If `opened`, content up to a closing tag is reasoning without an opening tag.
-    pub(super) fn new(opened: bool) -> Self {
+    fn new(opened: bool) -> Self {
         Self { state: State::Start, opened, held: String::new(), searched: 0 }
     }
 
     /// Returns whether all further content is part of the answer.
-    pub(super) fn is_in_answer(&self) -> bool {
+    fn is_in_answer(&self) -> bool {
         self.state == State::Answer
     }
 
     /// Adds content and returns the pieces that can be classified.
-    pub(super) fn push(&mut self, content: &str) -> Vec<ThinkPiece> {
+    fn push(&mut self, content: &str) -> Vec<ThinkPiece> {
         self.held.push_str(content);
         let mut pieces = Vec::new();
         loop {
@@ -71,7 +79,7 @@ impl ThinkSplitter {
     }
 
     /// Returns the held content. Further content is part of the answer.
-    pub(super) fn finish(&mut self) -> Option<ThinkPiece> {
+    fn finish(&mut self) -> Option<ThinkPiece> {
         let held = std::mem::take(&mut self.held);
         let state = std::mem::replace(&mut self.state, State::Answer);
         if held.is_empty() {
@@ -153,8 +161,27 @@ impl ThinkSplitter {
     }
 }
 
+/// Separates the reasoning at the start of a complete response, as [`ThinkDecoder`] does in a stream.
+pub(crate) fn split_response(mut response: Response, opened: bool) -> Response {
+    let Some(ContentPart::Text(data)) = response.message.content.first() else { return response };
+    if !opened && !data.text.trim_start().starts_with(OPEN) {
+        return response;
+    }
+    let (reasoning, text) = split(&data.text, opened);
+    let signature = data.signature.clone();
+    let mut parts: Vec<ContentPart> = Vec::new();
+    if !reasoning.is_empty() {
+        parts.push(ThinkingData::new(reasoning).into());
+    }
+    if parts.is_empty() || !text.is_empty() || signature.is_some() {
+        parts.push(ContentPart::Text(TextData { text, signature }));
+    }
+    drop(response.message.content.splice(..1, parts));
+    response
+}
+
 /// Returns the reasoning and the answer of complete content.
-pub(super) fn split(content: &str, opened: bool) -> (String, String) {
+fn split(content: &str, opened: bool) -> (String, String) {
     let mut splitter = ThinkSplitter::new(opened);
     let mut pieces = splitter.push(content);
     pieces.extend(splitter.finish());
