@@ -320,11 +320,21 @@ test("a fork after a response, and an input that is edited and sent again", asyn
   await page.keyboard.press("Home");
   await page.locator(".row.input.selected").waitFor();
   await page.keyboard.press("e");
-  await page.getByLabel("Input", { exact: true }).fill("Mend it differently");
+  await page.getByRole("textbox", { name: "Input", exact: true }).fill("Mend it differently");
   await page.getByRole("button", { name: "Send in a fork" }).click();
   await page.locator(".row.input", { hasText: "Mend it differently" }).waitFor();
   assert.deepEqual(posts("fork")[1].body, { turns: 0 });
   assert.equal(posts("submit")[0].body.text, "Mend it differently");
+});
+
+test("a damaged record is shown up to the damage", async () => {
+  double.sessions.get("s-roman").damage = "the journal of session `s-roman` is damaged at line 9: its hash is wrong";
+  await open("s-roman");
+  await page.getByRole("alert").filter({ hasText: "is damaged at line 9" }).waitFor();
+  await page.getByText("All three tests pass.").waitFor();
+  await page.getByRole("tab", { name: "History" }).click();
+  await page.locator("#panel", { hasText: "is damaged at line 9" }).waitFor();
+  await page.getByRole("button", { name: "Fork after entry 3", exact: true }).waitFor();
 });
 
 test("a rewind shows first what it removes", async () => {

@@ -118,7 +118,7 @@ class Double {
         response.setHeader("ETag", `"${session.script.events.length}"`);
         return json(response, 200, session.view());
       case "history":
-        return json(response, 200, { turns: session.history() });
+        return json(response, 200, { turns: session.history(), damage: session.damage });
       case "approvals":
         return json(response, 200, { approvals: session.approvals });
       case "diff":
@@ -164,6 +164,10 @@ class Double {
     const last = request.headers["last-event-id"] ?? url.searchParams.get("after");
     const after = last ? Number(last.split("-").at(-1)) : -1;
     for (const event of session.script.events) if (event.seq > after) response.write(session.message(event));
+    if (session.damage) {
+      response.write(`event: problem\ndata: ${JSON.stringify({ status: 503, detail: "the store of the sessions failed" })}\n\n`);
+      return response.end?.();
+    }
     for (const delta of session.openText()) response.write(session.message(delta));
     response.write("event: ready\ndata: {}\n\n");
     session.readers.add(response);

@@ -70,7 +70,7 @@ async fn decide(store: Arc<dyn SessionStore>, who: &'static str, calls: Vec<(Ses
         let input_id = format!("{who}-{}", pending.call_id);
         let PendingApproval { call_id, fingerprint, .. } = pending;
         let input = PostedInput::Decision { call_id, fingerprint, decision, by: Some(Principal::new(who)) };
-        post_input(store.as_ref(), &session, &input_id, &input).await.unwrap();
+        post_input(store.as_ref(), &session, &input_id, input).await.unwrap();
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::sessions::segments;
 use super::user::User;
 
 /// A server in the project of its user.
@@ -22,7 +23,7 @@ impl TestServer {
             command.args(["--base-url", &url]).args(flags).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let authority = line.strip_prefix("http://").and_then(|line| line.split_once('/'));
+        let authority = line.split_once("://").and_then(|(_, line)| line.split_once('/'));
         Self { authority: authority.unwrap_or_else(|| panic!("{line}")).0.to_owned(), child }
     }
 
@@ -45,6 +46,13 @@ impl TestServer {
         }
     }
 
+    /// Creates a session with a first message and returns its path.
+    fn create_with(&self, token: &str, text: &str) -> String {
+        let (status, body) = self.request(token, "POST", "/v1/sessions", &json!({"message": {"text": text}}));
+        assert_eq!(status, 201, "{body}");
+        session_path(&body)
+    }
+
     fn send(&self, token: &str, method: &str, path: &str, body: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(&self.authority).unwrap();
         let body = body.to_string();
@@ -65,6 +73,12 @@ impl Drop for TestServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Returns the path of a session that an answer describes.
+fn session_path(body: &str) -> String {
+    let session: Value = serde_json::from_str(body).unwrap();
+    format!("/v1/sessions/{}", session["id"].as_str().unwrap_or_else(|| panic!("{body}")))
 }
 
 fn token(user: &User, name: &str, flags: &[&str]) -> String {
@@ -236,4 +250,146 @@ fn each_change_is_on_record_with_the_principal_that_made_it() {
             served.follow_until(&ann, &format!("{path}/events"), &[r#""author":"ann""#, r#""author":"eve""#]);
         }
     }
+}
+
+#[test]
+fn a_connection_with_tls_has_http2_and_several_streams() {
+    if !pintle_test_conditions::HTTP2_CLIENT.is_present() {
+        return;
+    }
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
+    let ann = token(&user, "ann", &["--scope", "read,run"]);
+    let (certificate, key) = (user.at("server.pem"), user.at("server.key"));
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let mut made = Command::new("openssl");
+    made.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    made.args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]);
+    let made = made.args(["-keyout", key, "-out", certificate]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+
+    let served = TestServer::start(&user, &["--tls-cert", certificate, "--tls-key", key]);
+    let at = |path: &str| format!("https://{}{path}", served.authority);
+    let curl = |arguments: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["--disable", "--silent", "--show-error", "--http2", "--max-time", "60"]);
+        curl.args(["--noproxy", "*", "--cacert", certificate]);
+        curl.args(["--header", &format!("authorization: Bearer {ann}")]).args(arguments);
+        curl
+    };
+    // Two requests in one connection.
+    let models = at("/v1/models");
+    let form = "%{http_version} %{num_connects} %{http_code}\n";
+    let mut twice = curl(&["--write-out", form]);
+    let output =
+        twice.args(["--output", "/dev/null", &models, "--output", "/dev/null", &models]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 1 200\n2 0 200\n", "{output:?}");
+
+    let create = || {
+        let message = json!({"message": {"text": "Go"}}).to_string();
+        let url = at("/v1/sessions");
+        let arguments = ["--header", "content-type: application/json", "--data", &message, &url];
+        let output = curl(&arguments).output().unwrap();
+        let body = String::from_utf8(output.stdout).unwrap();
+        session_path(&body).rsplit('/').next().unwrap().to_owned()
+    };
+    let (one, other) = (create(), create());
+    let url = at(&format!("/v1/streams?follow=a:session:{one},b:session:{other},all:sessions"));
+    let mut child = curl(&["--no-buffer", &url]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (mut seen, mut ended) = (String::new(), [false, false]);
+    let mut stream = String::new();
+    while ended != [true, true] || !seen.contains(r#""stream":"all""#) {
+        let line = lines.next().unwrap_or_else(|| panic!("{seen}")).unwrap();
+        if let Some(data) = line.strip_prefix("data: ") {
+            let data: Value = serde_json::from_str(data).unwrap();
+            // The line before the event names its stream.
+            if let Some(name) = data["stream"].as_str() {
+                stream = name.to_owned();
+            } else if data["kind"] == "PROCESSING_END" {
+                ended[usize::from(stream == "b")] = true;
+            }
+        }
+        seen.push_str(&line);
+        seen.push('\n');
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_costs_of_a_deleted_session_stay() {
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
+    let eve = token(&user, "eve", &["--scope", "read,run,admin"]);
+    let served = TestServer::start(&user, &[]);
+    let costs = || {
+        let (status, body) = served.request(&eve, "GET", "/v1/costs", &json!({}));
+        assert_eq!(status, 200, "{body}");
+        let mut costs: Value = serde_json::from_str(&body).unwrap();
+        for day in costs["days"].as_array_mut().unwrap() {
+            // The last digit of a sum depends on its order.
+            day["cost_usd"] = json!((day["cost_usd"].as_f64().unwrap() * 1e9).round());
+        }
+        costs
+    };
+    let paths = ["Go", "Go again"].map(|text| {
+        let path = served.create_with(&eve, text);
+        served.follow_until(&eve, &format!("{path}/events"), &["PROCESSING_END"]);
+        path
+    });
+    let before = costs();
+    assert_eq!((&before["sessions"], &before["is_complete"]), (&json!(2), &json!(true)), "{before}");
+    let responses = |costs: &Value| -> u64 {
+        costs["days"].as_array().unwrap().iter().filter_map(|day| day["responses"].as_u64()).sum()
+    };
+    assert_eq!(responses(&before), 2, "{before}");
+    for path in &paths {
+        let (status, body) = served.request(&eve, "DELETE", path, &json!({}));
+        assert_eq!(status, 204, "{body}");
+        assert_eq!(served.request(&eve, "GET", path, &json!({})).0, 404);
+        assert_eq!(costs()["days"], before["days"], "after the deletion of {path}");
+    }
+    assert_eq!(costs(), before);
+}
+
+#[test]
+fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
+    let ann = token(&user, "ann", &["--scope", "read,run,approve"]);
+    let output = user.run_command("First").args(["--output", "json"]).output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = result["session_id"].as_str().unwrap_or_else(|| panic!("{result}"));
+    assert!(user.run_command("Second").args(["--resume", id]).status().unwrap().success());
+    // A crash of the machine leaves zeros.
+    let last = segments(&user, id).pop().unwrap();
+    let mut bytes = std::fs::read(&last).unwrap();
+    bytes[..300].fill(0);
+    std::fs::write(&last, bytes).unwrap();
+
+    let served = TestServer::start(&user, &[]);
+    let path = format!("/v1/sessions/{id}");
+    let get = |what: &str| served.request(&ann, "GET", &format!("{path}/{what}"), &json!({}));
+    let (status, body) = get("history");
+    assert_eq!(status, 200, "{body}");
+    let history: Value = serde_json::from_str(&body).unwrap();
+    assert!(body.contains("First") && !body.contains("Second") && history["damage"].is_string(), "{body}");
+    served.follow_until(&ann, &format!("{path}/events"), &["PROCESSING_END", "event: problem"]);
+    for (format, expected) in [("jsonl", "First"), ("markdown", "cannot be read"), ("html", "cannot be read")]
+    {
+        let (status, body) = get(&format!("export?format={format}"));
+        assert!(status == 200 && body.contains(expected), "{format}: {status} {body}");
+    }
+    let fork = |turns: u32| served.request(&ann, "POST", &format!("{path}/fork"), &json!({"turns": turns}));
+    let (status, body) = fork(3);
+    assert!(status >= 400, "{status} {body}");
+    let (status, body) = fork(2);
+    assert_eq!(status, 201, "{body}");
+    let forked = session_path(&body);
+    let (status, body) = served.request(&ann, "POST", &format!("{forked}/submit"), &json!({"text": "Third"}));
+    assert_eq!(status, 202, "{body}");
+    served.follow_until(&ann, &format!("{forked}/events"), &["PROCESSING_END"]);
+    let request = user.request(2);
+    assert!(
+        request.contains("First") && request.contains("Third") && !request.contains("Second"),
+        "{request}"
+    );
 }

@@ -74,7 +74,7 @@ fn a_session_follows_its_project() {
 }
 
 /// Returns the files of the session's record, in order.
-fn segments(user: &User, id: &str) -> Vec<PathBuf> {
+pub(super) fn segments(user: &User, id: &str) -> Vec<PathBuf> {
     let directory = user.at(".local/state/pintle/sessions/sessions").join(id);
     let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =

@@ -195,7 +195,7 @@ async fn decide_on(
     let PendingApproval { call_id, fingerprint, .. } = approval;
     let input = PostedInput::Decision { call_id: call_id.clone(), fingerprint, decision, by };
     let input_id = format!("decision-{}", SessionId::generate());
-    post_input(sessions.store(), &session, &input_id, &input).await.or_failed("cannot post the decision")?;
+    post_input(sessions.store(), &session, &input_id, input).await.or_failed("cannot post the decision")?;
     let ending =
         if sessions.is_live(&session).await { taken(sessions, &session, &call_id).await? } else { None };
     match output {

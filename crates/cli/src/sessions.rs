@@ -27,6 +27,8 @@ use pintle_store::{
 };
 use serde_json::Value;
 
+#[cfg(feature = "server")]
+pub(crate) use self::flags::remembered as remembered_flags;
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
 use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
@@ -245,7 +247,7 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {
-            Some(Some(_)) => forkable(&sessions, &summary.id, args).await?,
+            Some(Some(_)) => forkable(&sessions, &summary.id, args.grant.is_some()).await?,
             Some(None) | None => sessions.record(&summary.id).await?,
         };
         Ok(Some(Selected { sessions, summary, record, fork }))
@@ -274,14 +276,15 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         .with_hint("`pintle sessions list --all` shows all"))
 }
 
-/// Returns the record of a session that is to be forked at an entry, up to the first damaged line.
+/// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `has_grant` is whether the
+/// fork has a separate grant.
 ///
 /// # Errors
 ///
 /// A usage failure if the damaged part may have a narrower grant than the one before it.
-async fn forkable(sessions: &Sessions, id: &SessionId, args: &RunArgs) -> Result<Record, Failure> {
+async fn forkable(sessions: &Sessions, id: &SessionId, has_grant: bool) -> Result<Record, Failure> {
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
-    if damage.is_some() && policy::grant::of_record(&record).is_some() && args.grant.is_none() {
+    if damage.is_some() && policy::grant::of_record(&record).is_some() && !has_grant {
         return Err(Failure::usage(format!("the damaged part of session {id} may have a narrower grant"))
             .with_hint("name the grant of the fork with --grant"));
     }
@@ -314,11 +317,21 @@ impl Selected {
         Ok(Self { sessions, summary, record, fork: None })
     }
 
-    /// Has a new session begin with the first entries of the history.
+    /// Selects a session that is forked after the first entries of its history. One that is damaged can be forked at an entry
+    /// before the damage. `has_grant` is whether the fork has a separate grant.
+    ///
+    /// # Errors
+    ///
+    /// A failure if it cannot be read, and a usage failure if the damaged part may have a narrower grant.
     #[cfg(feature = "server")]
-    pub(crate) fn forked(mut self, turns: usize) -> Self {
-        self.fork = Some(Some(turns));
-        self
+    pub(crate) async fn to_fork(
+        sessions: Sessions,
+        summary: Summary,
+        turns: usize,
+        has_grant: bool,
+    ) -> Result<Self, Failure> {
+        let record = forkable(&sessions, &summary.id, has_grant).await?;
+        Ok(Self { sessions, summary, record, fork: Some(Some(turns)) })
     }
 
     /// Returns the title of the session; empty if it has none yet.

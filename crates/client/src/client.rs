@@ -20,8 +20,8 @@ use crate::requests::{
     RestoreBody, SettingsChange, Since, TurnsBody,
 };
 use crate::responses::{
-    Approval, ApprovalList, Checkpoint, CheckpointList, CostReport, Diff, History, HistoryEntry, ModelInfo,
-    ModelList, RestoreReport, SessionInfo, SessionPage, ToolInfo, ToolInfoList,
+    Approval, ApprovalList, Checkpoint, CheckpointList, CostReport, Diff, History, ModelInfo, ModelList,
+    RestoreReport, SessionInfo, SessionPage, ToolInfo, ToolInfoList,
 };
 use crate::session_events::{EventId, SessionEvents};
 use crate::transport::{Failed, Request, Transport};
@@ -274,9 +274,8 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError`].
-    pub async fn history(&self, session: &SessionId) -> Result<Vec<HistoryEntry>, ClientError> {
-        let history: History = self.get(self.of(&operation::READ_HISTORY, session)?).await?;
-        Ok(history.turns)
+    pub async fn history(&self, session: &SessionId) -> Result<History, ClientError> {
+        self.get(self.of(&operation::READ_HISTORY, session)?).await
     }
 
     /// Reads the lines of the journal from one number to another, both included; the first line is 1. Continues after the last

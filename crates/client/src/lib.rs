@@ -31,7 +31,7 @@ pub use options::{Backoff, ClientOptions};
 pub use requests::{AuditFormat, ExportFormat, ListSessions, NewSession, Restore, SettingsChange, Since};
 pub use responses::{
     Approval, ChangeKind, Checkpoint, CostReport, DayCost, Diff, DiffLine, FileDiff, FileLeft, FileStep,
-    HistoryEntry, Hunk, LineKind, ModelInfo, RestoreReport, SessionInfo, SessionPage, ToolInfo,
+    History, HistoryEntry, Hunk, LineKind, ModelInfo, RestoreReport, SessionInfo, SessionPage, ToolInfo,
 };
 pub use session_events::{EventId, SessionEvents, SessionItem};
 pub use task_events::{TaskEvents, TaskItem};

@@ -100,9 +100,15 @@ pub struct HistoryEntry {
     pub interrupted: bool,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct History {
-    pub(crate) turns: Vec<HistoryEntry>,
+/// The conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct History {
+    /// Its entries.
+    pub turns: Vec<HistoryEntry>,
+    /// Damage of the record, as text; `None` if the record is complete. The entries are those before the damage.
+    #[serde(default)]
+    pub damage: Option<String>,
 }
 
 /// State of the files at a time.

@@ -323,7 +323,7 @@ impl SessionStore for PostgresStore {
         Ok(self.find(id).await?.holder)
     }
 
-    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+    async fn post(&self, id: &SessionId, input_id: &str, input: String) -> Result<Posting, StoreError> {
         const ACTION: &str = "post an input";
         check_id(id)?;
         let rows = self

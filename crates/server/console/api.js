@@ -125,8 +125,11 @@ export const fork = async (id, turns) => (await send("POST", `${at(id)}/fork`, {
 /** @param {string} id @param {number} turns */
 export const rewind = (id, turns) => send("POST", `${at(id)}/rewind`, { turns });
 
+/** @param {string} id @returns {Promise<{turns: HistoryTurn[], damage?: string}>} */
+export const wholeHistory = async (id) => (await getIfThere(`${at(id)}/history`)) ?? { turns: [] };
+
 /** @param {string} id @returns {Promise<HistoryTurn[]>} */
-export const history = async (id) => (await getIfThere(`${at(id)}/history`))?.turns ?? [];
+export const history = async (id) => (await wholeHistory(id)).turns;
 
 /** @param {string} id @returns {Promise<Approval[]>} */
 export const approvals = async (id) => (await getIfThere(`${at(id)}/approvals`))?.approvals ?? [];

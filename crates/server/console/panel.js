@@ -150,7 +150,7 @@ export class Panel {
   async loadHistory() {
     fill(this.body, h("p", { class: "dim" }, "Loading …"));
     try {
-      const turns = await api.history(this.id);
+      const { turns, damage } = await api.wholeHistory(this.id);
       if (this.tab !== "history") return;
       const items = turns.map((turn, index) => {
         const count = index + 1;
@@ -158,7 +158,7 @@ export class Panel {
         const label = `after entry ${count}`;
         return h("li", null, jump, h("div", { class: "tools", data: { needs: "run" } }, button("Fork", () => this.actions.fork(count), { class: "quiet", "aria-label": `Fork ${label}` }), this.session?.parent ? null : button("Rewind", () => this.actions.rewind(count, turns), { class: "quiet", "aria-label": `Rewind to ${label}` })));
       });
-      fill(this.body, h("p", { class: "dim", data: { needs: "run" } }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items));
+      fill(this.body, h("p", { class: "dim", data: { needs: "run" } }, "A fork begins with the entries up to here, in a session of its own. A rewind continues this one from here."), h("ol", { class: "turns" }, ...items), damage ? h("p", { class: "bad" }, `The rest of the record cannot be read: ${damage}`) : null);
     } catch (error) {
       if (this.tab === "history") fill(this.body, h("p", { class: "bad" }, `The history could not be loaded: ${error instanceof Error ? error.message : error}`));
     }

@@ -71,7 +71,8 @@ export class SessionView {
     this.status = new StatusLine();
     this.newest = button("Newest", () => this.timeline.toEnd(), { class: "newest", hidden: true });
     const lacking = h("p", { class: "dim lacks-run" }, "This token can only read: it does not have the scope ", h("code", null, "run"), ".");
-    this.footParts = [this.approvals.element, this.status.element, this.composer.element, lacking];
+    this.damage = h("p", { class: "bad", role: "alert", hidden: true });
+    this.footParts = [this.damage, this.approvals.element, this.status.element, this.composer.element, lacking];
     this.foot = h("div", { class: "foot" }, ...this.footParts);
     this.element = h("div", { class: "session" }, h("main", { id: "main", tabindex: "-1" }, this.head.element, h("div", { class: "timeline-box" }, this.timeline.element, this.newest), this.foot), this.panel.element);
     this.stream = new Stream({
@@ -162,8 +163,10 @@ export class SessionView {
    * @param {any} data
    */
   receive(name, data) {
-    if (name === "problem") this.trouble = String(data?.detail ?? "");
-    else if (name === "message") this.inbox.push(data);
+    if (name === "problem") {
+      this.trouble = String(data?.detail ?? "");
+      void this.checkDamage();
+    } else if (name === "message") this.inbox.push(data);
     else if (name === "ready") this.inbox.push(null);
     else if (name === "reset") {
       this.log = new Log(this.id);
@@ -173,6 +176,16 @@ export class SessionView {
       this.leaveReplay();
       this.inbox.schedule();
     }
+  }
+
+  /** Shows the damage of the record, after whose last intact event the stream has failed. */
+  async checkDamage() {
+    const { damage } = await api.wholeHistory(this.id).catch(() => ({ damage: undefined }));
+    if (!damage || this.destroyed) return;
+    this.stream.stop();
+    this.damage.textContent = `The rest of the record cannot be read: ${damage}`;
+    this.damage.hidden = false;
+    this.inbox.push(null);
   }
 
   /** @param {Event|null} event */

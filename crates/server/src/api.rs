@@ -95,6 +95,7 @@ pub(crate) fn router(app: App) -> Router {
         let router = if operation.is_open() { &mut open } else { &mut guarded };
         *router = std::mem::take(router).route(operation.path, operation.route());
     }
+    // The description lists what clients call, which does not include itself.
     let guarded = guarded
         .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
         .route_layer(from_fn_with_state(app.clone(), once::carry_out))

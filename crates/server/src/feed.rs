@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use pintle_agent::{SessionEvent, SessionId};
-use pintle_store::{Reader, StoreError, read_record};
+use pintle_store::{IntactRecord, Reader, StoreError, read_intact};
 use tokio::sync::broadcast;
 
 use self::segments::Segments;
@@ -85,6 +85,8 @@ pub(crate) struct Feed {
     /// Last event that was returned, or that the client has.
     last: Option<EventId>,
     backlog: VecDeque<SessionEvent>,
+    /// Damage of the record after the events of the backlog.
+    damage: Option<StoreError>,
     /// Segments of the record, as it was read last.
     segments: Segments,
     source: Source,
@@ -116,6 +118,7 @@ impl Feed {
             root,
             last: after,
             backlog: VecDeque::new(),
+            damage: None,
             segments: Segments::default(),
             source: Source::None,
             changes,
@@ -127,7 +130,8 @@ impl Feed {
     ///
     /// # Errors
     ///
-    /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record.
+    /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record. Damage is returned after the
+    /// events before it.
     pub(crate) async fn next(&mut self) -> Result<Item, StoreError> {
         match self.advance().await {
             // Files of a session that is being deleted go one by one.
@@ -146,6 +150,9 @@ impl Feed {
                     return Ok(Item::Event(event));
                 }
                 continue;
+            }
+            if let Some(damage) = self.damage.take() {
+                return Err(damage);
             }
             match &mut self.source {
                 Source::None => {
@@ -218,6 +225,7 @@ impl Feed {
             if reset.is_some() {
                 // Found again, from the first event on.
                 self.backlog.clear();
+                self.damage = None;
             } else {
                 self.source = Source::Live { events, live, _watching: watching };
             }
@@ -225,7 +233,15 @@ impl Feed {
         }
         // Before the record is read, so that nothing is missed.
         let mut reader = self.hub.store.read(&self.id, 1).await?;
-        while reader.next().await?.is_some() {}
+        loop {
+            match reader.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // The events before it are sent first.
+                Err(error) if error.is_damage() => break,
+                Err(error) => return Err(error),
+            }
+        }
         let reset = self.read_record().await?;
         self.source = Source::Stored { reader };
         Ok(reset)
@@ -271,10 +287,10 @@ impl Feed {
         None
     }
 
-    /// Reads the events after the last one from the record.
+    /// Reads the events after the last one from the record, up to the first damaged line.
     async fn read_record(&mut self) -> Result<Option<Item>, StoreError> {
-        let record = match read_record(self.hub.store.as_ref(), &self.id).await {
-            Ok(record) => record,
+        let IntactRecord { record, damage, .. } = match read_intact(self.hub.store.as_ref(), &self.id).await {
+            Ok(intact) => intact,
             // It is about to write its first line.
             Err(StoreError::NotFound(_)) if self.last.is_none() => return Ok(None),
             Err(error) => return Err(error),
@@ -287,6 +303,7 @@ impl Feed {
             }
         };
         self.segments = Segments::of(&events);
+        self.damage = damage;
         let mut reset = None;
         if let Some(last) = self.last {
             let index = usize::try_from(last.seq).unwrap_or(usize::MAX);

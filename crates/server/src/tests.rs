@@ -1,5 +1,6 @@
 mod bad_input;
 mod cuts;
+mod damage;
 mod decisions;
 mod following;
 mod harness;

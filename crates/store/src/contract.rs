@@ -262,7 +262,7 @@ pub async fn missing_sessions_are_typed(store: &dyn SessionStore) {
     assert!(matches!(store.open(&id).await, Err(StoreError::NotFound(missing)) if missing == id));
     assert!(matches!(store.read(&id, 1).await, Err(StoreError::NotFound(_))));
     assert!(matches!(store.verify(&id, None).await, Err(StoreError::NotFound(_))));
-    assert!(matches!(store.post(&id, "i", "{}").await, Err(StoreError::NotFound(_))));
+    assert!(matches!(store.post(&id, "i", "{}".to_owned()).await, Err(StoreError::NotFound(_))));
     assert_eq!(store.summary(&id).await.expect("it is looked up"), None);
     assert!(!store.delete(&id).await.expect("there is nothing to delete"));
     assert_eq!(store.list(&Filter::default(), &Page::default()).await.expect("it is listed"), []);
@@ -287,7 +287,7 @@ pub async fn sessions_are_isolated(store: &dyn SessionStore) {
     let mut other = create(store, "a.1").await;
     append(one.as_mut(), &[r#"{"t":1}"#]).await;
     append(other.as_mut(), &[r#"{"t":2}"#]).await;
-    store.post(&SessionId::new("a"), "i", "{}").await.expect("it is posted");
+    store.post(&SessionId::new("a"), "i", "{}".to_owned()).await.expect("it is posted");
     assert_eq!((texts(store, "a").await, texts(store, "a.1").await), (vec!["1".into()], vec!["2".into()]));
     assert_eq!(other.inbox().await.expect("it is read"), []);
 }
@@ -360,9 +360,9 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     let ids = ["z", "a", "m/../", "", "ü"];
     for (index, input_id) in ids.iter().enumerate() {
         let input = format!("{{\"n\":{index}}}");
-        assert_eq!(store.post(&id, input_id, &input).await.expect("it is posted"), Posting::Accepted);
+        assert_eq!(store.post(&id, input_id, input).await.expect("it is posted"), Posting::Accepted);
     }
-    assert_eq!(store.post(&id, "z", "{\"other\":1}").await.expect("it is known"), Posting::Known);
+    assert_eq!(store.post(&id, "z", "{\"other\":1}".to_owned()).await.expect("it is known"), Posting::Known);
     let found = writer.inbox().await.expect("it is read");
     assert_eq!(found.iter().map(|posted| posted.input_id.as_str()).collect::<Vec<_>>(), ids);
     assert_eq!(found[0].input, "{\"n\":0}");
@@ -370,7 +370,7 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     writer.take("a").await.expect("it was taken");
     drop(writer);
     let mut writer = store.open(&id).await.expect("nobody has it").writer;
-    assert_eq!(store.post(&id, "a", "{}").await.expect("it is known"), Posting::Known);
+    assert_eq!(store.post(&id, "a", "{}".to_owned()).await.expect("it is known"), Posting::Known);
     assert_eq!(writer.inbox().await.expect("it is read").len(), ids.len() - 1);
     for input_id in ids {
         assert!(store.has_posted(&id).await.expect("it is looked up"), "before {input_id:?}");
@@ -386,7 +386,7 @@ pub async fn the_inbox_tells_its_writer(store: &dyn SessionStore) {
     let mut writer = create(store, "a").await;
     let mut signal = writer.inbox_signal();
     for number in 1..=3 {
-        store.post(&id, &number.to_string(), "{}").await.expect("it is posted");
+        store.post(&id, &number.to_string(), "{}".to_owned()).await.expect("it is posted");
         while writer.inbox().await.expect("it is read").len() < number {
             let waited = tokio::time::timeout(PATIENCE, signal.wait()).await;
             waited.expect("it looks at least after a while");

@@ -345,12 +345,12 @@ impl SessionStore for FileStore {
         blocking(move || this.holder_now(&id)).await
     }
 
-    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+    async fn post(&self, id: &SessionId, input_id: &str, input: String) -> Result<Posting, StoreError> {
         let journal = self.journal(id)?;
-        let (input_id, input) = (input_id.to_owned(), input.to_owned());
+        let input_id = input_id.to_owned();
         blocking(move || {
             journal.spans()?;
-            Inbox { disk: journal.disk, files: journal.files }.post(&input_id, &input)
+            Inbox { disk: journal.disk, files: journal.files }.post(&input_id, input)
         })
         .await
     }

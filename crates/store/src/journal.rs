@@ -22,6 +22,7 @@ use self::fork::ForkHeader;
 pub use self::fork::{Fork, ForkError, fork};
 pub use self::place::{Reached, reached};
 pub use self::reading::{IntactRecord, read_intact, read_objects, read_record};
+use crate::blob::MAX_INLINE_LINE;
 use crate::error::StoreError;
 use crate::format::summary_line;
 use crate::store::{self, InboxSignal, Opened, Posting, SessionStore, SessionWriter, Summary};
@@ -195,9 +196,12 @@ pub async fn post_input(
     store: &dyn SessionStore,
     id: &SessionId,
     input_id: &str,
-    input: &PostedInput,
+    input: PostedInput,
 ) -> Result<Posting, StoreError> {
-    store.post(id, input_id, &serde_json::to_string(input).unwrap_or_default()).await
+    let text = serde_json::to_string(&input).unwrap_or_default();
+    // A message can have tens of megabytes, and the text contains them.
+    drop(input);
+    store.post(id, input_id, text).await
 }
 
 /// Inbox of a session, for its only writer.
@@ -305,7 +309,12 @@ impl SubagentJournals for StoredSubagents {
 }
 
 fn json(value: &impl Serialize) -> io::Result<String> {
-    serde_json::to_string(value).map_err(io::Error::from)
+    let mut text = serde_json::to_string(value).map_err(io::Error::from)?;
+    if text.len() > MAX_INLINE_LINE {
+        // The text has grown by doubling, and a large one is copied into blobs while it is held.
+        text.shrink_to_fit();
+    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -238,13 +238,13 @@ impl SessionStore for MemoryStore {
         Ok(is_open.then(this_process))
     }
 
-    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+    async fn post(&self, id: &SessionId, input_id: &str, input: String) -> Result<Posting, StoreError> {
         let session = self.session(id)?;
         let mut session = lock(&session);
         if !session.known_inputs.insert(input_id.to_owned()) {
             return Ok(Posting::Known);
         }
-        session.inbox.push(PostedInput { input_id: input_id.to_owned(), input: input.to_owned() });
+        session.inbox.push(PostedInput { input_id: input_id.to_owned(), input });
         session.posted.send_replace(());
         Ok(Posting::Accepted)
     }

@@ -102,7 +102,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
-    async fn post(&self, id: &SessionId, input_id: &str, input: &str) -> Result<Posting, StoreError>;
+    async fn post(&self, id: &SessionId, input_id: &str, input: String) -> Result<Posting, StoreError>;
 
     /// Returns whether the inbox of a session has an input that no writer has taken.
     ///

@@ -448,7 +448,7 @@ pub async fn post_signal(
     by: Option<Principal>,
 ) -> Result<Posting, StoreError> {
     let posted = PostedSignal { signal: signal.clone(), by };
-    store.post(id, input_id, &serde_json::to_string(&posted).unwrap_or_default()).await
+    store.post(id, input_id, serde_json::to_string(&posted).unwrap_or_default()).await
 }
 
 async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {

@@ -127,6 +127,14 @@ pub const VENV: Prerequisite = Prerequisite {
     look: || succeeds("python3", &["-c", "import venv, ensurepip"]),
 };
 
+/// Requests of HTTP/2 over TLS, with a certificate for the test.
+pub const HTTP2_CLIENT: Prerequisite = Prerequisite {
+    name: "openssl and curl with HTTP/2",
+    tests: "HTTP/2 over TLS of the built command's server",
+    remedy: "apt-get install openssl curl",
+    look: || succeeds("openssl", &["version"]).and_then(|()| succeeds("curl", &["--http2", "--version"])),
+};
+
 /// File systems that a test mounts for itself.
 pub const MOUNTS: Prerequisite = Prerequisite {
     name: "mount namespaces",
@@ -174,6 +182,7 @@ pub const ALL: &[&Prerequisite] = &[
     &GO,
     &NODE,
     &VENV,
+    &HTTP2_CLIENT,
 ];
 
 /// Search path of commands in the remote environments of tests.

@@ -31,7 +31,7 @@ use crate::run::keep_for_good;
 use crate::sessions::delete::delete_one;
 use crate::sessions::export;
 use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::sessions::{Place, Selected, Sessions};
+use crate::sessions::{Place, Selected, Sessions, remembered_flags};
 
 /// Mode of sessions by default.
 const MODE: Mode = Mode::Edit;
@@ -279,13 +279,15 @@ impl SessionHost for ServeHost {
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
         self.check_root(&summary)?;
-        let selected = Selected::of(sessions, summary.clone()).await;
+        let words = remembered_flags(&summary, &self.given).map_err(|failure| host_error(&failure))?;
+        let args = config::complete_run(&words, &self.process_env).await;
+        let has_grant = args.map_err(|failure| host_error(&failure))?.grant.is_some();
+        let selected = Selected::to_fork(sessions, summary.clone(), turns, has_grant).await;
         let selected = selected.map_err(|failure| host_error(&failure))?;
-        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
         let own = ["served", TENANT];
         let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..Wanted::default() };
-        let opened = self.open_with(&words, Some(selected.forked(turns)), wanted).await;
+        let opened = self.open_with(&words, Some(selected), wanted).await;
         opened.map_err(|failure| host_error(&failure))
     }
 
@@ -352,9 +354,8 @@ impl SessionHost for ServeHost {
     }
 
     async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
-        let (sessions, summary) = self.find(origin).await?;
-        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
-        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        let (_, summary) = self.find(origin).await?;
+        let words = remembered_flags(&summary, &self.given).map_err(|failure| host_error(&failure))?;
         let args = config::complete_run(&words, &self.process_env).await;
         let mode = args.map_err(|failure| host_error(&failure))?.policy.mode.unwrap_or(MODE);
         Ok(mode.is_wider_than(self.mode))

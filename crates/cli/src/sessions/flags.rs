@@ -38,8 +38,12 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
         .with_property("model", model.route.model.as_str())
 }
 
-/// Returns the flags of a session that were not given anew, as words of a command line.
-pub(super) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
+/// Returns the flags of a session that are not in `given`, as words of a command line.
+///
+/// # Errors
+///
+/// A failure if they cannot be read.
+pub(crate) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
     let text = summary.properties.get(FLAGS).map_or("{}", String::as_str);
     let mut flags: Flags = serde_json::from_str(text).or_failed("the flags of the session cannot be read")?;
     let place = super::Place::of_summary(summary);

@@ -74,7 +74,9 @@ async fn show(remote: &Remote, args: &SessionArg) -> Result<String, Failure> {
     match args.output {
         ListFormat::Json => {
             let record = Record::read(exported.as_bytes()).or_failed("the session cannot be shown")?;
-            super::show::json(&row(&session), &record, None)
+            // The exported record ends at the damage without a mark.
+            let history = remote.client.history(&session.id).await.map_err(|error| explain(&error))?;
+            super::show::json(&row(&session), &record, history.damage)
         }
         ListFormat::Text => Ok(exported),
     }

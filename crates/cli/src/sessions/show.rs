@@ -1,7 +1,6 @@
 //! `pintle sessions show`: the conversation as text.
 
 use pintle_agent::{Record, Turn, TurnKind};
-use pintle_store::StoreError;
 use serde_json::json;
 
 use super::list::Row;
@@ -17,7 +16,8 @@ pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit,
     let intact = sessions.intact_record(&summary.id).await?;
     let text = match args.output {
         ListFormat::Json => {
-            json(&list::row(sessions, &summary).await, &intact.record, intact.damage.as_ref())?
+            let damage = intact.damage.map(|damage| damage.to_string());
+            json(&list::row(sessions, &summary).await, &intact.record, damage)?
         }
         ListFormat::Text => {
             let replay = intact.record.replay().or_failed("the session cannot be shown")?;
@@ -34,7 +34,7 @@ pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit,
 /// # Errors
 ///
 /// A failure if the record cannot be replayed.
-pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<&StoreError>) -> Result<String, Failure> {
+pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Result<String, Failure> {
     let replay = record.replay().or_failed("the session cannot be shown")?;
     let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
     let checkpoints: Vec<_> = replay
@@ -44,7 +44,7 @@ pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<&StoreError>) 
         .collect();
     let mut shown = json!({"session": row, "history": turns, "checkpoints": checkpoints});
     if let (Some(damage), Some(shown)) = (damage, shown.as_object_mut()) {
-        shown.insert("damage".to_owned(), damage.to_string().into());
+        shown.insert("damage".to_owned(), damage.into());
     }
     render::json_line(&shown)
 }

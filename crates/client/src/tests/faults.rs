@@ -71,6 +71,18 @@ async fn bodies_of_other_servers_are_errors() {
 }
 
 #[tokio::test]
+async fn a_history_names_the_damage_of_its_record() {
+    for (body, damage) in [
+        (r#"{"turns":[]}"#, None),
+        (r#"{"turns":[],"damage":"damaged at line 9"}"#, Some("damaged at line 9")),
+    ] {
+        let server = Canned::start(vec![response("200 OK", JSON, "", body)]).await;
+        let history = server.client(quick()).history(&id()).await.unwrap();
+        assert_eq!(history.damage.as_deref(), damage, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn long_lines_are_not_held() {
     let options = quick().with_max_bytes(1 << 16).with_retries(0);
     let line = format!("data: {}", "x".repeat(1 << 20));

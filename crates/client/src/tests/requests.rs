@@ -52,7 +52,7 @@ async fn a_session_is_created_driven_and_deleted() {
     received.follow(&mut items, is_end).await;
     let history = client.history(&id).await.unwrap();
     let said: Vec<(&str, &str)> =
-        history.iter().map(|entry| (entry.kind.as_str(), entry.text.as_str())).collect();
+        history.turns.iter().map(|entry| (entry.kind.as_str(), entry.text.as_str())).collect();
     let expected = [
         ("user", "Make it"),
         ("assistant", ""),
@@ -62,6 +62,7 @@ async fn a_session_is_created_driven_and_deleted() {
         ("assistant", "Again."),
     ];
     assert_eq!(said, expected);
+    assert_eq!(history.damage, None);
     let lines: Vec<_> = client.journal(&id, 2, Some(4)).map(|line| line.unwrap().seq).collect().await;
     assert_eq!(lines, [2, 3, 4]);
 
@@ -69,9 +70,9 @@ async fn a_session_is_created_driven_and_deleted() {
     let change = SettingsChange { mode: mode.clone(), ..SettingsChange::default() };
     assert_eq!(client.change_session(&id, &change).await.unwrap().mode, mode);
     let fork = client.fork(&id, 4).await.unwrap();
-    assert_eq!(client.history(&fork.id).await.unwrap().len(), 4);
+    assert_eq!(client.history(&fork.id).await.unwrap().turns.len(), 4);
     client.rewind(&id, 4).await.unwrap();
-    assert_eq!(client.history(&id).await.unwrap().len(), 4);
+    assert_eq!(client.history(&id).await.unwrap().turns.len(), 4);
     client.interrupt(&id).await.unwrap();
     assert!(client.export(&id, ExportFormat::Markdown).await.unwrap().starts_with("Markdown of"));
     assert!(client.audit(&id, AuditFormat::Text).await.unwrap().starts_with("AuditText of"));

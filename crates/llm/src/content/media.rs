@@ -5,8 +5,9 @@ use std::ops::BitOr;
 use std::sync::Arc;
 
 use base64::Engine as _;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::de::Error as _;
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::data_url::DataUrl;
@@ -46,14 +47,32 @@ impl fmt::Debug for Blob {
 
 impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_base64())
+        // Encoded in small pieces: the whole text would be a second copy of tens of megabytes.
+        serializer.collect_str(&Base64Display::new(&self.0, &BASE64))
     }
 }
 
 impl<'de> Deserialize<'de> for Blob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        BASE64.decode(text).map(Self::from).map_err(D::Error::custom)
+        deserializer.deserialize_str(Base64Visitor)
+    }
+}
+
+/// Decodes base64 from the text of the deserializer, without a copy of that text.
+struct Base64Visitor;
+
+impl Visitor<'_> for Base64Visitor {
+    type Value = Blob;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string of base64")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Blob, E> {
+        BASE64
+            .decode(text)
+            .map(Blob::from)
+            .map_err(|error| E::custom(format_args!("invalid base64: {error}")))
     }
 }
 
@@ -320,6 +339,26 @@ mod tests {
         result.decode_urls().unwrap();
         assert_eq!(result.pending_media(), PendingMedia::default());
         assert!(result.media().all(|source| *source == MediaSource::Data(vec![1].into())));
+    }
+
+    #[test]
+    fn bytes_are_written_and_read_as_base64() {
+        // Longer than one piece of the encoder, with each length of the last group.
+        for size in [0, 1, 2, 3, 1_023, 1_024, 1_025, 5_000] {
+            let bytes: Vec<u8> = (0..=255).cycle().take(size).collect();
+            let blob = Blob::from(bytes);
+            let text = serde_json::to_string(&blob).unwrap();
+            assert_eq!(text, format!("\"{}\"", blob.to_base64()), "{size}");
+            assert_eq!(serde_json::to_value(&blob).unwrap(), json!(blob.to_base64()), "{size}");
+            assert_eq!(serde_json::from_str::<Blob>(&text).unwrap(), blob, "{size}");
+            // From a text that is not in the input as it is.
+            assert_eq!(serde_json::from_value::<Blob>(json!(blob.to_base64())).unwrap(), blob, "{size}");
+            let escaped = text.replace('/', "\\/");
+            assert_eq!(serde_json::from_str::<Blob>(&escaped).unwrap(), blob, "{size}");
+        }
+        for damaged in ["\"?\"", "\"AAE\"", "\"AB==\"", "1"] {
+            assert!(serde_json::from_str::<Blob>(damaged).is_err(), "{damaged}");
+        }
     }
 
     #[test]

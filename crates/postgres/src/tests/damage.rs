@@ -184,7 +184,10 @@ async fn an_input_is_accepted_once() {
     let mut writer = stores[0].create_writer(&summary()).await.unwrap();
     let id = id();
     for input in ["a", "\0", "b"] {
-        let (one, other) = tokio::join!(stores[0].post(&id, input, "\0x"), stores[1].post(&id, input, "y"));
+        let (one, other) = tokio::join!(
+            stores[0].post(&id, input, "\0x".to_owned()),
+            stores[1].post(&id, input, "y".to_owned())
+        );
         let mut outcomes = [one.unwrap(), other.unwrap()];
         outcomes.sort_by_key(|posting| *posting == Posting::Known);
         assert_eq!(outcomes, [Posting::Accepted, Posting::Known]);

@@ -113,7 +113,7 @@ async fn other_statements_survive_the_loss_of_their_connection() {
     append(&mut writer, 0).await.unwrap();
     for (what, input) in [(STATEMENT, "a"), (ANSWER, "b")] {
         proxy.lose(what);
-        store.post(&id(), input, "{}").await.unwrap();
+        store.post(&id(), input, "{}".to_owned()).await.unwrap();
         proxy.lose(what);
         let hash = store.blobs(&id()).put(input.as_bytes().to_vec()).await.unwrap();
         proxy.lose(what);

@@ -80,7 +80,7 @@ async fn ids_that_cannot_be_stored_are_refused() {
         let summary = Summary::new(id.clone(), Timestamp::from_millis(0));
         assert!(matches!(store.create(summary).await, Err(StoreError::InvalidId(_))));
         assert!(matches!(store.open(&id).await, Err(StoreError::InvalidId(_))));
-        assert!(matches!(store.post(&id, "i", "{}").await, Err(StoreError::InvalidId(_))));
+        assert!(matches!(store.post(&id, "i", "{}".to_owned()).await, Err(StoreError::InvalidId(_))));
     }
 }
 

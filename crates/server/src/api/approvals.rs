@@ -246,7 +246,7 @@ async fn decide(
         return Err(Problem::new(CONFLICT, detail));
     }
     let input = PostedInput::Decision { call_id, fingerprint, decision, by: caller.principal() };
-    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    app.post(&found.summary.id, &found.root, &key, input).await?;
     Ok(accepted())
 }
 

@@ -64,7 +64,8 @@ struct CostReport {
     days: Vec<DayCost>,
     /// Number of sessions with these days, those of subagents and deleted ones among them.
     sessions: usize,
-    /// Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and damaged records always.
+    /// Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and always what follows the damage of
+    /// a record.
     is_complete: bool,
 }
 
@@ -227,18 +228,19 @@ impl App {
         Ok((found, true))
     }
 
-    /// Adds the responses of the record of a session. Returns whether the record can be read.
-    async fn add_record(&self, sums: &mut CostSums, id: &SessionId, since: Timestamp) -> bool {
-        match self.replay(id).await {
-            Ok(replay) => {
+    /// Adds the responses of the record of a session, up to the first damaged line. Returns whether the record is complete;
+    /// `None` if nothing of it can be read.
+    async fn add_record(&self, sums: &mut CostSums, id: &SessionId, since: Timestamp) -> Option<bool> {
+        match self.intact_replay(id).await {
+            Ok((replay, damage)) => {
                 add_events(sums, &replay.events, since, |provider, model, usage| {
                     self.hub.host.cost(provider, model, usage)
                 });
-                true
+                Some(damage.is_none())
             }
             Err(problem) => {
                 tracing::debug!(session = %id, problem = problem.detail, "a record has no cost");
-                false
+                None
             }
         }
     }
@@ -250,7 +252,8 @@ impl App {
         let mut sums = CostSums::new();
         let (mut sessions, mut tree) = (0, vec![id.clone()]);
         while let Some(member) = tree.pop() {
-            sessions += usize::from(self.add_record(&mut sums, &member, Timestamp::from_millis(0)).await);
+            let added = self.add_record(&mut sums, &member, Timestamp::from_millis(0)).await;
+            sessions += usize::from(added.is_some());
             let below = store.list(&Filter::default().with_parent(member), &Page::default()).await?;
             tree.extend(below.into_iter().map(|summary| summary.id));
         }
@@ -319,9 +322,9 @@ async fn costs(
     let mut sums = CostSums::new();
     let mut sessions = 0;
     for id in &found {
-        let is_read = app.add_record(&mut sums, id, since).await;
-        sessions += usize::from(is_read);
-        is_complete &= is_read;
+        let added = app.add_record(&mut sums, id, since).await;
+        sessions += usize::from(added.is_some());
+        is_complete &= added == Some(true);
     }
     let deleted = app.kept_since(&caller, since).await?;
     let since = day_of(since);

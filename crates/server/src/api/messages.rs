@@ -9,8 +9,6 @@ use pintle_llm::{Blob, ImageData};
 use pintle_store::post_input;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::IntoDeserializer as _;
-use serde::de::value::{Error as ValueError, StringDeserializer};
 
 use super::input::{Json, Key, Path};
 use super::list::Found;
@@ -99,8 +97,8 @@ pub(super) struct MessageBody {
 #[serde(deny_unknown_fields)]
 struct ImageBody {
     /// Bytes, in base64.
-    #[schemars(extend("pattern" = BASE64))]
-    data: String,
+    #[schemars(with = "String", extend("pattern" = BASE64))]
+    data: Blob,
     /// Media type, such as `image/png`.
     media_type: String,
 }
@@ -114,16 +112,6 @@ struct RewindBody {
     turns: usize,
 }
 
-impl TryFrom<ImageBody> for ImageData {
-    type Error = ValueError;
-
-    fn try_from(body: ImageBody) -> Result<Self, ValueError> {
-        // The text is moved into the decoder: a copy of it would take tens of megabytes.
-        let text: StringDeserializer<ValueError> = body.data.into_deserializer();
-        Ok(Self::data(Blob::deserialize(text)?, body.media_type))
-    }
-}
-
 impl TryFrom<MessageBody> for UserMessage {
     type Error = Problem;
 
@@ -133,10 +121,7 @@ impl TryFrom<MessageBody> for UserMessage {
         }
         let mut message = Self::from(body.text);
         for image in body.images {
-            let image = ImageData::try_from(image);
-            let image =
-                image.map_err(|error| Problem::new(INVALID, format!("an image is wrong: {error}")))?;
-            message = message.with_image(image);
+            message = message.with_image(ImageData::data(image.data, image.media_type));
         }
         Ok(message)
     }
@@ -158,7 +143,7 @@ impl App {
         id: &SessionId,
         root: &SessionId,
         key: &Key,
-        input: &PostedInput,
+        input: PostedInput,
     ) -> Result<(), Problem> {
         post_input(self.hub.store.as_ref(), id, &key.input_id(), input).await?;
         self.hub.posted(id, root).await
@@ -174,7 +159,7 @@ async fn submit(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Message { message: body.try_into()?, by: caller.principal() };
-    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    app.post(&found.summary.id, &found.root, &key, input).await?;
     Ok(accepted())
 }
 
@@ -187,7 +172,7 @@ async fn say(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Say { message: body.try_into()?, by: caller.principal() };
-    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    app.post(&found.summary.id, &found.root, &key, input).await?;
     Ok(accepted())
 }
 
@@ -200,7 +185,7 @@ async fn steer(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Steer { message: body.try_into()?, by: caller.principal() };
-    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    app.post(&found.summary.id, &found.root, &key, input).await?;
     Ok(accepted())
 }
 
@@ -217,7 +202,7 @@ async fn interrupt(
         None if app.hub.store.holder(&found.root).await?.is_none() => {}
         None => {
             let input = PostedInput::Interrupt { by: caller.principal() };
-            post_input(app.hub.store.as_ref(), &found.summary.id, &key.input_id(), &input).await?;
+            post_input(app.hub.store.as_ref(), &found.summary.id, &key.input_id(), input).await?;
         }
     }
     Ok(accepted())
@@ -234,7 +219,7 @@ async fn abort(
         return Ok(accepted());
     }
     let input = PostedInput::Abort { by: caller.principal() };
-    match app.post(&found.summary.id, &found.root, &key, &input).await {
+    match app.post(&found.summary.id, &found.root, &key, input).await {
         Ok(()) => Ok(accepted()),
         // It has ended meanwhile, perhaps by this abort.
         Err(problem) if problem.is(ENDED) => Ok(accepted()),
@@ -250,7 +235,7 @@ async fn compact(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     let input = PostedInput::Compact { by: caller.principal() };
-    app.post(&found.summary.id, &found.root, &key, &input).await?;
+    app.post(&found.summary.id, &found.root, &key, input).await?;
     Ok(accepted())
 }
 
@@ -267,7 +252,7 @@ async fn rewind(
     if is_elsewhere {
         // An event tells if it is refused.
         let input = PostedInput::Rewind { turns: body.turns, by: caller.principal() };
-        app.post(&found.summary.id, &found.root, &key, &input).await?;
+        app.post(&found.summary.id, &found.root, &key, input).await?;
     } else {
         caller.bind_handle(app.handle_of_open(&found).await?).rewind(body.turns).await?;
     }
@@ -282,8 +267,11 @@ mod tests {
 
     #[test]
     fn images_are_decoded_from_base64() {
-        let image = |data: &str| ImageBody { data: data.to_owned(), media_type: "image/png".to_owned() };
-        let read = |data: &str| ImageData::try_from(image(data)).ok();
+        let read = |data: &str| {
+            let body = json!({"images": [{"data": data, "media_type": "image/png"}]}).to_string();
+            let body: Result<MessageBody, _> = serde_json::from_str(&body);
+            body.ok().map(|body| UserMessage::try_from(body).unwrap().images.remove(0))
+        };
         assert_eq!(read("AAEC"), Some(ImageData::data(vec![0_u8, 1, 2], "image/png")));
         assert_eq!(read(""), Some(ImageData::data(Vec::<u8>::new(), "image/png")));
         for damaged in ["?", "AAE", "AB=="] {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use pintle_agent::{EventKind, Replay, SessionEvent, SessionId, Timestamp, Turn, TurnKind};
-use pintle_store::{Hash, Reader, StoreError, read_record};
+use pintle_store::{Hash, Reader, StoreError, read_intact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +63,9 @@ pub(super) fn operations() -> Vec<Operation> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct History {
     turns: Vec<TurnView>,
+    /// Damage of the record, as text; absent if the record is complete. The entries are those before the damage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<String>,
 }
 
 /// Entry of the conversation.
@@ -140,14 +143,35 @@ impl<'a> EventsOfTurns<'a> {
 
 impl App {
     /// Reads the record of a session.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the record is damaged, or cannot be read.
     pub(super) async fn replay(&self, id: &SessionId) -> Result<Replay, Problem> {
-        match read_record(self.hub.store.as_ref(), id).await {
-            Ok(record) => {
-                let replay = record.replay();
-                replay.map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))
+        match self.intact_replay(id).await? {
+            (replay, None) => Ok(replay),
+            (_, Some(damage)) => Err(damage.into()),
+        }
+    }
+
+    /// Reads the record of a session up to the first damaged line, and returns it with the damage.
+    ///
+    /// # Errors
+    ///
+    /// A problem if nothing of the record can be read.
+    pub(super) async fn intact_replay(
+        &self,
+        id: &SessionId,
+    ) -> Result<(Replay, Option<StoreError>), Problem> {
+        match read_intact(self.hub.store.as_ref(), id).await {
+            Ok(intact) => {
+                let replay = intact.record.replay();
+                let replay = replay
+                    .map_err(|_| Problem::new(FAILED, "the record of the session cannot be replayed"))?;
+                Ok((replay, intact.damage))
             }
             // Nothing was recorded yet.
-            Err(StoreError::NotFound(_)) => Ok(Replay::default()),
+            Err(StoreError::NotFound(_)) => Ok((Replay::default(), None)),
             Err(error) => Err(error.into()),
         }
     }
@@ -159,11 +183,11 @@ async fn history(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let id = app.find(&caller, &id).await?.summary.id;
-    let replay = app.replay(&id).await?;
+    let (replay, damage) = app.intact_replay(&id).await?;
     let mut events = EventsOfTurns::new(&replay.events);
     let turns = replay.history.iter().enumerate();
     let turns = turns.map(|(index, turn)| view(index, turn, events.event_of(turn))).collect();
-    Ok(json(&History { turns }))
+    Ok(json(&History { turns, damage: damage.map(|damage| damage.to_string()) }))
 }
 
 /// Lines that are wanted.

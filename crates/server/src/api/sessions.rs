@@ -248,7 +248,7 @@ async fn create(
         && can_go_on
     {
         let input = PostedInput::Message { message, by: caller.principal() };
-        post_input(app.hub.store.as_ref(), &id, &key.input_id(), &input).await?;
+        post_input(app.hub.store.as_ref(), &id, &key.input_id(), input).await?;
         app.hub.open_or_wait(&id).await?;
     }
     created(&app, &caller, &id, is_new).await

@@ -41,7 +41,7 @@ async fn wrong_requests_are_problems_that_say_what_was_expected() {
             Request::new("POST", &submit)
                 .json(&json!({"images": [{"data": "?", "media_type": "image/png"}]})),
             400,
-            "an image is wrong",
+            "invalid base64",
         ),
         (
             Request::new("POST", &submit)

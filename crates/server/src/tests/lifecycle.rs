@@ -149,7 +149,7 @@ async fn an_input_does_not_open_a_session_that_has_ended() {
     live.handle.abort().unwrap();
     tokio::time::timeout(PATIENCE, live.ended()).await.expect("it ends");
     hub.posted(&session, &session).await.expect("the message was taken");
-    post_input(hub.store.as_ref(), &session, "late", &PostedInput::Abort { by: None }).await.unwrap();
+    post_input(hub.store.as_ref(), &session, "late", PostedInput::Abort { by: None }).await.unwrap();
     let problem = hub.posted(&session, &session).await.unwrap_err();
     assert!(problem.is(ENDED), "{problem:?}");
 }
@@ -342,7 +342,7 @@ async fn only_sessions_are_shown_and_opened() {
     writer.append(vec!["{\"task\": 1}".to_owned()], Barrier::Synced).await.unwrap();
     writer.close().await.unwrap();
     drop(writer);
-    fixture.host.store.post(&id, "x", "{}").await.unwrap();
+    fixture.host.store.post(&id, "x", "{}".to_owned()).await.unwrap();
     fixture.restart().await;
     let listed = fixture.get("/v1/sessions").await.json();
     assert_eq!(listed["sessions"], json!([]));

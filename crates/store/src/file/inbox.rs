@@ -2,16 +2,15 @@
 //!
 //! ```text
 //! inbox/lock                     locked while an input is added
-//! inbox/0000000007-3f9a….json    input 7, with the hash of its id
+//! inbox/0000000007-3f9a….json    input 7, with the hash of its id: its id as a JSON string, a line feed, and the input
 //! inbox/3f9a….taken              an input that the session has taken
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::blobs::create_dir;
@@ -39,15 +38,9 @@ fn watched() -> MutexGuard<'static, BTreeMap<PathBuf, watch::Sender<()>>> {
     WATCHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    input_id: String,
-    input: String,
-}
-
 impl Inbox {
     /// Adds an input at the end.
-    pub(super) fn post(&self, input_id: &str, input: &str) -> Result<Posting, StoreError> {
+    pub(super) fn post(&self, input_id: &str, input: String) -> Result<Posting, StoreError> {
         let directory = self.files.inbox();
         create_dir(self.disk.as_ref(), &directory)?;
         let _lock = self.lock(&directory)?;
@@ -58,10 +51,12 @@ impl Inbox {
         }
         let number = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0) + 1;
         let temporary = directory.join(format!("{NEW}{}", uuid::Uuid::now_v7()));
-        let stored = Stored { input_id: input_id.to_owned(), input: input.to_owned() };
-        let text = serde_json::to_string(&stored).unwrap_or_default();
+        let head = format!("{}\n", serde_json::Value::from(input_id));
         let mut file = self.disk.create_new(&temporary).map_err(io_error("create", &temporary))?;
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync());
+        let written = file.write_all(head.as_bytes()).and_then(|()| file.write_all(input.as_bytes()));
+        let written = written.and_then(|()| file.sync());
+        // An input can have tens of megabytes, and the writer of the session reads it as soon as it is posted.
+        drop(input);
         let path = directory.join(format!("{number:010}-{hash}.json"));
         let renamed = written.and_then(|()| self.disk.rename(&temporary, &path));
         if let Err(source) = renamed {
@@ -119,12 +114,20 @@ impl Inbox {
     }
 
     fn read(&self, path: &Path) -> Result<PostedInput, StoreError> {
-        let mut text = String::new();
         let mut file = self.disk.open(path).map_err(io_error("open", path))?;
+        let size = file.seek(io::SeekFrom::End(0)).and_then(|size| file.rewind().map(|()| size));
+        let size = size.map_err(io_error("read", path))?;
+        // A text that grows by doubling would take up to twice the size of the input.
+        let mut text = String::with_capacity(usize::try_from(size).unwrap_or(0));
         file.read_to_string(&mut text).map_err(io_error("read", path))?;
-        let stored = serde_json::from_str::<Stored>(&text)
-            .map_err(|error| io_error("read", path)(io::Error::new(io::ErrorKind::InvalidData, error)))?;
-        Ok(PostedInput { input_id: stored.input_id, input: stored.input })
+        let id = text.split_once('\n').and_then(|(id, _)| {
+            let input_id = serde_json::from_str::<String>(id).ok()?;
+            Some((input_id, id.len() + 1))
+        });
+        let (input_id, start) =
+            id.ok_or_else(|| io_error("read", path)(io::ErrorKind::InvalidData.into()))?;
+        text.drain(..start);
+        Ok(PostedInput { input_id, input: text })
     }
 
     fn sync(&self, directory: &Path) -> Result<(), StoreError> {

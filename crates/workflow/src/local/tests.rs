@@ -104,7 +104,7 @@ async fn people_are_waited_for_without_a_process() {
     for _ in 0..2 {
         post_signal(&store, &id, "d1", &Signal::Decide(decision.clone()), None).await.unwrap();
     }
-    store.post(&id, "rubbish", "{\"what\": 1}").await.unwrap();
+    store.post(&id, "rubbish", "{\"what\": 1}".to_owned()).await.unwrap();
     let mut host = LocalHost::open(&store, &id).await.unwrap();
     let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
     assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");

@@ -32,7 +32,7 @@ async fn script(disk: &Double, told: &mut Told) -> Result<(), StoreError> {
         write(writer.as_mut(), number, barrier, told).await?;
     }
     for input in ["a", "b", "c"] {
-        store.post(&id(), input, "{}").await?;
+        store.post(&id(), input, "{}".to_owned()).await?;
         told.posted.push(input.to_owned());
     }
     told.taken.push("a".to_owned());
@@ -83,7 +83,7 @@ async fn recovers(disk: &Double, told: &Told, acknowledged: &[u64], what: &str) 
         opened.writer.inbox().await.unwrap().into_iter().map(|posted| posted.input_id).collect();
     for input in told.posted.iter().filter(|input| !told.taken.contains(input)) {
         assert!(waiting.contains(input), "{what}: input {input} is lost");
-        assert_eq!(store.post(&id(), input, "{}").await.unwrap(), Posting::Known, "{what}");
+        assert_eq!(store.post(&id(), input, "{}".to_owned()).await.unwrap(), Posting::Known, "{what}");
     }
     append(opened.writer.as_mut(), 99, Barrier::Synced).await.unwrap();
     let verified = store.verify(&id(), None).await.unwrap();
