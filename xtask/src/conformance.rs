@@ -7,13 +7,12 @@ mod checklist;
 mod report;
 mod test_binaries;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
-pub(crate) use self::test_binaries::{TestBinaries, TestBinary};
+pub(crate) use self::test_binaries::{TestBinaries, TestBinary, TestOutcome};
 use self::{
     checklist::{Checklist, Proof},
     report::Report,
-    test_binaries::TestOutcome,
 };
 use crate::{
     failure::{Context as _, Failure},
@@ -51,7 +50,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
             }
         }
     }
-    let checklist = load(metadata)?;
+    let checklist = load(&metadata.workspace_root)?;
     if list {
         print!("{}", Report::mapping(&checklist));
         return Ok(());
@@ -65,12 +64,18 @@ pub(crate) fn compare(
     binaries: &TestBinaries,
     earlier: &TestRun,
 ) -> Result<(), Failure> {
-    report(metadata, &load(metadata)?, binaries, earlier, false)
+    report(metadata, &load(&metadata.workspace_root)?, binaries, earlier, false)
 }
 
-fn load(metadata: &Metadata) -> Result<Checklist, Failure> {
-    let text = std::fs::read_to_string(metadata.workspace_root.join(DATA))
-        .with_context(|| format!("{DATA} could not be read"))?;
+/// Returns the tests of each line by its identifier. Cells of the parity matrices are left out.
+pub(crate) fn tests_by_line(root: &Path) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let lines = load(root)?.lines.into_iter().filter(|line| !line.is_parity());
+    Ok(lines.map(|line| (line.id, line.proof.tests().to_vec())).collect())
+}
+
+fn load(root: &Path) -> Result<Checklist, Failure> {
+    let text =
+        std::fs::read_to_string(root.join(DATA)).with_context(|| format!("{DATA} could not be read"))?;
     Checklist::parse(&text)
 }
 

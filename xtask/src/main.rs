@@ -23,6 +23,7 @@ mod fuzz;
 mod load;
 mod metadata;
 mod msrv;
+mod mutations;
 mod package;
 mod process;
 mod protocols;
@@ -34,7 +35,7 @@ mod tidy;
 mod weight;
 mod wire;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use crate::{failure::Failure, metadata::Metadata};
 
@@ -60,6 +61,11 @@ const COMMANDS: &[Command] = &[
         name: "conformance",
         summary: "checkboxes of both definitions of done, with their tests; --list, --write",
         run: conformance::run,
+    },
+    Command {
+        name: "mutations",
+        summary: "whether the tests of the definitions of done fail when the code breaks; --list, --only LINE",
+        run: mutations::run,
     },
     Command {
         name: "consumers",
@@ -182,7 +188,7 @@ fn dispatch(name: &str, arguments: &[String]) -> Result<(), Failure> {
         println!("{}: {}", command.name, command.summary);
         return Ok(());
     }
-    let metadata = Metadata::load()?;
+    let metadata = Metadata::load(Path::new("."))?;
     (command.run)(&metadata, arguments)
 }
 

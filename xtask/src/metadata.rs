@@ -46,6 +46,7 @@ pub(crate) struct Dependency {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
+    pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     /// Whether `cargo test` runs it.
     pub(crate) test: bool,
@@ -54,8 +55,9 @@ pub(crate) struct Target {
 }
 
 impl Metadata {
-    pub(crate) fn load() -> Result<Self, Failure> {
-        let json = process::capture(process::cargo(Path::new(".")).args([
+    /// Loads the metadata of the workspace that contains `directory`.
+    pub(crate) fn load(directory: &Path) -> Result<Self, Failure> {
+        let json = process::capture(process::cargo(directory).args([
             "metadata",
             "--no-deps",
             "--format-version=1",

@@ -1,6 +1,7 @@
 //! Runs other programs to completion.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     io::{self, BufRead as _, BufReader},
     path::Path,
@@ -28,6 +29,15 @@ pub(crate) fn cargo(directory: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(directory);
     command
+}
+
+/// Returns the files below `root` that git tracks, and untracked ones that it does not ignore, sorted. A path may name a file
+/// that was deleted.
+pub(crate) fn source_files(root: &Path) -> Result<BTreeSet<String>, Failure> {
+    let mut list = Command::new("git");
+    list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
+    let listed = capture(&mut list)?;
+    Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
 /// Runs `command` with the output of this process.

@@ -11,6 +11,8 @@ use crate::failure::{Context as _, Failure};
 const PROVIDERS: [&str; 3] = ["openai", "anthropic", "gemini"];
 /// Placeholder for a provider in identifiers and test names.
 const PROVIDER: &str = "{provider}";
+/// Sections that are parity matrices.
+const PARITY: [&str; 2] = ["LP", "CP"];
 /// Issues that a line may be pending for.
 const ISSUES: std::ops::RangeInclusive<u8> = 2..=8;
 
@@ -122,6 +124,13 @@ impl Checklist {
     /// Returns all tests named by the lines.
     pub(super) fn tests(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().flat_map(|line| line.proof.tests()).map(String::as_str)
+    }
+}
+
+impl Line {
+    /// Returns whether the line is a cell of a parity matrix.
+    pub(super) fn is_parity(&self) -> bool {
+        PARITY.contains(&self.section.as_str())
     }
 }
 

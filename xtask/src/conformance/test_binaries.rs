@@ -33,7 +33,7 @@ const POLL: Duration = Duration::from_millis(5);
 const TAIL: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TestOutcome {
+pub(crate) enum TestOutcome {
     Passed,
     /// The reason, with the last lines of output.
     Failed(String),
@@ -99,7 +99,7 @@ impl TestBinaries {
     }
 
     /// Runs the tests in `names` that have not passed in `earlier`. Those that do not exist are reported as missing.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         names: &BTreeSet<&str>,
         earlier: &TestRun,

@@ -1,6 +1,6 @@
 //! The packages and files that the rules check.
 
-use std::{cell::OnceCell, fs, path::Path, process::Command};
+use std::{cell::OnceCell, fs, path::Path};
 
 use super::rust_code;
 use crate::{failure::Failure, metadata::Metadata, process};
@@ -35,24 +35,17 @@ pub(super) struct File {
 }
 
 impl Tree {
-    /// Reads the files that git tracks, and untracked ones that it does not ignore, so that rules apply before a commit.
+    /// Reads the source files, so that rules apply before a commit.
     pub(super) fn load(metadata: &Metadata) -> Result<Self, Failure> {
         let root = &metadata.workspace_root;
-        let listed = process::capture(
-            Command::new("git")
-                .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-                .current_dir(root),
-        )?;
         let mut files = Vec::new();
-        for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            // Deleted files are still listed. Binary files have no text, but pages show them.
-            if let Ok(bytes) = fs::read(root.join(path)) {
+        for path in process::source_files(root)? {
+            // Binary files have no text, but pages show them.
+            if let Ok(bytes) = fs::read(root.join(&path)) {
                 let text = String::from_utf8(bytes).unwrap_or_default();
-                files.push(File::new(path, text));
+                files.push(File::new(&path, text));
             }
         }
-        files.sort_by(|left, right| left.path.cmp(&right.path));
-        files.dedup_by(|left, right| left.path == right.path);
         let packages = metadata.packages.iter().map(|package| Package::new(package, root)).collect();
         Ok(Self { packages, files })
     }

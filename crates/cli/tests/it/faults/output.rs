@@ -120,7 +120,9 @@ fn each_of_many_lines_of_code_arrives_once() {
 
 #[test]
 fn escape_interrupts_an_answer_without_end() {
-    let turns = format!("[[turn]]\npause_ms = 50\ntext = \"{}\"\n", lines("- ", most_lines()));
+    // The provider sends at most 256 pieces, so that the answer takes longer than the test waits: it cannot end before the
+    // interruption, however slow the machine is. Each piece fills the screen several times.
+    let turns = format!("[[turn]]\npause_ms = 750\ntext = \"{}\"\n", lines("- ", most_lines()));
     let harness = Harness::new(Dialect::AnthropicMessages, &turns);
     let mut terminal = begin(&harness, &["go"]);
     terminal.wait_for_text(" of it");
