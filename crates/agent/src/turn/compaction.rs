@@ -137,8 +137,13 @@ impl Machine {
         if self.state == SessionState::Closed {
             return;
         }
-        self.compactions.requested = true;
         let is_free = matches!(self.phase, Phase::Resting) && self.ending.is_none();
+        // The context of a session without an input is not loaded.
+        if is_free && self.cut(0).is_none() {
+            warn_of_failure("there is nothing to summarize yet", out);
+            return;
+        }
+        self.compactions.requested = true;
         if is_free && self.context_is_current && self.may_call_model() {
             let context = self.context.take();
             if let Some(context) = &context {

@@ -77,7 +77,7 @@ impl Controls {
             Command::Compact => {
                 let compacted = self.surroundings.handle.compact();
                 compacted.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
-                let said = "The older part of the conversation is a summary now.";
+                let said = "The older part of the conversation is summarized before the next request.";
                 return Ok(CommandResult::Said(said.to_owned()));
             }
             Command::Context => vec![reports::context(self.seen().context)],

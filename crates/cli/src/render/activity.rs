@@ -48,6 +48,19 @@ pub(crate) struct Activity {
     plan: Option<Plan>,
     /// Whether a turn is under way.
     is_in_turn: bool,
+    summary: Summary,
+}
+
+/// Progress of a compaction, which has no event `ModelResponse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Summary {
+    /// No compaction is running.
+    #[default]
+    Absent,
+    /// The next request asks for the summary.
+    Due,
+    /// The model writes the summary.
+    Requested,
 }
 
 /// Response that the model has not completed.
@@ -129,10 +142,25 @@ impl Activity {
     fn session_event(&mut self, event: &SessionEvent, now: Duration) {
         self.drafts.event(event);
         match &event.kind {
-            EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
+            EventKind::UserInput { .. } => {
                 self.is_in_turn = true;
-                self.response = Some(PendingResponse { since: now, is_reasoning: false, retry: None });
+                self.wait_for_response(now);
             }
+            EventKind::RequestPrepared { .. } => {
+                // A compaction between runs is part of no turn.
+                self.summary = match self.summary {
+                    Summary::Due => Summary::Requested,
+                    Summary::Absent | Summary::Requested => {
+                        self.is_in_turn = true;
+                        Summary::Absent
+                    }
+                };
+                self.wait_for_response(now);
+            }
+            EventKind::CompactionStart { .. } => self.summary = Summary::Due,
+            EventKind::CompactionEnd { .. } => self.end_compaction(),
+            // A compaction that fails or is cancelled ends with a warning. Another request follows any other warning.
+            EventKind::Warning { .. } if self.is_compacting() => self.end_compaction(),
             EventKind::ModelRetrying { attempt, delay_ms, error } => {
                 let at = now.saturating_add(Duration::from_millis(*delay_ms));
                 let retry = PendingRetry { attempt: *attempt, reason: reason(error), at };
@@ -156,6 +184,7 @@ impl Activity {
             // Subagents may still be running.
             EventKind::ProcessingEnd { .. } => {
                 (self.response, self.is_streaming_text, self.is_in_turn) = (None, false, false);
+                self.summary = Summary::Absent;
                 self.calls.retain(|call| call.agent.is_some());
             }
             EventKind::SessionEnd { .. } => *self = Self::default(),
@@ -177,6 +206,30 @@ impl Activity {
             | EventKind::Error { .. }
             | EventKind::Gap { .. }
             | _ => {}
+        }
+    }
+
+    fn wait_for_response(&mut self, now: Duration) {
+        self.response = Some(PendingResponse { since: now, is_reasoning: false, retry: None });
+    }
+
+    fn end_compaction(&mut self) {
+        (self.summary, self.response) = (Summary::Absent, None);
+    }
+
+    /// Returns whether a compaction is running that belongs to no turn.
+    pub(crate) fn is_compacting_between_turns(&self) -> bool {
+        self.is_compacting() && !self.is_in_turn
+    }
+
+    fn is_compacting(&self) -> bool {
+        self.summary != Summary::Absent
+    }
+
+    /// Stops showing a compaction that the record of an earlier process contains: it has ended, or is lost with its process.
+    pub(crate) fn forget_compaction(&mut self) {
+        if self.is_compacting() {
+            self.response = None;
         }
     }
 

@@ -198,6 +198,7 @@ impl Conversation {
     pub(crate) fn earlier_event(&mut self, event: &SessionEvent, now: Duration) {
         let subagent = self.transcript.subagent_of(event);
         self.activity.event(event, subagent.as_deref(), now);
+        self.activity.forget_compaction();
         self.state_event(event);
     }
 
@@ -516,7 +517,17 @@ impl Conversation {
     fn interrupt(&mut self) -> Vec<Effect> {
         self.hint = None;
         self.is_interrupt_untold |= self.is_running;
-        if self.is_running { vec![Effect::Interrupt] } else { Vec::new() }
+        if self.can_interrupt() { vec![Effect::Interrupt] } else { Vec::new() }
+    }
+
+    /// Returns whether a turn runs, or a compaction between turns.
+    fn can_interrupt(&self) -> bool {
+        self.is_running || self.is_compacting_between_turns()
+    }
+
+    /// Returns whether a compaction runs that belongs to no turn. No turn ends with it.
+    pub(crate) fn is_compacting_between_turns(&self) -> bool {
+        !self.is_running && self.activity.is_compacting_between_turns()
     }
 
     /// Takes what is written, if it is something.
@@ -628,7 +639,7 @@ impl Conversation {
             None if self.is_running && !self.editor.is_empty() => {
                 "Enter steers the turn · Tab queues for its end · Esc interrupts"
             }
-            None if self.is_running => "Esc interrupts",
+            None if self.can_interrupt() => "Esc interrupts",
             None => return None,
         };
         Some(Line::new(text, Face::DIM))

@@ -277,10 +277,15 @@ impl<'a> Driver<'a> {
     ) -> Result<(), Failure> {
         self.display.close_pager().await?;
         if self.session.state() == SessionState::Processing && self.handle.interrupt().is_ok() {
+            let is_between_turns = self.display.conversation.is_compacting_between_turns();
             let ended = async {
                 while let Some(event) = events.next().await {
                     self.event(&event);
-                    if matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0 {
+                    let has_turn_ended =
+                        matches!(event.kind, EventKind::ProcessingEnd { .. }) && event.depth == 0;
+                    let has_compaction_ended =
+                        is_between_turns && !self.display.conversation.is_compacting_between_turns();
+                    if has_turn_ended || has_compaction_ended {
                         break;
                     }
                 }

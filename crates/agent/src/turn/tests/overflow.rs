@@ -329,6 +329,18 @@ fn messages_of_the_user_have_a_limit() {
     }
 }
 
+/// Before the first input, the context is not loaded, so no request could be made.
+#[test]
+fn a_manual_compaction_of_an_empty_conversation_is_reported_at_once() {
+    let mut harness = Harness::new();
+    let nothing = "the conversation was not compacted: there is nothing to summarize yet";
+    harness.tell(InputKind::Compact);
+    assert_eq!(warnings(&harness), [nothing]);
+    harness.submit("one");
+    harness.say("first");
+    assert_eq!(warnings(&harness), [nothing], "the request does not wait for the input");
+}
+
 #[test]
 fn a_manual_compaction_that_gains_nothing_says_so() {
     let mut harness = Harness::new();

@@ -233,6 +233,13 @@ fn reasoning_is_removed_once() {
     refuse_reasoning(&mut harness);
     refuse_reasoning(&mut harness);
     assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1));
+    let repaired = harness.events.iter().any(|event| match event {
+        EventKind::HistoryRepaired { message } => {
+            message.ends_with("; the reasoning of 1 earlier response is left out")
+        }
+        _ => false,
+    });
+    assert!(repaired, "{:?}", harness.events);
     assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
     harness.submit("again");
     harness.say("done");

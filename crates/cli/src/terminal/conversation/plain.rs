@@ -87,10 +87,10 @@ impl Conversation {
         if self.leaving.is_some_and(|until| now <= until) {
             return vec![Effect::Leave];
         }
-        let interrupts = self.is_running;
+        let interrupts = self.can_interrupt();
         self.leaving = Some(now + HINT_TIME);
         self.hint("press Ctrl+C again to leave", now);
-        self.is_interrupt_untold |= interrupts;
+        self.is_interrupt_untold |= self.is_running;
         if interrupts { vec![Effect::Interrupt] } else { Vec::new() }
     }
 

@@ -145,3 +145,21 @@ fn work_beside_the_conversation_and_settings_are_shown() {
     }
     leave(terminal);
 }
+
+#[test]
+fn a_compaction_of_the_user_reports_its_end() {
+    let turns =
+        "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"A summary that is longer than the conversation.\"\n";
+    let harness = Harness::new(Dialect::AnthropicMessages, turns);
+    let mut terminal = begin(&harness, &[]);
+    terminal.type_keys("/compact\r");
+    terminal.wait_for_text("there is nothing to summarize");
+    terminal.type_keys("hi\r");
+    terminal.wait_for_text("Hello.");
+    terminal.wait_for("the end of the turn", |screen| !screen.contains("Esc interrupts"));
+    terminal.type_keys("/compact\r");
+    terminal.wait_for("the end of the compaction", |screen| {
+        screen.contains("[compacted]") && !screen.contains("waiting for the model")
+    });
+    leave(terminal);
+}

@@ -134,3 +134,70 @@ fn images_of_a_result_are_named() {
     assert!(shown.contains("✓ read_file a.png 1.5 s\n    [image: image/png, 2,048 bytes]\n"), "{shown}");
     assert!(shown.matches("[image").count() == 6 && shown.contains("    … 2 more images"), "{shown}");
 }
+
+fn compaction_end() -> Value {
+    let usage = json!({"input_tokens": 9, "output_tokens": 1, "total_tokens": 10});
+    json!({"through": 4, "tokens_before": 100, "tokens_after": 10, "usage": usage})
+}
+
+#[test]
+fn a_compaction_between_turns_is_shown_until_it_ends() {
+    let prepared = json!({"fingerprint": "00000000000000ff", "messages": 2});
+    let warning = |message: &str| ("WARNING", json!({ "message": message }));
+    for ends in [
+        vec![("COMPACTION_END", compaction_end())],
+        vec![("COMPACTION_END", compaction_end()), warning("the compaction gained nothing")],
+        vec![warning("the conversation was not compacted: cancelled")],
+        vec![("SESSION_END", json!({"state": "CLOSED"}))],
+    ] {
+        let mut harness = Harness::running();
+        harness.event("PROCESSING_END", &json!({"state": "IDLE"}));
+        // In two pieces.
+        for _ in 0..2 {
+            harness.event("COMPACTION_START", &json!({"through": 4}));
+            harness.event("REQUEST_PREPARED", &prepared).waits(Duration::from_secs(2));
+            let shown = harness.shown();
+            assert!(
+                shown.contains("waiting for the model 2 s") && shown.contains("Esc interrupts"),
+                "{shown}"
+            );
+            assert_eq!(harness.types("\x1b").done(), "Interrupt");
+        }
+        for (kind, data) in &ends {
+            harness.event(kind, data);
+        }
+        let shown = harness.waits(Duration::from_secs(2)).shown();
+        assert!(!shown.contains("waiting for the model"), "{ends:?}: {shown}");
+        assert!(!shown.contains("Esc interrupts"), "{ends:?}: {shown}");
+        assert_eq!(harness.types("\x1b").done(), "", "{ends:?}");
+    }
+}
+
+#[test]
+fn a_turn_continues_after_its_compaction() {
+    let prepared = json!({"fingerprint": "00000000000000ff", "messages": 2});
+    for end in [("COMPACTION_END", compaction_end()), ("WARNING", json!({"message": "not compacted"}))] {
+        let mut harness = Harness::running();
+        harness.event("COMPACTION_START", &json!({"through": 4})).event("REQUEST_PREPARED", &prepared);
+        harness.event(end.0, &end.1).event("REQUEST_PREPARED", &prepared);
+        assert!(harness.shown().contains("waiting for the model"), "{end:?}: {}", harness.shown());
+        harness.event("WARNING", &json!({"message": "the context is nearly full"}));
+        assert!(harness.shown().contains("waiting for the model"), "{end:?}: {}", harness.shown());
+    }
+}
+
+#[test]
+fn a_compaction_of_an_earlier_process_is_not_shown() {
+    let mut harness = Harness::new();
+    for (kind, data) in [
+        ("COMPACTION_START", json!({"through": 4})),
+        ("REQUEST_PREPARED", json!({"fingerprint": "00000000000000ff", "messages": 2})),
+    ] {
+        let record = json!({
+            "seq": 0, "timestamp": "2026-01-02T03:04:05.000Z", "session_id": "s", "kind": kind, "data": data,
+        });
+        let event = serde_json::from_value(record).unwrap();
+        harness.conversation.earlier_event(&event, harness.now);
+    }
+    assert!(!harness.shown().contains("waiting for the model"), "{}", harness.shown());
+}
