@@ -70,6 +70,17 @@ pub(crate) async fn print(text: &str) -> Result<(), Failure> {
     Console::new().write(&escape_hidden(text)).await
 }
 
+/// Writes a patch to standard output. On a terminal, control and invisible characters are escaped; programs that apply a patch
+/// read it byte by byte.
+///
+/// # Errors
+///
+/// As for [`Console::write`].
+pub(crate) async fn print_patch(text: &str) -> Result<(), Failure> {
+    let mut console = Console::new();
+    if console.is_terminal { console.write(&escape_hidden(text)).await } else { console.write(text).await }
+}
+
 /// Returns the failure of a write to standard output.
 pub(crate) fn unwritten(error: &io::Error) -> Failure {
     Failure::failed("cannot write to standard output").caused_by(error)

@@ -27,7 +27,7 @@ pub(crate) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
             let [least, window] = [least_tokens, context_window].map(|tokens| summary::count(*tokens));
             ("limit", format!("the next request has at least {least} tokens, the context window {window}"))
         }
-        EventKind::Gap { skipped } => ("gap", format!("{skipped} bytes omitted")),
+        EventKind::Gap { skipped } => ("gap", format!("{} omitted", summary::plural(*skipped, "byte"))),
         // Shown in another way, not at all, or unknown to this version.
         EventKind::SessionStart { .. } | _ => return None,
     })

@@ -98,7 +98,7 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
 /// `12,345 tokens`, `$0.5000`, `12 calls`: an amount of a budget.
 pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
     match kind {
-        BudgetKind::Tokens => format!("{} tokens", count(amount)),
+        BudgetKind::Tokens => plural(amount, "token"),
         BudgetKind::CostMicros => dollars(amount),
         BudgetKind::WallTimeMs => duration(Duration::from_millis(amount)),
         BudgetKind::ToolCalls => plural(amount, "tool call"),
@@ -139,7 +139,8 @@ pub(super) fn budget(
     };
     match budget {
         BudgetKind::Tokens => {
-            format!("{} tokens used, the limit{of} is {}{}", count(spent), count(limit), next(&count))
+            let spent = plural(spent, "token");
+            format!("{spent} used, the limit{of} is {}{}", count(limit), next(&count))
         }
         BudgetKind::CostMicros => {
             let next = next(&dollars);

@@ -243,7 +243,8 @@ impl TextView {
         });
         let mut lines: String = shown.map(|line| indent(&self.style.diff_line(&line))).collect();
         if count > DIFF_LINES {
-            lines.push_str(&format!("    … {} more lines\n", count - DIFF_LINES));
+            let more = summary::plural((count - DIFF_LINES) as u64, "more line");
+            lines.push_str(&format!("    … {more}\n"));
         }
         lines
     }
@@ -263,8 +264,8 @@ fn tokens(usage: &Usage) -> String {
     let parts = [part(usage.cache_read_tokens, "cached"), part(usage.cache_write_tokens, "written to cache")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::count);
-    format!("{input} tokens in{cached}, {output} out")
+    let input = summary::plural(usage.input_tokens, "token");
+    format!("{input} in{cached}, {} out", summary::count(usage.output_tokens))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub(super) async fn diff(
     let (prefix, turns) = parse_point(&args.id)?;
     let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
     let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
-    console::print(&text.await?).await?;
+    console::print_patch(&text.await?).await?;
     Ok(Exit::Done)
 }
 
@@ -182,7 +182,8 @@ impl Files<'_> {
         let diff = unified_diff(&comparison, blobs.as_ref(), blobs.as_ref(), &DiffLimits::default()).await;
         let mut diff = diff.or_failed("the changes cannot be shown")?;
         if diff.left_out > 0 {
-            diff.text.push_str(&format!("[{} more files]\n", diff.left_out));
+            let more = render::plural(diff.left_out as u64, "more file");
+            diff.text.push_str(&format!("[{more}]\n"));
         }
         for path in &comparison.unknown {
             diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));

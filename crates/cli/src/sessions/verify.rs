@@ -106,7 +106,8 @@ fn describe(found: &Verification, checkpoints: &VerifiedCheckpoints) -> String {
         text.push_str(&format!("line {}: {}\n", problem.seq, problem.message));
     }
     if let Some(torn) = &found.torn {
-        text.push_str(&format!("{} bytes after line {} were never completed\n", torn.bytes, found.head.seq));
+        let bytes = render::plural(torn.bytes, "byte");
+        text.push_str(&format!("after line {}, {bytes} of an unfinished line follow\n", found.head.seq));
     }
     match found.matches_head {
         Some(true) => text.push_str("the given head is one of the lines\n"),

@@ -7,6 +7,7 @@ use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
 use crate::harness::{CommandOutput, Harness, pintle, run};
+use crate::terminal::Terminal;
 
 /// Two inputs: the first adds and changes files with a tool and with a command, the second changes more.
 const WORK: &str = r#"
@@ -211,6 +212,26 @@ fn what_somebody_else_changed_is_restored_by_force_only() {
     assert_eq!(text(&kept.state(), "kept.txt").as_deref(), Some("kept\n"));
     kept.json(&["rewind", &id, "--checkpoint", done["undo"].as_str().unwrap()]);
     assert_eq!(kept.state(), state);
+}
+
+#[test]
+fn a_diff_is_a_patch_and_is_escaped_on_a_terminal() {
+    let kept = Kept::new(true);
+    let id = kept.id();
+    std::fs::write(kept.path("kept.txt"), "\u{feff}kept\u{1b}[1m\n").unwrap();
+    let diff = kept.sessions(&["diff", &id]).stdout;
+    assert!(diff.contains("+\u{feff}kept\u{1b}[1m\n"), "{diff:?}");
+
+    let mut command = pintle(&["sessions", "diff", &id]);
+    command.env("PINTLE_STATE_DIR", kept.state.path()).current_dir(kept.harness.directory.path());
+    let (code, _, output) = Terminal::start(&command).finish();
+    assert_eq!(code, Some(0), "{output:?}");
+    assert!(output.contains("+\\u{feff}kept") && !output.contains("\u{1b}[1m"), "{output:?}");
+
+    let patch = kept.state.path().join("changes.patch");
+    std::fs::write(&patch, diff).unwrap();
+    kept.git(&["apply", "--reverse", patch.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(kept.path("kept.txt")).unwrap(), "kept\n");
 }
 
 #[test]

@@ -179,8 +179,12 @@ fn commits_of_the_session_stay_on_its_branch() {
         (&worktrees[0]["commits"], &worktrees[0]["files"]),
         (&1.into(), &serde_json::json!(["M\tkept.txt"]))
     );
+    let listed = repository.pintle(&["worktree", "list"]);
+    assert!(listed.stdout.contains(" 1 file ") && listed.stdout.contains(" 1 commit "), "{listed:?}");
+    let refused = repository.pintle(&["worktree", "drop", id]);
+    assert!(refused.stderr.contains("has 1 changed file and 1 commit that were not merged"), "{refused:?}");
     let merged = repository.pintle(&["worktree", "merge", id]);
-    assert!(merged.stdout.contains(&format!("stay on branch pintle/{id}")), "{merged:?}");
+    assert!(merged.stdout.contains(&format!("branch pintle/{id} has 1 commit of the session")), "{merged:?}");
     let log = git(repository.root(), &["log", "--format=%s", &format!("pintle/{id}")]);
     assert_eq!(log, "more\nfirst\n");
     assert_eq!(repository.harness.read("kept.txt"), "one\nmore\n");

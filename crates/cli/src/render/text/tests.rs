@@ -130,6 +130,13 @@ fn non_zero_exit_is_neither_success_nor_failure() {
 }
 
 #[test]
+fn nouns_agree_with_their_number() {
+    assert_eq!(tokens(&Usage::new(1, 1)), "1 token in, 1 out");
+    assert_eq!(tokens(&Usage::new(1_200, 0)), "1,200 tokens in, 0 out");
+    assert_eq!(summary::amount_of_budget(BudgetKind::Tokens, 1), "1 token");
+}
+
+#[test]
 fn run_is_formatted_as_a_transcript() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let mut shown = transcript(&mut view, &sample_run());

@@ -19,6 +19,7 @@ use crate::sessions::Sessions;
 /// A usage failure for a session without a worktree, otherwise a failure with the cause.
 pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
+    let is_patch = matches!(args.command, WorktreeCommand::Diff { .. });
     let report = match args.command {
         WorktreeCommand::List => list(&sessions, process_env).await?,
         WorktreeCommand::Diff { id } => {
@@ -40,7 +41,11 @@ pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Res
         ListFormat::Json => render::json_line(&report.json)?,
         ListFormat::Text => report.text,
     };
-    console::print(&text).await?;
+    if is_patch {
+        console::print_patch(&text).await?;
+    } else {
+        console::print(&text).await?;
+    }
     Ok(Exit::Done)
 }
 
@@ -71,9 +76,9 @@ async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, 
     match &merged.branch {
         Some(branch) if changes.commits > 0 => {
             text.push_str(&format!(
-                "the {} commits of the session stay on branch {}\n",
-                changes.commits,
-                sanitize(branch)
+                "branch {} has {} of the session\n",
+                sanitize(branch),
+                render::plural(changes.commits, "commit")
             ));
         }
         Some(branch) => text.push_str(&branch_stays(branch)),
@@ -120,7 +125,7 @@ async fn drop_worktree(
 pub(super) fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
     let mut what = render::plural(changes.files.len() as u64, "changed file");
     if changes.commits > 0 {
-        what.push_str(&format!(" and {} commits", changes.commits));
+        what.push_str(&format!(" and {}", render::plural(changes.commits, "commit")));
     }
     Failure::usage(format!("the worktree of session {} has {what} that were not merged", worktree.session))
 }
@@ -152,7 +157,11 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
             (worktree.root.display().to_string(), worktree.repository.display().to_string());
         let (found, mut row) = match worktree.changes(process_env).await {
             Ok(changes) => (
-                format!("{:>4} files  {:>3} commits", changes.files.len(), changes.commits),
+                format!(
+                    "{:>10}  {:>11}",
+                    render::plural(changes.files.len() as u64, "file"),
+                    render::plural(changes.commits, "commit")
+                ),
                 Map::from_iter([
                     ("files".to_owned(), json!(changes.files)),
                     ("commits".to_owned(), json!(changes.commits)),
