@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pintle_agent::{Outcome, OutcomeStatus, SessionId};
+use pintle_agent::{BudgetKind, Outcome, OutcomeStatus, SessionId};
 use serde_json::{Value, json};
 
 use super::super::DemoResult;
