@@ -182,6 +182,7 @@ async fn on_surface(
         (Some(path), Surface::Transcript) => Some(output_schema::read(path)?),
         (None, _) => None,
     };
+    check_last_message(&args)?;
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
@@ -436,6 +437,18 @@ impl SessionRun<'_> {
         }
         failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
     }
+}
+
+/// Checks that the final response can be written to the file that the command line names, if it names one.
+#[cfg(feature = "compat")]
+fn check_last_message(args: &RunArgs) -> Result<(), Failure> {
+    args.output_last_message.as_ref().map_or(Ok(()), |path| process_env::check_output(path))
+}
+
+#[cfg(not(feature = "compat"))]
+#[expect(clippy::unnecessary_wraps, reason = "a build with the flag can fail")]
+fn check_last_message(_args: &RunArgs) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// Writes the final response to the file that the command line names, if it names one.

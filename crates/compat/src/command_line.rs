@@ -25,6 +25,12 @@ pub enum OptionError {
         /// The option, as it was written.
         option: String,
     },
+    /// `resume` names no session.
+    #[error("resume needs the id of a session, or --last{}", in_brackets(.ignored))]
+    MissingSession {
+        /// Warnings of options that are ignored, one of which may be a misspelt `--last`.
+        ignored: Vec<String>,
+    },
     /// The option has a value that it cannot have.
     #[error("invalid value for {option}: expected {expected}, found `{value}`")]
     InvalidValue {
@@ -63,6 +69,10 @@ pub enum OptionError {
         /// The second option.
         second: &'static str,
     },
+}
+
+fn in_brackets(texts: &[String]) -> String {
+    if texts.is_empty() { String::new() } else { format!(" ({})", texts.join("; ")) }
 }
 
 /// Words in the names of options and keys that restrict sessions. A name with one of them is never ignored.
@@ -199,10 +209,10 @@ impl Words {
         }
         let takes_next = flag.value.is_none()
             && self.rest.front().is_some_and(|next| !is_option(next) && !commands.contains(&next.as_str()));
-        if takes_next {
-            self.rest.pop_front();
-        }
-        self.warnings.push(format!("option {} is ignored: it is unknown", flag.name));
+        // The word may have been meant as the prompt.
+        let value = if takes_next { self.rest.pop_front() } else { None };
+        let value = value.map(|value| format!(" with its value `{}`", shortened(&value))).unwrap_or_default();
+        self.warnings.push(format!("option {} is ignored{value}: it is unknown", flag.name));
         Ok(())
     }
 }
@@ -262,7 +272,13 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(words.warnings.len(), 2);
+        assert_eq!(
+            words.warnings,
+            [
+                "option --color is ignored with its value `always`: it is unknown",
+                "option --fancy is ignored: it is unknown"
+            ]
+        );
         assert_eq!(words.next(), Some(Word::Plain("resume".to_owned())));
     }
 }

@@ -87,9 +87,29 @@ fn the_last_message_is_written_to_a_file() {
         ("made\n", r#"{"done": true}"#)
     );
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let output = exec(&harness, &["-o", "no/such/directory/last.txt"], "Write it");
-    assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(output.stderr.contains("cannot write no/such/directory/last.txt"), "{output:?}");
+    std::fs::write(harness.path("file"), "").unwrap();
+    std::fs::create_dir(harness.path("directory")).unwrap();
+    for (file, reason) in [
+        ("no/such/directory/last.txt", "No such file or directory"),
+        ("file/last.txt", "Not a directory"),
+        ("directory", "is a directory"),
+    ] {
+        let output = exec(&harness, &["--full-auto", "-o", file], "Write it");
+        assert_eq!(output.code, Some(2), "{output:?}");
+        assert!(output.stderr.contains(&format!("cannot write {file}: {reason}")), "{output:?}");
+    }
+    assert!(harness.server.requests().is_empty(), "the model is not called");
+    assert!(!harness.path("no").exists());
+}
+
+#[test]
+fn the_value_of_an_unknown_option_is_named() {
+    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+    let output = exec(&harness, &["--nonsense", "do it"], "");
+    assert_ne!(output.code, Some(0), "{output:?}");
+    let expected = "option --nonsense is ignored with its value `do it`: it is unknown";
+    assert!(output.stderr.contains(expected), "{output:?}");
+    assert!(harness.server.requests().is_empty(), "there is no prompt");
 }
 
 #[test]

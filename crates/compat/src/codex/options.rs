@@ -171,7 +171,7 @@ impl ExecOptions {
             }
         }
         if is_resume && options.resume.is_none() {
-            return Err(OptionError::MissingValue { option: "resume".to_owned() });
+            return Err(OptionError::MissingSession { ignored: words.warnings });
         }
         Ok(Parsed { options: options.over(configured), warnings: words.warnings })
     }

@@ -130,6 +130,21 @@ fn what_cannot_be_understood_is_an_error() {
 }
 
 #[test]
+fn a_session_to_resume_is_named_or_the_last() {
+    let needs = "resume needs the id of a session, or --last";
+    for (line, expected) in [
+        ("resume", needs.to_owned()),
+        ("resume --lst", format!("{needs} (option --lst is ignored: it is unknown)")),
+        (
+            "resume --lst more",
+            format!("{needs} (option --lst is ignored with its value `more`: it is unknown)"),
+        ),
+    ] {
+        assert_eq!(parse(line).expect_err(line).to_string(), expected);
+    }
+}
+
+#[test]
 fn flags_win_over_configuration_and_later_over_earlier() {
     let parsed =
         parse("-s read-only -c sandbox_mode=workspace-write -c model=a -c model=b").expect("options");
