@@ -1,6 +1,7 @@
 //! Errors of servers.
 
 use std::error::Error as StdError;
+use std::io;
 use std::path::Path;
 
 use pintle_env::EnvError;
@@ -187,12 +188,21 @@ fn challenge_of(spec: &ServerSpec, challenge: &str) -> Option<WWWAuthenticatePar
     Some(WWWAuthenticateParams::parse(challenge, server.parsed_url()))
 }
 
+/// Returns the message of a cause. An error of the operating system that has only a kind calls a missing file an entity.
+fn message_of(cause: &(dyn StdError + 'static)) -> String {
+    let is_bare = |error: &&io::Error| error.raw_os_error().is_none() && error.get_ref().is_none();
+    match cause.downcast_ref::<io::Error>().filter(is_bare).map(io::Error::kind) {
+        Some(io::ErrorKind::NotFound) => "no such file or directory".to_owned(),
+        Some(_) | None => cause.to_string(),
+    }
+}
+
 /// Returns the message of an error with those of its causes that it does not repeat.
 fn with_cause(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let message = cause.to_string();
+        let message = message_of(cause);
         if !text.contains(&message) {
             text = format!("{text}: {message}");
         }

@@ -18,6 +18,9 @@ const MAX_DESCRIPTION: usize = 8_000;
 const MAX_NAME: usize = 100;
 const MAX_REASON: usize = 300;
 
+/// Fields of a malformed entry that are tried to find the one that is wrong. Each takes a copy of the entry.
+const MAX_TRIED: usize = 16;
+
 /// Tools that a server has listed, as it listed them. An application can keep them, so that the next session knows them
 /// without starting the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -167,9 +170,28 @@ impl MalformedEntry {
         let names = ["name", "uri", "uriTemplate"];
         let name = names.iter().find_map(|name| entry.get(*name)?.as_str()).unwrap_or("without a name");
         let name = crate::diary::shortened(name, MAX_NAME);
-        serde_json::from_value(entry)
-            .map_err(|error| Self { name, reason: crate::diary::shortened(&error.to_string(), MAX_REASON) })
+        T::deserialize(&entry).map_err(|error| {
+            let error = error.to_string();
+            let field = wrong_field::<T>(&entry, &error);
+            let reason = field.map_or_else(|| error.clone(), |field| format!("`{field}`: {error}"));
+            Self { name, reason: crate::diary::shortened(&reason, MAX_REASON) }
+        })
     }
+}
+
+/// Returns the field of an entry without which it has another error or none. The messages of errors name a field only if it is
+/// missing.
+fn wrong_field<'a, T: DeserializeOwned>(entry: &'a Value, error: &str) -> Option<&'a str> {
+    if error.starts_with("missing field") {
+        return None;
+    }
+    let fields = entry.as_object()?;
+    let is_wrong = |field: &&String| {
+        let mut others = fields.clone();
+        others.remove(*field);
+        T::deserialize(&Value::Object(others)).err().is_none_or(|other| other.to_string() != error)
+    };
+    fields.keys().take(MAX_TRIED).find(is_wrong).map(String::as_str)
 }
 
 impl ListedTool {
@@ -230,9 +252,13 @@ mod tests {
     fn a_malformed_tool_is_named_and_the_others_stay() {
         for (entry, name, reason) in [
             (json!({"name": "bad"}), "bad", "missing field `inputSchema`"),
-            (json!({"name": "bad", "inputSchema": "text"}), "bad", "invalid type: string"),
-            (json!({"name": "bad", "inputSchema": {}, "outputSchema": 7}), "bad", "invalid type: integer"),
-            (json!({"name": 7, "inputSchema": {}}), "without a name", "invalid type: integer"),
+            (json!({"name": "bad", "inputSchema": "text"}), "bad", "`inputSchema`: invalid type: string"),
+            (
+                json!({"name": "bad", "inputSchema": {}, "outputSchema": 7}),
+                "bad",
+                "`outputSchema`: invalid type: integer",
+            ),
+            (json!({"name": 7, "inputSchema": {}}), "without a name", "`name`: invalid type: integer"),
             (json!(null), "without a name", "invalid type: null"),
         ] {
             let listing = listing(&json!([{"name": "good", "inputSchema": {}}, entry]));

@@ -128,6 +128,7 @@ async fn a_server_that_does_not_start_is_explained_and_not_tried_for_ever() {
     let error =
         McpServers::new(Arc::clone(&fixture.env), [spec]).list(&name()).await.unwrap_err().to_string();
     assert!(error.starts_with("MCP server `s` could not be started: "), "{error}");
+    assert!(error.to_lowercase().contains("no such file or directory"), "{error}");
     let undeclared = servers.list(&"other".parse().unwrap()).await.unwrap_err().to_string();
     assert_eq!(undeclared, "MCP server `other` is not declared");
 }
@@ -288,7 +289,10 @@ async fn malformed_resources_and_prompts_are_left_out_alone() {
         let expected =
             "s: memo:///a, a, text/plain, 5 bytes, First. Memo.\ns: memo:///{name}, memos, template";
         assert_eq!(found, expected, "{faults:?}");
-        assert!(left_out.starts_with("`memo:///bad`: invalid type: integer"), "{faults:?}: {left_out}");
+        assert!(
+            left_out.starts_with("`memo:///bad`: `name`: invalid type: integer"),
+            "{faults:?}: {left_out}"
+        );
         assert!(left_out.contains("; `bad`: missing field `uriTemplate`"), "{faults:?}: {left_out}");
         let prompts = servers.prompts(&name()).await.unwrap();
         let commands: Vec<&str> = prompts.iter().map(|prompt| prompt.command.as_str()).collect();

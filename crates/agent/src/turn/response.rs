@@ -133,7 +133,7 @@ impl Machine {
             warn(message, out);
             self.finish_input(OutcomeStatus::Completed, out);
         } else {
-            let error = Error::new(ErrorKind::Stream, "the model returned an empty response twice");
+            let error = Error::new(ErrorKind::Server, "the model returned an empty response twice");
             self.fail(error.with_retry(Retry::Never).info().clone(), out);
         }
     }

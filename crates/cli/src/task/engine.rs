@@ -93,5 +93,13 @@ fn engine(url: &str) -> Result<Engine, Failure> {
 }
 
 fn failure(error: &EngineError) -> Failure {
-    Failure::failed("cannot tell Restate").caused_by(error)
+    let message = match error {
+        EngineError::Refused { .. } | EngineError::Answer(_) => "Restate does not take the task",
+        EngineError::Address(_)
+        | EngineError::Unreachable { .. }
+        | EngineError::Exchange(_)
+        | EngineError::TimedOut
+        | _ => "cannot reach Restate",
+    };
+    Failure::failed(message).caused_by(error)
 }

@@ -190,6 +190,7 @@ fn declarations_are_checked_shown_and_removed() {
     let output = mcp(&["tools"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stderr.contains("MCP server `gone` could not be started"), "{output:?}");
+    assert!(output.stderr.to_lowercase().contains("no such file or directory"), "{output:?}");
 }
 
 #[test]

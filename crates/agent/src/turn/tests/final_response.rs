@@ -104,7 +104,7 @@ fn a_second_empty_response_ends_a_run_with_results() {
     answer(&mut harness, &[Part::Whole(""), Part::Whole("")]);
     assert_eq!(harness.outcomes[1].status, OutcomeStatus::Failed);
     let error = harness.outcomes[1].error.as_ref().unwrap();
-    assert_eq!(error.message, "the model returned an empty response twice");
+    assert_eq!(error.to_string(), "the provider failed: the model returned an empty response twice");
 }
 
 #[test]

@@ -194,7 +194,7 @@ mod engine {
         let begin = |url: &str| project.run(&["x", "--check", "true", "--changes", "--restate", url]);
         let references = || git(project.root(), &["for-each-ref", "refs/pintle"]);
         for (url, code, expected) in [
-            ("http://127.0.0.1:9", 1, "cannot tell Restate: the engine at 127.0.0.1:9 cannot be reached"),
+            ("http://127.0.0.1:9", 1, "cannot reach Restate: the engine at 127.0.0.1:9 cannot be reached"),
             ("engine.example", 2, "`engine.example` is no address of an engine"),
         ] {
             let refused = begin(url);
@@ -205,7 +205,10 @@ mod engine {
         }
         let refused = begin(&refusing_engine());
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("the engine refused with 404"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("Restate does not take the task: the engine refused with 404"),
+            "{refused:?}"
+        );
         assert_eq!(project.only()["state"], "cancelled");
         assert_eq!(references(), "");
     }
@@ -231,7 +234,7 @@ mod engine {
         assert_eq!(worker.terminate(), Some(0));
         let nowhere = project.run(&["x", "--check", "true", "--restate", "http://127.0.0.1:9"]);
         assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
-        assert!(nowhere.stderr.contains("cannot tell Restate"), "{nowhere:?}");
+        assert!(nowhere.stderr.contains("cannot reach Restate"), "{nowhere:?}");
         let wrong = project.run(&["x", "--check", "true", "--restate", "engine.example"]);
         assert_eq!(wrong.code, Some(2), "{wrong:?}");
     }
