@@ -111,6 +111,8 @@ fn a_command_at_the_level_writes_leaves_other_processes_alone() {
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(ran.status.success(), "{ran:?}");
+    let notices = String::from_utf8_lossy(&ran.stderr);
+    assert!(notices.contains("and change git's settings\n"), "the user chose the level: {notices}");
     assert_eq!(after, before);
     let result = user.request(1);
     assert!(result.contains("prlimit"), "the command ran: {result}");

@@ -76,6 +76,7 @@ async fn list(sessions: &Sessions, output: ListFormat) -> Result<String, Failure
     waiting.sort_by_key(|waiting| waiting.approval.asked_at);
     match output {
         ListFormat::Json => render::json_line(&waiting.iter().map(row).collect::<Vec<_>>()),
+        ListFormat::Text if waiting.is_empty() => Ok("no calls wait for a decision\n".to_owned()),
         ListFormat::Text => Ok(waiting.iter().map(line).collect()),
     }
 }

@@ -174,12 +174,15 @@ impl Sessions {
     }
 
     pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
-        read_record(self.store(), id).await.map_err(|error| failure(&error, id))
+        match read_record(self.store(), id).await {
+            Ok(record) => Ok(record),
+            Err(error) => Err(self.failure(&error, id).await),
+        }
     }
 
     /// Returns the record up to the first damaged line, with a notice about the damage.
     pub(crate) async fn intact_record(&self, id: &SessionId) -> Result<IntactRecord, Failure> {
-        let intact = read_intact(self.store(), id).await.map_err(|error| failure(&error, id))?;
+        let intact = read_intact(self.store(), id).await.map_err(|error| unreadable(&error, id))?;
         if let Some(damage) = &intact.damage {
             console::notice(&format!("{damage}; everything from there on is left out"));
         }
@@ -211,7 +214,10 @@ impl Sessions {
 
     /// Opens a session for writing.
     async fn writer(&self, id: &SessionId) -> Result<Box<dyn SessionWriter>, Failure> {
-        let opened = self.store().open(id).await.map_err(|error| failure(&error, id))?;
+        let opened = match self.store().open(id).await {
+            Ok(opened) => opened,
+            Err(error) => return Err(self.failure(&error, id).await),
+        };
         if let Some(torn) = opened.torn {
             console::notice(&format!(
                 "the last {} bytes of session {id} were not written as a whole and are left out",
@@ -219,6 +225,17 @@ impl Sessions {
             ));
         }
         Ok(opened.writer)
+    }
+
+    /// Returns the failure of an operation on a session. Entries before the damage can be shown and forked, if there are any.
+    async fn failure(&self, error: &StoreError, id: &SessionId) -> Failure {
+        let failure = unreadable(error, id);
+        if !error.is_damage() || read_intact(self.store(), id).await.is_err() {
+            return failure;
+        }
+        failure.with_hint(&format!(
+            "`pintle sessions show {id}` shows the entries before the damage, and `pintle run --fork {id}@N` forks it after one of them"
+        ))
     }
 }
 
@@ -269,7 +286,7 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
             Ok(record) => return Ok(Some(Selected { sessions, summary, record, fork: None })),
             // Its process was killed before anything was on record.
             Err(StoreError::NotFound(_)) => {}
-            Err(error) => return Err(failure(&error, &summary.id)),
+            Err(error) => return Err(sessions.failure(&error, &summary.id).await),
         }
     }
     Err(Failure::usage(format!("there is no session of {place}"))
@@ -389,7 +406,7 @@ impl Selected {
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let Fork { start, journal, .. } = forked.map_err(|error| match error {
             ForkError::TooShort { .. } => Failure::usage(error.to_string()),
-            ForkError::Store(error) => failure(&error, &summary.id),
+            ForkError::Store(error) => unreadable(&error, &summary.id),
             error @ (ForkError::Replay(_) | _) => {
                 Failure::failed("the session cannot be forked").caused_by(&error)
             }
@@ -482,19 +499,14 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     }
 }
 
-/// Returns the failure of an operation on a session.
-fn failure(error: &StoreError, id: &SessionId) -> Failure {
+/// Returns the failure of an operation on a session, without advice about the entries before a damage.
+fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
     let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
-    if let StoreError::Damaged { .. }
-    | StoreError::NotAJournal(_)
-    | StoreError::MissingBlob(_)
-    | StoreError::DamagedBlob(_) = error
-    {
-        return failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged")).with_hint(
-            &format!("`pintle sessions show {id}` shows the entries before the damage, and `pintle run --fork {id}@N` forks it after one of them"),
-        );
+    if error.is_damage() {
+        failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"))
+    } else {
+        failure
     }
-    failure
 }
 
 /// Parses `ID` or `ID@N`.

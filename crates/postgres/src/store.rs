@@ -259,7 +259,7 @@ impl SessionStore for PostgresStore {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error @ StoreError::Damaged { seq, .. }) => {
-                    found.problems.push(Problem::new(seq, error.to_string()));
+                    found.problems.push(Problem::from_error(seq, &error));
                     break;
                 }
                 Err(error) => return Err(error),
@@ -271,12 +271,10 @@ impl SessionStore for PostgresStore {
                 match blobs.get(&hash).await {
                     Ok(Some(_)) => found.blobs += 1,
                     Ok(None) => {
-                        found
-                            .problems
-                            .push(Problem::new(line.seq, StoreError::MissingBlob(hash).to_string()));
+                        found.problems.push(Problem::from_error(line.seq, &StoreError::MissingBlob(hash)));
                     }
                     Err(error @ StoreError::DamagedBlob(_)) => {
-                        found.problems.push(Problem::new(line.seq, error.to_string()));
+                        found.problems.push(Problem::from_error(line.seq, &error));
                     }
                     Err(error) => return Err(error),
                 }

@@ -189,11 +189,10 @@ impl FileStore {
                 match blobs.get_now(&hash) {
                     Ok(Some(_)) => verified_blobs += 1,
                     Ok(None) => {
-                        let message = StoreError::MissingBlob(hash).to_string();
-                        problems.push(Problem { seq: line.seq, message });
+                        problems.push(Problem::from_error(line.seq, &StoreError::MissingBlob(hash)));
                     }
                     Err(error @ StoreError::DamagedBlob(_)) => {
-                        problems.push(Problem { seq: line.seq, message: error.to_string() });
+                        problems.push(Problem::from_error(line.seq, &error));
                     }
                     Err(error) => return Err(error),
                 }
@@ -288,7 +287,7 @@ fn damage(error: StoreError, head: Position, synced: u64) -> Result<Verification
     } else {
         return Err(error);
     };
-    let problems = vec![Problem { seq, message: error.to_string() }];
+    let problems = vec![Problem::from_error(seq, &error)];
     Ok(Verification { head, synced, blobs: 0, matches_head: None, torn: None, problems })
 }
 

@@ -211,7 +211,7 @@ impl SessionStore for MemoryStore {
                 if session.blobs.contains_key(&hash) {
                     blobs += 1;
                 } else {
-                    problems.push(Problem { seq, message: StoreError::MissingBlob(hash).to_string() });
+                    problems.push(Problem::from_error(seq, &StoreError::MissingBlob(hash)));
                 }
             }
         }

@@ -411,6 +411,16 @@ impl Problem {
     pub fn new(seq: u64, message: impl Into<String>) -> Self {
         Self { seq, message: message.into() }
     }
+
+    /// Creates a problem with line `seq` from an error, whose message does not repeat the session and the line.
+    #[must_use]
+    pub fn from_error(seq: u64, error: &StoreError) -> Self {
+        if let StoreError::Damaged { problem, .. } = error {
+            Self::new(seq, *problem)
+        } else {
+            Self::new(seq, error.to_string())
+        }
+    }
 }
 
 /// Outcome of [`SessionStore::post`].

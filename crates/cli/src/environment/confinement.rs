@@ -281,9 +281,10 @@ async fn sandboxed(
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
         }
         SandboxLevel::Writes => {
-            let why = reason(SandboxLevel::Full).unwrap_or_else(|| "level full was not asked for".to_owned());
+            // Without a reason, the user has chosen the level.
+            let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
             console::notice(&format!(
-                "the sandbox limits writes only: commands can read all that you can, and change git's settings ({why})"
+                "the sandbox limits writes only: commands can read all that you can, and change git's settings{why}"
             ));
         }
     }

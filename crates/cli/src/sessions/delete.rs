@@ -5,7 +5,7 @@ use pintle_store::{Filter, Page, PrunePolicy, Summary, delete_tree, prune};
 use serde_json::json;
 
 use super::worktree::Worktree;
-use super::{Sessions, failure, now};
+use super::{Sessions, now, unreadable};
 use crate::args::{DeleteArgs, ListFormat, PruneArgs};
 use crate::console;
 use crate::exit::Exit;
@@ -55,7 +55,7 @@ pub(crate) async fn delete_one(
 }
 
 async fn remove(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
-    delete_tree(sessions.store(), id).await.map_err(|error| failure(&error, id))?;
+    delete_tree(sessions.store(), id).await.map_err(|error| unreadable(&error, id))?;
     Ok(())
 }
 

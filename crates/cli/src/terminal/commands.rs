@@ -77,7 +77,7 @@ impl Called {
     ///
     /// # Errors
     ///
-    /// A message with the nearest name, or that there are no arguments.
+    /// A message with the nearest name or all names with this beginning, or that there are no arguments.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let (name, arguments) = split(line);
         let arguments = arguments.to_owned();
@@ -87,6 +87,12 @@ impl Called {
                 return Err(format!("/{name} takes no arguments"));
             }
             return Ok(Self { command: *command, arguments });
+        }
+        let beginning: Vec<String> =
+            beginning_with(name).filter(|_| !name.is_empty()).map(|(name, _)| format!("/{name}")).collect();
+        if beginning.len() > 1 {
+            let choices = beginning.join(", ");
+            return Err(format!("more than one command begins with /{name}: {choices}"));
         }
         let distance =
             |(_, known, ..): &&(Command, &'static str, &str, &str)| strsim::levenshtein(known, name);
@@ -128,6 +134,9 @@ mod tests {
             ("/mode  edit ", Ok((Command::Mode, "edit".to_owned()))),
             ("/help me", Err("/help takes no arguments".to_owned())),
             ("/hepl", Err("there is no command /hepl: did you mean /help?".to_owned())),
+            ("/r", Err("more than one command begins with /r: /resume, /rewind".to_owned())),
+            ("/con now", Err("more than one command begins with /con: /config, /context".to_owned())),
+            ("/", Err("there is no command /: /help lists them".to_owned())),
             ("/frobnicate", Err("there is no command /frobnicate: /help lists them".to_owned())),
         ];
         for (line, expected) in cases {

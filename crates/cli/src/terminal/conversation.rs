@@ -555,7 +555,7 @@ impl Conversation {
     fn enter(&mut self, now: Duration) -> Vec<Effect> {
         self.complete_command();
         let written = self.editor.text();
-        if LEAVING.contains(&written.trim()) {
+        if LEAVING.iter().any(|word| written.trim().eq_ignore_ascii_case(word)) {
             self.take();
             return vec![Effect::Leave];
         }

@@ -98,7 +98,7 @@ fn another_terminal_decides_on_a_call_that_waits() {
         assert_eq!(output.code, Some(0), "{output:?}");
         let written = std::fs::read_to_string(fixture.harness.path("a.txt")).ok();
         assert_eq!(written.as_deref(), content, "{output:?}");
-        assert_eq!(fixture.approvals(&["list"]).stdout, "");
+        assert_eq!(fixture.approvals(&["list"]).stdout, "no calls wait for a decision\n");
         let call = row["call_id"].as_str().unwrap();
         let late = fixture.approvals(&["decide", "allow", session, call]);
         assert_eq!(late.code, Some(2), "{late:?}");

@@ -224,6 +224,23 @@ fn changed_and_cut_journals_fail_verification() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("is damaged at line"), "{refused:?}");
     assert!(refused.stderr.contains("pintle sessions verify"), "{refused:?}");
+    assert!(refused.stderr.contains("pintle sessions show"), "{refused:?}");
+    let verified = run(&mut kept.next(&["sessions", "verify", &id]));
+    let damage = verified.stdout.lines().next().unwrap();
+    assert!(damage.starts_with("line ") && damage.matches("line").count() == 2, "{verified:?}");
+    assert!(damage.ends_with(": it is not the line that was written"), "{verified:?}");
+
+    // Nothing is before the first line.
+    std::fs::write(segment, original.replacen('{', "[", 1)).unwrap();
+    for arguments in [&["sessions", "show", &id][..], &["run", "--resume", &id, "Go on"]] {
+        let refused = run(&mut kept.next(arguments));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("pintle sessions verify"), "{refused:?}");
+        assert!(
+            !refused.stderr.contains("sessions show") && !refused.stderr.contains("--fork"),
+            "{refused:?}"
+        );
+    }
 
     let lines: Vec<&str> = original.lines().collect();
     std::fs::write(segment, lines[..4].join("\n") + "\n").unwrap();

@@ -204,6 +204,10 @@ fn worktree_needs_a_repository_with_a_commit_and_is_dropped_by_force_only() {
         assert_eq!(repository.run(&["--worktree", conflict, "Work."]).code, Some(2), "{conflict}");
     }
     assert!(repository.worktrees().is_empty());
+    let unknown = repository.pintle(&["worktree", "merge", "nosuch"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("there is no session `nosuch`"), "{unknown:?}");
+    assert!(unknown.stderr.contains("`pintle worktree list` shows"), "{unknown:?}");
 
     // A subdirectory is the same subdirectory there, and the session goes on in it.
     std::fs::create_dir(repository.root().join("sub")).unwrap();

@@ -260,7 +260,7 @@ fn enter_completes_the_only_command_of_the_menu() {
 
 #[test]
 fn exit_alone_leaves() {
-    for text in ["exit", " quit "] {
+    for text in ["exit", " quit ", "Exit", "QUIT"] {
         let mut harness = Harness::new();
         assert_eq!(harness.types(&format!("{text}\r")).done(), "Leave", "{text}");
     }
