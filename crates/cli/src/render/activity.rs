@@ -217,9 +217,9 @@ impl Activity {
         (self.summary, self.response) = (Summary::Absent, None);
     }
 
-    /// Returns whether a compaction is running that belongs to no turn.
+    /// Returns whether the model writes a summary that belongs to no turn.
     pub(crate) fn is_compacting_between_turns(&self) -> bool {
-        self.is_compacting() && !self.is_in_turn
+        self.summary == Summary::Requested && !self.is_in_turn
     }
 
     fn is_compacting(&self) -> bool {
@@ -228,8 +228,8 @@ impl Activity {
 
     /// Stops showing a compaction that the record of an earlier process contains: it has ended, or is lost with its process.
     pub(crate) fn forget_compaction(&mut self) {
-        if self.is_compacting() {
-            self.response = None;
+        if self.summary == Summary::Requested {
+            self.end_compaction();
         }
     }
 

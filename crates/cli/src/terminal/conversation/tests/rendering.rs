@@ -199,5 +199,6 @@ fn a_compaction_of_an_earlier_process_is_not_shown() {
         let event = serde_json::from_value(record).unwrap();
         harness.conversation.earlier_event(&event, harness.now);
     }
-    assert!(!harness.shown().contains("waiting for the model"), "{}", harness.shown());
+    let shown = harness.shown();
+    assert!(!shown.contains("waiting for the model") && !shown.contains("Esc interrupts"), "{shown}");
 }
