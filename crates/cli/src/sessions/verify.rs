@@ -107,7 +107,7 @@ fn describe(found: &Verification, checkpoints: &VerifiedCheckpoints) -> String {
     }
     if let Some(torn) = &found.torn {
         let bytes = render::plural(torn.bytes, "byte");
-        text.push_str(&format!("after line {}, {bytes} of an unfinished line follow\n", found.head.seq));
+        text.push_str(&format!("line {} is unfinished: {bytes}\n", found.head.seq + 1));
     }
     match found.matches_head {
         Some(true) => text.push_str("the given head is one of the lines\n"),
