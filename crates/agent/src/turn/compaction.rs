@@ -79,6 +79,9 @@ struct CurrentCompaction {
     is_manual: bool,
     /// Whether it was interrupted.
     is_cancelled: bool,
+    /// Whether the summary of a piece has replaced a part of the conversation.
+    #[serde(default)]
+    is_partial: bool,
     /// Requests so far.
     requests: u32,
     /// Size of the history at its start, in characters.
@@ -164,7 +167,7 @@ impl Machine {
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
         let Some(through) = self.cut(tail) else {
             if is_requested {
-                warn_of_failure("there is nothing to summarize yet", out);
+                warn_of_failure(false, "there is nothing to summarize yet", out);
             }
             return false;
         };
@@ -173,6 +176,7 @@ impl Machine {
             through,
             is_manual: is_requested,
             is_cancelled: false,
+            is_partial: false,
             requests: 0,
             before: self.chars,
             window: context.context_window,
@@ -180,7 +184,7 @@ impl Machine {
         };
         let started = self.request_summary(current, context, out);
         if is_requested && !started {
-            warn_of_failure("too little of the budget is left for the request", out);
+            warn_of_failure(false, "too little of the budget is left for the request", out);
         }
         started
     }
@@ -209,6 +213,7 @@ impl Machine {
             through,
             is_manual: false,
             is_cancelled: false,
+            is_partial: false,
             requests: 0,
             before: self.chars,
             window,
@@ -428,6 +433,9 @@ impl Machine {
             tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
         }));
+        if let Some(current) = &mut self.compactions.current {
+            current.is_partial = true;
+        }
         if let Some(current) = self.running_compaction().filter(|current| through < current.through) {
             if !self.request_next_piece(current, out) {
                 self.end_compaction(Some("a limit forbids the request for the rest"), out);
@@ -439,7 +447,7 @@ impl Machine {
         true
     }
 
-    /// Takes notice of what a compaction has gained.
+    /// Records the size that a compaction saved.
     fn note_gain(&mut self, out: &mut Vec<Action>) {
         let Some(current) = self.compactions.current else { return };
         let gained = current.before.saturating_sub(self.chars);
@@ -490,7 +498,7 @@ impl Machine {
 
     /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
     pub(super) fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
-        self.compactions.current = None;
+        let is_partial = self.compactions.current.take().is_some_and(|current| current.is_partial);
         // Between runs, there is none that ends at the limit.
         let lacks_budget = self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_)));
         if lacks_budget {
@@ -499,7 +507,7 @@ impl Machine {
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
             let shortage = "too little of the budget is left for another attempt";
             let problem = if lacks_budget { shortage } else { problem };
-            warn_of_failure(problem, out);
+            warn_of_failure(is_partial, problem, out);
             // The same would only fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
@@ -580,8 +588,10 @@ impl Machine {
     }
 }
 
-fn warn_of_failure(problem: &str, out: &mut Vec<Action>) {
-    let message = format!("the conversation was not compacted: {problem}");
+/// Warns that a compaction failed. `is_partial` if the summaries of some pieces were made before.
+fn warn_of_failure(is_partial: bool, problem: &str, out: &mut Vec<Action>) {
+    let result = if is_partial { "was compacted in part" } else { "was not compacted" };
+    let message = format!("the conversation {result}: {problem}");
     out.push(Action::emit(EventKind::Warning { message }));
 }
 
