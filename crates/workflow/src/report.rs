@@ -359,7 +359,7 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
         Count(diff.files.len() as u64, "file"),
         Count(added, "line")
     )));
-    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("{dropped}."))));
+    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("Diff: {dropped}."))));
     lines
 }
 
