@@ -109,7 +109,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Mode, owner and extended attributes of an existing file are kept. A file with other hard links, one whose owner or
     /// attributes another file cannot have, a mount point, and a file in a directory that accepts no new file are written in
     /// place, which is not atomic. Copies of both contents are kept until the file is synchronised: temporary files that start
-    /// with `.pintle-`, in the same directory or in [`COPIES_DIRECTORY`](crate::COPIES_DIRECTORY).
+    /// with [`TEMPORARY_PREFIX`](crate::TEMPORARY_PREFIX), in the same directory or in
+    /// [`COPIES_DIRECTORY`](crate::COPIES_DIRECTORY).
     ///
     /// # Errors
     ///

@@ -13,6 +13,12 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// Directory for copies of files that are written in place, if their own directory accepts no file.
 pub const COPIES_DIRECTORY: &str = "/tmp";
 
+/// Permission bits of these copies.
+pub const COPIES_MODE: u32 = 0o600;
+
+/// Prefix of the names of temporary files.
+pub const TEMPORARY_PREFIX: &str = ".pintle-";
+
 /// The write permissions of owner, group and others.
 pub(crate) const WRITE_BITS: u32 = 0o222;
 
@@ -53,13 +59,15 @@ pub struct Metadata {
     pub mode: Option<u32>,
     /// The identity of this state of the file, if the environment has identities.
     pub identity: Option<FileIdentity>,
+    /// Whether the user of the environment owns the file, if known.
+    pub is_own: Option<bool>,
 }
 
 impl Metadata {
-    /// Creates metadata without modification time, permission bits and identity.
+    /// Creates metadata without modification time, permission bits, identity and owner.
     #[must_use]
     pub fn new(kind: FileKind, len: u64) -> Self {
-        Self { kind, len, modified: None, mode: None, identity: None }
+        Self { kind, len, modified: None, mode: None, identity: None, is_own: None }
     }
 
     /// Sets the time of the last modification.
@@ -80,6 +88,13 @@ impl Metadata {
     #[must_use]
     pub fn with_identity(mut self, identity: Option<FileIdentity>) -> Self {
         self.identity = identity;
+        self
+    }
+
+    /// Sets whether the user of the environment owns the file.
+    #[must_use]
+    pub fn with_own(mut self, is_own: bool) -> Self {
+        self.is_own = Some(is_own);
         self
     }
 

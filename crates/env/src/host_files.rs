@@ -302,7 +302,8 @@ pub(crate) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
     Ok(Metadata::new(kind, metadata.len())
         .with_modified(metadata.modified().ok())
         .with_mode(metadata.mode() & 0o7777)
-        .with_identity(Some(identity)))
+        .with_identity(Some(identity))
+        .with_own(metadata.uid() == geteuid().as_raw()))
 }
 
 /// Lists a directory; fails if it has more than `limit` entries.

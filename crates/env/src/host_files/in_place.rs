@@ -13,8 +13,11 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{NO_LINK, REPLACEMENT_MODE, sync_directory, temporary::PREFIX, write_cancelled};
-use crate::{blocking::Cancelled, file::COPIES_DIRECTORY};
+use super::{NO_LINK, sync_directory, write_cancelled};
+use crate::{
+    blocking::Cancelled,
+    file::{COPIES_DIRECTORY, COPIES_MODE, TEMPORARY_PREFIX},
+};
 
 /// Replaces the content of a file that is open for writing; `target` is its name. Fails before the first change if the
 /// content that is there cannot be copied. A failed write is undone.
@@ -68,8 +71,8 @@ fn put(mut file: &File, content: &mut dyn Read) -> io::Result<()> {
 /// Copies a content to a synchronised temporary file in a directory, or in [`COPIES_DIRECTORY`] if it accepts no file.
 fn copy(directory: &Path, content: &mut dyn Read) -> io::Result<NamedTempFile> {
     let create = |directory: &Path| {
-        let permissions = Permissions::from_mode(REPLACEMENT_MODE);
-        tempfile::Builder::new().prefix(PREFIX).permissions(permissions).tempfile_in(directory)
+        let permissions = Permissions::from_mode(COPIES_MODE);
+        tempfile::Builder::new().prefix(TEMPORARY_PREFIX).permissions(permissions).tempfile_in(directory)
     };
     let (mut file, directory) = match create(directory) {
         Ok(file) => (file, directory),

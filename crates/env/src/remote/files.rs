@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::EnvError,
-    file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
+    file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata, TEMPORARY_PREFIX},
     process::ExitStatus,
 };
 
@@ -75,7 +75,7 @@ impl<T: Transport> Remote<T> {
     }
 
     pub(super) async fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        let (size, name) = (bytes.len().to_string(), format!(".pintle-{}", nonce()));
+        let (size, name) = (bytes.len().to_string(), format!("{TEMPORARY_PREFIX}{}", nonce()));
         let arguments = [bytes_of(path), size.as_bytes(), name.as_bytes()];
         let script = HelperScript { input: Some(bytes), ..HelperScript::new(WRITE, &arguments) };
         self.run_file_script("write", path, script).await.map(drop)
