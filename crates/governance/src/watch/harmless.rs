@@ -416,7 +416,7 @@ fn changes_plain_settings(
         setting.is_plain()
             && match setting.key.as_str() {
                 // Git itself sets and removes it in submodules.
-                "core.worktree" => path.iter().any(|part| part == "modules"),
+                "core.worktree" => is_of_submodule(path),
                 "extensions.worktreeconfig" => has_plain_worktree_settings(path, snapshot),
                 _ => true,
             }
@@ -427,6 +427,11 @@ fn changes_plain_settings(
     let (old, new): (Vec<Setting>, Vec<Setting>) = (others(&old), others(&new));
     let has_same_mode = before.is_none_or(|before| before.differing_modes(after).is_none());
     is_config && has_same_mode && old == new
+}
+
+/// Returns whether a path is in the git directory of a submodule, which is below `modules` of the one around it.
+fn is_of_submodule(path: &Path) -> bool {
+    path.iter().skip_while(|part| *part != ".git").nth(1).is_some_and(|part| part == "modules")
 }
 
 /// Returns whether the settings of the worktrees of a repository, which a setting in `config` switches on, name no program.
@@ -499,7 +504,7 @@ fn section_of(line: &str) -> Option<String> {
         }
     };
     let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let is_plain = instance.is_none_or(|text| !text.contains(['"', '\\']));
+    let is_plain = instance.is_none_or(|text| !text.contains(['"', '\\']) && is_plain_address(text));
     let suffix = if instance.is_some() { ".*" } else { "" };
     (is_name && is_plain).then(|| format!("{}{suffix}", name.to_ascii_lowercase()))
 }
@@ -510,16 +515,25 @@ fn is_plain_value(key: &str, value: &str) -> bool {
     let value = value.replace('"', "");
     match key {
         "core.worktree" => !value.starts_with(['/', '~', '\\']),
-        // `ext::` and helpers of other names run a program. The name of a remote may be an address as well.
+        // The name of a remote may be an address as well.
         "branch.*.pushremote"
         | "branch.*.remote"
+        | "checkout.defaultremote"
+        | "extensions.partialclone"
         | "remote.pushdefault"
         | "remote.*.pushurl"
         | "remote.*.url"
-        | "submodule.*.url" => !value.contains("::") && !value.contains('\\') && !value.starts_with('-'),
+        | "submodule.*.url" => !value.contains('\\') && is_plain_address(&value),
         "submodule.*.update" => PLAIN_UPDATES.contains(&value.as_str()),
         _ => true,
     }
+}
+
+/// Returns whether git starts no program to reach this address or remote: `ext::` and helpers of other names are programs, and a
+/// leading `-` makes it an option of a command that git runs, such as `--upload-pack`. A remote without an address is reached by its
+/// name.
+fn is_plain_address(address: &str) -> bool {
+    !address.contains("::") && !address.starts_with('-')
 }
 
 /// Removes `.` and `..` from an absolute path.
@@ -559,6 +573,13 @@ mod tests {
             ("[remote \"x\"]\n\turl = \"ext:\":sh\n", false),
             ("[remote \"x\"]\n\turl = --upload-pack=x\n", false),
             ("[remote \"x\"]\n\tpushurl = ext::sh -c x\n", false),
+            ("[remote \"--upload-pack=x\"]\n\tpromisor = true\n", false),
+            ("[remote \"ext::sh -c x\"]\n\tprune = true\n", false),
+            ("[branch \"-x\"]\n\trebase = true\n", false),
+            ("[extensions]\n\tpartialClone = origin\n", true),
+            ("[extensions]\n\tpartialClone = --upload-pack=x\n", false),
+            ("[extensions]\n\tpartialClone = ext::sh -c x\n", false),
+            ("[checkout]\n\tdefaultRemote = --upload-pack=x\n", false),
             (
                 "[remote \"x\"]\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\ttagOpt = --no-tags\n",
                 true,
