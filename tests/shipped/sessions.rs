@@ -122,7 +122,7 @@ fn what_is_before_damage_can_be_used() {
         let whole = run(&user, "Go", &["--fork", &id], "project");
         assert!(!whole.status.success(), "{whole:?}");
         let forked = run(&user, "Fourth", &["--fork", &format!("{id}@4")], "project");
-        assert!(text(&forked.stdout).contains("Four."), "{forked:?}");
+        assert!(text(&forked.stdout).contains("Three."), "the third answer of this conversation: {forked:?}");
         let request = user.request(3);
         assert!(request.contains("Second") && request.contains("Two."), "{request}");
         assert!(!request.contains("Third"), "{request}");
