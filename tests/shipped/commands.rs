@@ -165,7 +165,7 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_the_next_one() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     // The model's answers count from the beginning of the conversation.
-    let user = user.with_turns(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
+    let user = user.with_turns(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
     let run = |more: &[&str]| {
         let output = user.run_command("Answer").args(more).env("TMPDIR", &temporary).output().unwrap();
         assert!(output.status.success(), "{output:?}");
