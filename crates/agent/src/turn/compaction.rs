@@ -137,6 +137,10 @@ impl Machine {
         if self.state == SessionState::Closed {
             return;
         }
+        if self.history.is_empty() {
+            warn_of_failure("there is nothing to summarize yet", out);
+            return;
+        }
         self.compactions.requested = true;
         let is_free = matches!(self.phase, Phase::Resting) && self.ending.is_none();
         if is_free && self.context_is_current && self.may_call_model() {

@@ -6,6 +6,7 @@ use pintle_llm::{
 use serde_json::Value;
 
 use super::Machine;
+use crate::count::Count;
 use crate::protocol::{Action, EventKind, Turn, TurnKind};
 
 impl Machine {
@@ -63,7 +64,8 @@ impl Machine {
         };
         // The provider counted it with the last request.
         self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
-        (count > 0).then(|| format!("the {removed} of {count} earlier responses is left out"))
+        (count > 0)
+            .then(|| format!("the {removed} of {} is left out", Count(count as u64, "earlier response")))
     }
 
     /// Applies a change to each part of the model's responses; `None` removes the part. Returns the number of responses that
