@@ -64,11 +64,19 @@ pub(crate) struct SandboxUse {
     pub(crate) keeps_state: bool,
     /// Whether the result of an earlier probe may be used.
     pub(crate) may_recall: bool,
+    /// The workspace is a clone that is removed later. Only its own repository is guarded, not those that commands make in it.
+    pub(crate) is_disposable: bool,
 }
 
 impl Default for SandboxUse {
     fn default() -> Self {
-        Self { writes: WriteSwitch::new(true), can_be_left: false, keeps_state: false, may_recall: true }
+        Self {
+            writes: WriteSwitch::new(true),
+            can_be_left: false,
+            keeps_state: false,
+            may_recall: true,
+            is_disposable: false,
+        }
     }
 }
 
@@ -265,8 +273,11 @@ async fn sandboxed(
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
     writable.push(process_env.real_path(&workspace));
-    let found =
+    let mut found =
         protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
+    if use_of.is_disposable {
+        leave_out_nested(&mut found, &process_env.real_path(&workspace));
+    }
     let is_writable = |git: &PathBuf| {
         writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
     };
@@ -313,6 +324,25 @@ async fn sandboxed(
         replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))
+}
+
+/// Leaves out the repositories and worktrees in a workspace, other than its own repository.
+#[cfg(target_os = "linux")]
+fn leave_out_nested(found: &mut pintle_governance::ProtectedPaths, workspace: &std::path::Path) {
+    use std::path::Path;
+
+    let own = workspace.join(".git");
+    let is_own = |path: &Path| path.starts_with(&own) && !path.starts_with(own.join("worktrees"));
+    let trees = found.paths.iter().filter_map(|path| {
+        path.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent).map(Path::to_path_buf)
+    });
+    let nested: Vec<PathBuf> = trees.filter(|tree| tree != workspace).collect();
+    let is_nested = |path: &Path| {
+        let is_of_git = path.components().any(|part| part.as_os_str() == ".git");
+        !is_own(path) && (is_of_git || nested.iter().any(|tree| path.starts_with(tree)))
+    };
+    found.paths.retain(|path| !is_nested(path));
+    found.git_directories.retain(|path| is_own(path));
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
