@@ -340,11 +340,10 @@ fn a_candidate_removes_a_repository_that_it_made() {
 #[test]
 fn a_check_that_fails_before_any_change_is_reported_with_its_output() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
-    let output = project.run(&["Sums are right.", "--check", "echo the reason; exit 3"]);
+    let output = project.run(&["Sums are right.", "--check", "echo the reason; echo '  of it'; exit 3"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    for expected in ["check `check 1` fails before any change: it exited with 3\n", "the reason\n"] {
-        assert!(output.stderr.contains(expected), "{expected}: {output:?}");
-    }
+    let expected = "check `check 1` fails before any change: it exited with 3\n    the reason\n      of it\n";
+    assert!(output.stderr.contains(expected), "{output:?}");
     assert!(
         output.stdout.contains("* check `check 1` failed before any change: it exited with 3"),
         "{output:?}"
