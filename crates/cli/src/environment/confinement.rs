@@ -332,17 +332,18 @@ fn leave_out_nested(found: &mut pintle_governance::ProtectedPaths, workspace: &s
     use std::path::Path;
 
     let own = workspace.join(".git");
-    let is_own = |path: &Path| path.starts_with(&own) && !path.starts_with(own.join("worktrees"));
-    let trees = found.paths.iter().filter_map(|path| {
-        path.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent).map(Path::to_path_buf)
-    });
-    let nested: Vec<PathBuf> = trees.filter(|tree| tree != workspace).collect();
-    let is_nested = |path: &Path| {
-        let is_of_git = path.components().any(|part| part.as_os_str() == ".git");
-        !is_own(path) && (is_of_git || nested.iter().any(|tree| path.starts_with(tree)))
+    // The entry named `.git` that a path is in.
+    let entry_of = |path: &PathBuf| {
+        let below = path.strip_prefix(workspace).ok()?;
+        below.ancestors().find(|above| above.ends_with(".git")).map(|entry| workspace.join(entry))
     };
-    found.paths.retain(|path| !is_nested(path));
-    found.git_directories.retain(|path| is_own(path));
+    let entries = found.paths.iter().chain(&found.git_directories).filter_map(entry_of);
+    let nested =
+        entries.filter(|entry| *entry != own).filter_map(|entry| entry.parent().map(Path::to_path_buf));
+    let nested: Vec<PathBuf> = nested.chain([own.join("worktrees")]).collect();
+    let is_kept = |path: &PathBuf| !nested.iter().any(|tree| path.starts_with(tree));
+    found.paths.retain(is_kept);
+    found.git_directories.retain(is_kept);
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
@@ -433,4 +434,45 @@ async fn sandboxed(
     _process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::path::Path;
+
+    use pintle_governance::ProtectedPaths;
+
+    use super::*;
+
+    #[test]
+    fn only_the_own_repository_of_a_disposable_workspace_is_guarded() {
+        let files = [
+            ("/a/.git/w/.git/config", true),
+            ("/a/.git/w/.git/hooks", true),
+            ("/a/.git/w/.git/modules/sub/config", true),
+            ("/a/.git/w/.git/worktrees/tree/commondir", false),
+            ("/a/.git/w/.pintle", true),
+            ("/a/.git/w/below/.pintle", true),
+            ("/a/.git/w/made/.git/config", false),
+            ("/a/.git/w/made/.pintle", false),
+            ("/a/.git/w/tree/.git", false),
+            ("/elsewhere/.git/config", true),
+        ];
+        let directories = [
+            ("/a/.git/w/.git", true),
+            ("/a/.git/w/.git/modules/sub", true),
+            ("/a/.git/w/.git/worktrees/tree", false),
+            ("/a/.git/w/made/.git", false),
+        ];
+        let mut found = ProtectedPaths::default();
+        found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
+        found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
+        leave_out_nested(&mut found, Path::new("/a/.git/w"));
+        for (path, is_kept) in files {
+            assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+        for (path, is_kept) in directories {
+            assert_eq!(found.git_directories.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+    }
 }
