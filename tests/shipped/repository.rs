@@ -134,6 +134,10 @@ fn the_run_ends_with_what_was_restored() {
     let output = user.run_command("Go").output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && errors.contains("removed part of the git history"), "{errors}");
+    assert!(
+        errors.contains("remove it outside of the session or allow the command to run outside"),
+        "{errors}"
+    );
     assert_eq!(git(&user, &["status", "--porcelain"]), "", "the index is restored as well");
 }
 

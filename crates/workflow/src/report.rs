@@ -217,7 +217,7 @@ impl CandidateReport<'_> {
         let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();
-        vec![number.to_string(), model, attempts, result.to_owned(), lines, dollars(self.spent)]
+        vec![number.to_string(), model, attempts, result.to_owned(), lines, self.spent.dollars()]
     }
 
     fn findings(&self, number: usize) -> Vec<Block> {
@@ -388,16 +388,11 @@ fn bill(spent: &Spent) -> String {
     let seconds = spent.millis / 1_000;
     format!(
         "{} in {} tokens, for all candidates and reviews. The steps took {} min {} s.{unknown}",
-        dollars(spent),
+        spent.dollars(),
         spent.tokens,
         seconds / 60,
         seconds % 60
     )
-}
-
-fn dollars(spent: &Spent) -> String {
-    let at_least = if spent.is_price_unknown { "≥ " } else { "" };
-    format!("{at_least}${:.2}", spent.usd)
 }
 
 /// Returns text of a model or a person as one line that formats nothing but code.

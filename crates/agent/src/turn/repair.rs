@@ -72,7 +72,7 @@ impl Machine {
     /// changed. The others keep their cached encodings.
     fn edit_responses(&mut self, edit: fn(ContentPart) -> Option<ContentPart>) -> usize {
         // What a summary stands for is not counted.
-        let counted_from = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        let counted_from = self.compactions.entries();
         let mut edited = 0;
         let turns = self.history.iter_mut().enumerate();
         for (index, turn) in turns.filter(|(_, turn)| turn.kind == TurnKind::Assistant) {

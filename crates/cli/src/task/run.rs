@@ -353,9 +353,10 @@ impl Following<'_> {
     async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
         let blobs = self.sessions.store().blobs(self.id);
         for (name, run) in baseline.failures() {
-            console::notice(&format!("check `{name}` fails before any change: it {}", run.end.describe()));
             let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
-            lines.iter().for_each(|line| console::notice(&format!("    {line}")));
+            let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
+            let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
+            console::report(&Failure::multi_line(Exit::Failed, &text));
         }
         Ok(())
     }

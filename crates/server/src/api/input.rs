@@ -1,8 +1,10 @@
 //! Parts of requests, each with an error that says what was expected.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 
 use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -75,7 +77,16 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(value)| Self(value))
-            .map_err(|rejection| Problem::new(INVALID, format!("the query is wrong: {rejection}")))
+            .map_err(|rejection| Problem::new(INVALID, query_problem(&rejection)))
+    }
+}
+
+/// Returns the reason why a query is rejected, without the text that the extractor puts before it.
+fn query_problem(rejection: &QueryRejection) -> String {
+    let reason = rejection.source().map_or_else(|| rejection.to_string(), |source| source.to_string());
+    match reason.strip_prefix("missing field ") {
+        Some(name) => format!("the parameter {name} is missing"),
+        None => format!("the query is wrong: {reason}"),
     }
 }
 

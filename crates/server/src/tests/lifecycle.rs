@@ -1,6 +1,7 @@
 //! Sessions, from their creation to their deletion.
 
 use pintle_agent::{Barrier, PostedInput, SessionId};
+use pintle_llm::{Finish, Message};
 use pintle_store::{SessionStore as _, Summary, post_input};
 use serde_json::json;
 
@@ -28,6 +29,31 @@ async fn a_session_is_created_once_for_each_key() {
     let listed = fixture.get("/v1/sessions").await.json();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["sessions"][0]["title"], "Hello");
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_has_its_outcome() {
+    let cut = |text: &str| (Message::assistant(text), Finish::Length);
+    let whole = |text: &str| (Message::assistant(text), Finish::Stop);
+    let refused = (Message::assistant("I will not."), Finish::ContentFilter);
+    for (responses, expected) in [
+        (vec![whole("Done.")], "completed"),
+        (vec![whole("Which one?")], "awaiting_input"),
+        (vec![cut("one, "), cut("two, "), cut("three")], "output_limit"),
+        (vec![refused], "refused"),
+    ] {
+        let adapter = responses
+            .into_iter()
+            .fold(scripted(), |adapter, (message, finish)| adapter.finished(message, finish));
+        let mut fixture = Setup::new(adapter).start().await;
+        let id = fixture.create_with("Go").await;
+        for process in ["the first", "a later"] {
+            let frames = fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+            let outcome = &frames.last().unwrap().data["data"]["outcome"];
+            assert_eq!(outcome, expected, "{process} process");
+            fixture.restart().await;
+        }
+    }
 }
 
 #[tokio::test]
