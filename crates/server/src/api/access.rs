@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::App;
-use super::input::{IDEMPOTENCY_KEY, Json};
+use super::input::{IDEMPOTENCY_KEY, OpenJson};
 use super::logins::Logins;
 use super::openapi::Operation;
 use super::rate::Rates;
@@ -424,7 +424,7 @@ async fn token(Extension(caller): Extension<Caller>) -> Response {
 }
 
 /// Starts a login and sets its cookie, which scripts cannot read.
-async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
+async fn login(State(app): State<App>, headers: HeaderMap, OpenJson(login): OpenJson<Login>) -> Response {
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
     if matches!(found, Some(None)) {
