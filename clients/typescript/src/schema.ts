@@ -768,7 +768,7 @@ export interface components {
             is_complete: boolean;
             /**
              * Format: uint
-             * @description Number of sessions with these days, those of subagents and deleted ones among them.
+             * @description Number of sessions with these days, including subagents and deleted sessions.
              */
             sessions: number;
             /** @description First day, in UTC. */
