@@ -2438,7 +2438,7 @@ export interface operations {
     followStreams: {
         parameters: {
             query: {
-                /** @description Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id to begin after this event. You make up the names; messages contain them. At most 100 */
+                /** @description Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id to begin after this event. You make up the names, each for one stream; messages contain them. At most 100, each of which counts as a request */
                 follow: string;
             };
             header?: never;

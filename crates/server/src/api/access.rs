@@ -222,6 +222,11 @@ impl Caller {
         Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))
     }
 
+    /// Returns the name under which its requests are counted.
+    pub(super) fn rate_key(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// Returns what tells this caller's keys from those of others.
     pub(crate) fn namespace(&self) -> String {
         format!("{}/{}", self.tenant.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
@@ -237,7 +242,7 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
     }
     // Requests of unknown senders are counted, since they could fill the disk with lines.
     let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));
-    let name = caller.as_ref().ok().and_then(|caller| caller.name.as_deref()).unwrap_or_default();
+    let name = caller.as_ref().map_or("", Caller::rate_key);
     let response = match (app.access.rates.count(name, Instant::now()), caller) {
         (Err(wait), _) => too_many(wait),
         (Ok(()), Ok(caller)) => {
