@@ -348,6 +348,8 @@ fn the_costs_of_a_deleted_session_stay() {
         assert_eq!(served.request(&eve, "GET", path, &json!({})).0, 404);
         assert_eq!(costs()["days"], before["days"], "after the deletion of {path}");
     }
+    // The kept costs are no sessions.
+    assert_eq!(user.pintle(&["sessions", "prune", "--keep", "0"]), "");
     assert_eq!(costs(), before);
 }
 

@@ -768,7 +768,7 @@ export interface components {
             is_complete: boolean;
             /**
              * Format: uint
-             * @description Number of sessions with these days, those of subagents and deleted ones among them.
+             * @description Number of sessions with these days, including subagents and deleted sessions.
              */
             sessions: number;
             /** @description First day, in UTC. */
@@ -2438,7 +2438,7 @@ export interface operations {
     followStreams: {
         parameters: {
             query: {
-                /** @description Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id to begin after this event. You make up the names; messages contain them. At most 100 */
+                /** @description Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id to begin after this event. You make up the names, each for one stream; messages contain them. At most 100, each of which counts as a request */
                 follow: string;
             };
             header?: never;
