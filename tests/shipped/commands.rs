@@ -159,12 +159,8 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_the_next_one() {
     let temporary = user.at("temporary");
     std::fs::create_dir(&temporary).unwrap();
     let mut killed = user.run_command("Go").env("TMPDIR", &temporary).spawn().unwrap();
-    let limit = std::time::Instant::now() + std::time::Duration::from_secs(120);
-    while !user.project().join("started").exists() {
-        assert!(std::time::Instant::now() < limit, "the command does not start");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    // The model's answers count from the beginning of the conversation.
+    user.wait_for_file("started");
+    // One turn of a run without a session; the rest of the killed run, and the next message.
     let user = user.with_turns(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
     let run = |more: &[&str]| {
         let output = user.run_command("Answer").args(more).env("TMPDIR", &temporary).output().unwrap();
@@ -233,6 +229,7 @@ def reaches(path):
 if __name__ == "__main__":
     with multiprocessing.get_context("forkserver").Pool(1) as pool:
         print("squares", pool.map(square, [3]))
+    # TMPDIR may be /tmp.
     for name in ["./a.sock", os.environ["TMPDIR"] + "/b.sock", "/tmp/c.sock"]:
         own = socket.socket(socket.AF_UNIX)
         own.bind(name)

@@ -205,11 +205,7 @@ fn a_revocation_reaches_a_running_session() {
         let running = command.arg("--grant").arg(&granted);
         let running = running.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
         let running = running.spawn().unwrap();
-        let started = std::time::Instant::now();
-        while !user.project().join("started").exists() {
-            assert!(started.elapsed().as_secs() < 60, "the first call runs");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        user.wait_for_file("started");
         let mut arguments = vec!["grants", "revoke"];
         arguments.extend(revocation);
         user.pintle(&arguments);

@@ -328,6 +328,13 @@ fn reasoning_returns_to_its_own_model_only() {
 }
 
 #[test]
+fn the_host_is_that_of_the_parsed_base_url() {
+    let adapter =
+        Anthropic::builder("k").base_url("https://user:password@API.moonshot.ai:443").build().unwrap();
+    assert_eq!(adapter.http.dialect().host, "api.moonshot.ai");
+}
+
+#[test]
 fn unsigned_thinking_returns_to_servers_that_require_it() {
     let unsigned = json!({"type": "thinking", "thinking": "Hm.", "signature": ""});
     let signed = json!({"type": "thinking", "thinking": "I look first.", "signature": "sig"});
