@@ -243,7 +243,7 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
         if args.environment.dir.is_none() {
-            place::check(&summary, process_env)?;
+            place::require_directory(&summary, process_env)?;
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {

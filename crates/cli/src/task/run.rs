@@ -191,7 +191,8 @@ async fn hand_over(
     let handed_over = super::engine::hand_over(url, &id).await;
     if handed_over.is_err() && args.task.is_none() {
         // The engine may have the task although its answer is missing: it finds one that has ended.
-        let ended = super::signals::end(&sessions, &id, "Restate refused the task", process_env).await;
+        let ended =
+            super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
         if let Err(failure) = ended {
             console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
         }
