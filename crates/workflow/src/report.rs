@@ -10,10 +10,11 @@ use pintle_agent::{Count, SessionId};
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
-use crate::anchor::{Anchor, NAMED};
+use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
+use crate::names::NAMED;
 use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts, Spent, Task};
 
 /// Version of the report as JSON.
@@ -324,7 +325,7 @@ impl Line {
     fn to_markdown(&self) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => unformatted(text),
-            Piece::Code(code) => format!("`{}`", crate::anchor::shown(code)),
+            Piece::Code(code) => format!("`{}`", crate::names::shown(code)),
         };
         self.0.iter().map(piece).collect()
     }

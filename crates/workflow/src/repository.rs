@@ -335,7 +335,7 @@ impl TaskRepository {
         let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
-            let named = crate::anchor::named(&submodules);
+            let named = crate::names::named(&submodules);
             remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;
