@@ -330,7 +330,7 @@ fn a_candidate_removes_a_repository_that_it_made() {
     let project = Project::new(&turns);
     let output = project.run(&["Sums are right.", "--check", "sh -n src/add.sh"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stdout.contains("`made` is a repository"), "{output:?}");
+    assert!(output.stdout.contains("`made` is a separate repository"), "{output:?}");
     let id = project.only()["id"].as_str().unwrap().to_owned();
     let shown: Value =
         serde_json::from_str(&project.task(&["show", &id, "--output", "json"]).stdout).unwrap();

@@ -191,7 +191,7 @@ impl Harness {
 /// No event but its own ends a compaction that the user asks for between two runs.
 #[test]
 fn the_wait_for_a_summary_ends_with_the_compaction() {
-    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let usage = json!({"input_tokens": 1, "output_tokens": 1, "total_tokens": 2});
     let gained = json!({"through": 2, "tokens_before": 90, "tokens_after": 20, "usage": usage});
     let failed = json!({"message": "the conversation was not compacted: x"});
     for (is_in_turn, end, is_waiting) in [
