@@ -380,6 +380,9 @@ fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
         let (status, body) = get(&format!("export?format={format}"));
         assert!(status == 200 && body.contains(expected), "{format}: {status} {body}");
     }
+    // The session itself does not continue.
+    let (status, body) = served.request(&ann, "POST", &format!("{path}/rewind"), &json!({"turns": 1}));
+    assert!(status >= 400, "{status} {body}");
     let fork = |turns: u32| served.request(&ann, "POST", &format!("{path}/fork"), &json!({"turns": turns}));
     let (status, body) = fork(3);
     assert!(status >= 400, "{status} {body}");
