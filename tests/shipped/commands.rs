@@ -211,7 +211,7 @@ fn variables_that_lead_to_a_closed_directory_stop_no_run() {
     assert!(user.project().join("within.txt").exists(), "{output:?}");
 }
 
-/// Starts a server of its own, as Python's `forkserver` and node do, and connects to a service of the machine.
+/// Starts a server, as Python's `forkserver` and node do, and connects to a service of the machine.
 const SOCKETS: &str = r#"
     [[turn]]
     [[turn.call]]

@@ -431,7 +431,7 @@ impl TaskRepository {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
-        // Without the files that this repository excludes, only those of the project are.
+        // Files that this repository excludes are not files of the project.
         let arguments = ["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "--", TARGET];
         let listing = git.bytes(&arguments, None).await?;
         let tag = root.join(TARGET).join(CACHE_TAG);

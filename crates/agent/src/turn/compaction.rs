@@ -87,7 +87,7 @@ struct CurrentCompaction {
     requests: u32,
     /// Size of the history at its start, in characters.
     before: u64,
-    /// Context window in tokens: that of the model, or what refusals leave of it.
+    /// Context window in tokens: the window of the model, reduced by refusals.
     window: u64,
     /// Most tokens of a request for the summary of a piece. `None` while the conversation is sent as it is.
     room: Option<u64>,
@@ -471,7 +471,7 @@ impl Machine {
         self.finish_input(OutcomeStatus::ContextFull, out);
     }
 
-    /// Takes notice of what a compaction has gained.
+    /// Records the size that a compaction saved.
     fn note_gain(&mut self, out: &mut Vec<Action>) {
         let Some(current) = self.compactions.current else { return };
         let gained = current.before.saturating_sub(self.chars);

@@ -71,7 +71,7 @@ impl Machine {
     /// Applies a change to each part of the model's responses; `None` removes the part. Returns the number of responses that
     /// changed. The others keep their cached encodings.
     fn edit_responses(&mut self, edit: fn(ContentPart) -> Option<ContentPart>) -> usize {
-        // What a summary stands for is not counted.
+        // Entries that a summary replaces are not counted.
         let counted_from = self.compactions.entries();
         let mut edited = 0;
         let turns = self.history.iter_mut().enumerate();
