@@ -201,7 +201,7 @@ async fn temporary_files(env: &dyn ExecutionEnvironment, directory: &Path) -> Ve
 /// Returns whether a file belongs to the user and is closed to others, as copies are. False if the owner is not known.
 async fn is_own_copy(env: &dyn ExecutionEnvironment, path: &Path) -> bool {
     let found = env.metadata(path).await;
-    found.is_ok_and(|found| found.is_own == Some(true) && found.mode == Some(COPIES_MODE))
+    found.is_ok_and(|found| found.is_owned == Some(true) && found.mode == Some(COPIES_MODE))
 }
 
 /// Restores a file whose write in place was interrupted. Returns false for any other file: the copies of both contents must

@@ -51,7 +51,7 @@ impl Diff {
     /// Returns a finding about the files that the patch does not have; `None` if it has them all.
     #[must_use]
     pub fn describe_dropped(&self) -> Option<String> {
-        let names = (!self.dropped.is_empty()).then(|| crate::anchor::named(&self.dropped))?;
+        let names = (!self.dropped.is_empty()).then(|| crate::names::named(&self.dropped))?;
         Some(format!("not part of the change: {names} (build output and submodules are left out)"))
     }
 

@@ -1,7 +1,7 @@
 //! The repository of a task: the commit that it starts from, and clean working trees with what candidates changed.
 //!
-//! Candidates never see this repository. They work in clones of their own, in which nothing is trusted: what they changed is read
-//! from their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
+//! Candidates never see this repository. They work in separate clones, in which nothing is trusted: their changes are read from
+//! their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
 //! on what is judged, and neither have the time stamps of its files.
 
 mod raw;
@@ -323,7 +323,7 @@ impl TaskRepository {
         Git::of_task(&self.machine, &self.directory)
     }
 
-    /// Returns a directory of its own, which is removed with the repository if this process is killed.
+    /// Creates a temporary directory, which is removed with the repository if this process is killed.
     fn scratch(&self) -> Result<tempfile::TempDir, RepositoryError> {
         Ok(tempfile::tempdir_in(&self.directory)?)
     }
@@ -339,7 +339,7 @@ impl TaskRepository {
         let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
-            let named = crate::anchor::named(&submodules);
+            let named = crate::names::named(&submodules);
             remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;
@@ -374,7 +374,7 @@ impl TaskRepository {
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
 
-    /// Makes a new clone of a commit at `root`, with a history of its own and fresh time stamps. What was there is removed.
+    /// Makes a new clone of a commit at `root`, with a separate history and fresh time stamps. The previous contents are removed.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl TaskRepository {
     pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
         remove_directory(self.machine.as_ref(), root).await?;
         self.machine.create_directory(root).await?;
-        // The commit needs a name, to be fetched: one of its own, which nobody has locked.
+        // The commit needs a name, to be fetched: a unique one, which no other process has locked.
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
         let name = format!("refs/pintle/clones/{}", SessionId::generate());
         self.git().run(&["update-ref", &name, &commit]).await?;
@@ -436,7 +436,7 @@ impl TaskRepository {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
-        // Without the files that this repository excludes, only those of the project are.
+        // Files that this repository excludes are not files of the project.
         let mut arguments = vec!["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore"];
         let tag = root.join(TARGET).join(CACHE_TAG);
         if self.machine.file_exists(&tag).await.unwrap_or(false) {
@@ -572,7 +572,7 @@ fn submodules(listing: &str) -> Vec<String> {
 /// Returns the refusal of a change with a repository inside.
 fn repository_inside(path: &str) -> RepositoryError {
     RepositoryError::Unfit(format!(
-        "`{path}` is a repository of its own; expected files, which can be compared"
+        "`{path}` is a separate repository; expected files, which can be compared"
     ))
 }
 

@@ -17,7 +17,8 @@ use super::ending::Ending;
 use super::window::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
+    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, OutcomeStatus, SessionState, Turn,
+    TurnContext, TurnKind,
 };
 
 /// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
@@ -77,6 +78,9 @@ struct CurrentCompaction {
     through: usize,
     /// Whether the embedding application asked for it.
     is_manual: bool,
+    /// Whether the provider refused the request as too long.
+    #[serde(default)]
+    is_after_overflow: bool,
     /// Whether it was interrupted.
     is_cancelled: bool,
     /// Whether the summary of a piece has replaced a part of the conversation.
@@ -86,7 +90,7 @@ struct CurrentCompaction {
     requests: u32,
     /// Size of the history at its start, in characters.
     before: u64,
-    /// Context window in tokens: that of the model, or what refusals leave of it.
+    /// Context window in tokens: the window of the model, reduced by refusals.
     window: u64,
     /// Most tokens of a request for the summary of a piece. `None` while the conversation is sent as it is.
     room: Option<u64>,
@@ -99,6 +103,11 @@ impl Compactions {
 
     pub(super) fn newest(&self) -> Option<&Compaction> {
         self.made.last()
+    }
+
+    /// Returns the number of entries that the newest one replaces.
+    pub(super) fn entries(&self) -> usize {
+        self.newest().map_or(0, |compaction| compaction.through)
     }
 
     /// Returns those that a history of this length has.
@@ -140,6 +149,10 @@ impl Machine {
         if self.state == SessionState::Closed {
             return;
         }
+        if self.history.is_empty() {
+            warn_of_failure("there is nothing to summarize yet", out);
+            return;
+        }
         self.compactions.requested = true;
         let is_free = matches!(self.phase, Phase::Resting) && self.ending.is_none();
         if is_free && self.context_is_current && self.may_call_model() {
@@ -175,6 +188,7 @@ impl Machine {
         let current = CurrentCompaction {
             through,
             is_manual: is_requested,
+            is_after_overflow: false,
             is_cancelled: false,
             is_partial: false,
             requests: 0,
@@ -212,6 +226,7 @@ impl Machine {
         let current = CurrentCompaction {
             through,
             is_manual: false,
+            is_after_overflow: error.kind == ErrorKind::ContextLength,
             is_cancelled: false,
             is_partial: false,
             requests: 0,
@@ -424,11 +439,12 @@ impl Machine {
             return true;
         }
         self.measure_system();
-        let before = self.chars;
+        let (before, from) = (self.chars, self.compactions.entries());
         let compaction = self.compaction_of(through, summary);
         self.set_view(compaction);
         out.push(Action::emit(EventKind::CompactionEnd {
             through: through as u64,
+            from: from as u64,
             tokens_before: self.tokens_with(before),
             tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
@@ -443,8 +459,24 @@ impl Machine {
             return true;
         }
         self.note_gain(out);
-        self.end_compaction(None, out);
+        let is_too_long =
+            |current: CurrentCompaction| current.is_after_overflow && self.chars >= current.before;
+        if self.progress.is_some() && self.running_compaction().is_some_and(is_too_long) {
+            self.end_without_room(out);
+        } else {
+            self.end_compaction(None, out);
+        }
         true
+    }
+
+    /// Ends the input after a compaction that did not make a refused request smaller: the provider would refuse it again.
+    fn end_without_room(&mut self, out: &mut Vec<Action>) {
+        self.compactions.current = None;
+        let message = "the provider refused the request as too long, and the compaction did not make it smaller: \
+                       the system prompt, the tools and the newest message leave no room";
+        out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+        self.stop_children(out);
+        self.finish_input(OutcomeStatus::ContextFull, out);
     }
 
     /// Records the size that a compaction saved.
@@ -541,7 +573,7 @@ impl Machine {
     /// Returns the first entry of the tail that is kept: the earliest one from which on the history has at most this many
     /// characters, else the last possible one. `None` if nothing would be gained.
     fn cut(&self, tail_chars: u64) -> Option<usize> {
-        let already = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        let already = self.compactions.entries();
         let mut size = 0_u64;
         let mut cut = None;
         for (index, turn) in self.history.iter().enumerate().skip(already + 1).rev() {

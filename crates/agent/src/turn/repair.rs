@@ -6,6 +6,7 @@ use pintle_llm::{
 use serde_json::Value;
 
 use super::Machine;
+use crate::count::Count;
 use crate::protocol::{Action, EventKind, Turn, TurnKind};
 
 impl Machine {
@@ -63,14 +64,15 @@ impl Machine {
         };
         // The provider counted it with the last request.
         self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
-        (count > 0).then(|| format!("the {removed} of {count} earlier responses is left out"))
+        (count > 0)
+            .then(|| format!("the {removed} of {} is left out", Count(count as u64, "earlier response")))
     }
 
     /// Applies a change to each part of the model's responses; `None` removes the part. Returns the number of responses that
     /// changed. The others keep their cached encodings.
     fn edit_responses(&mut self, edit: fn(ContentPart) -> Option<ContentPart>) -> usize {
         // Entries that a summary replaces are not counted.
-        let counted_from = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        let counted_from = self.compactions.entries();
         let mut edited = 0;
         let turns = self.history.iter_mut().enumerate();
         for (index, turn) in turns.filter(|(_, turn)| turn.kind == TurnKind::Assistant) {

@@ -48,6 +48,8 @@ pub(crate) struct Activity {
     plan: Option<Plan>,
     /// Whether a turn is under way.
     is_in_turn: bool,
+    /// Whether the response is a summary that no turn waits for.
+    is_compacting_between_runs: bool,
 }
 
 /// Response that the model has not completed.
@@ -129,8 +131,17 @@ impl Activity {
     fn session_event(&mut self, event: &SessionEvent, now: Duration) {
         self.drafts.event(event);
         match &event.kind {
+            EventKind::CompactionStart { .. } => self.is_compacting_between_runs = !self.is_in_turn,
+            // A compaction that failed is a warning.
+            EventKind::CompactionEnd { .. } | EventKind::Warning { .. }
+                if self.is_compacting_between_runs =>
+            {
+                (self.response, self.is_compacting_between_runs) = (None, false);
+            }
             EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
-                self.is_in_turn = true;
+                let is_input = matches!(event.kind, EventKind::UserInput { .. });
+                self.is_compacting_between_runs &= !is_input;
+                self.is_in_turn |= !self.is_compacting_between_runs;
                 self.response = Some(PendingResponse { since: now, is_reasoning: false, retry: None });
             }
             EventKind::ModelRetrying { attempt, delay_ms, error } => {

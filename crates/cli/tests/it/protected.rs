@@ -275,6 +275,8 @@ fn refused_changes_of_settings_are_explained() {
         assert!(request.contains(told), "{line}: {output:?}");
         let told = "They cannot change protected files there, such as settings of git";
         assert!(request.contains(told), "{line}: {output:?}");
+        let told = "`git branch -m` and `git branch -d` do their work, and report an error";
+        assert!(request.contains(told), "{line}: {output:?}");
     }
 }
 

@@ -95,7 +95,7 @@ fn copy(directory: &Path, content: &mut dyn Read) -> io::Result<NamedTempFile> {
 
 /// Copies extended attributes, among them access control lists. Returns false if the two files differ in any afterwards.
 #[cfg(target_os = "linux")]
-pub(super) fn carry_attributes(from: &File, to: &File) -> bool {
+pub(super) fn copy_attributes(from: &File, to: &File) -> bool {
     let Ok(old) = attributes(from) else { return false };
     for (name, value) in &old {
         let has_it = attribute(to, name).is_ok_and(|found| found == *value);
@@ -107,13 +107,13 @@ pub(super) fn carry_attributes(from: &File, to: &File) -> bool {
             return false;
         }
     }
-    // A directory can give a new file a list of its own.
+    // A directory can give a new file another access control list.
     attributes(to).is_ok_and(|new| new == old)
 }
 
-/// Other systems keep their attributes behind interfaces of their own.
+/// Attributes of other systems are not copied.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn carry_attributes(_from: &File, _to: &File) -> bool {
+pub(super) fn copy_attributes(_from: &File, _to: &File) -> bool {
     true
 }
 

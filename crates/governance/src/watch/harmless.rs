@@ -641,6 +641,8 @@ mod tests {
             ("[checkout]\n\tdefaultRemote = --upload-pack=x\n", false),
             ("[fetch]\n\tbundleURI = x\n", false),
             ("[remote \"x\"]\n\tpushurl = ext::sh -c x\n", false),
+            ("[remote \"ext::sh -c x\"]\n\tprune = true\n", false),
+            ("[branch \"-x\"]\n\trebase = true\n", false),
             (
                 "[remote \"x\"]\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\ttagOpt = --no-tags\n",
                 true,

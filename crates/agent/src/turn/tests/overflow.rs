@@ -368,4 +368,7 @@ fn a_manual_compaction_that_gains_nothing_says_so() {
     harness.tell(InputKind::Compact);
     harness.say("S");
     assert_eq!(warnings(&harness), [""; 0], "it gained something");
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Compact);
+    assert!(warnings(&harness)[0].contains("there is nothing to summarize yet"), "before the first input");
 }

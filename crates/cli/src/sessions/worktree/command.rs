@@ -152,7 +152,11 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
             (worktree.root.display().to_string(), worktree.repository.display().to_string());
         let (found, mut row) = match worktree.changes(process_env).await {
             Ok(changes) => (
-                format!("{:>4} files  {:>3} commits", changes.files.len(), changes.commits),
+                {
+                    let files = render::plural(changes.files.len() as u64, "file");
+                    let commits = render::plural(changes.commits, "commit");
+                    format!("{files:>10}  {commits:>11}")
+                },
                 Map::from_iter([
                     ("files".to_owned(), json!(changes.files)),
                     ("commits".to_owned(), json!(changes.commits)),

@@ -463,7 +463,7 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
             project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
         let report = Report::of(&task).to_markdown();
         assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
-        assert!(report.contains("`src/inside` is a repository of its own"), "{commit}: {report}");
+        assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
     }
 }
 
