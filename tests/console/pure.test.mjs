@@ -159,6 +159,15 @@ test("an approval is asked for, decided, and leaves a remark", () => {
   assert.equal(state.entries[0].remarks.at(-1), "Approval denied by jan: keep it");
 });
 
+test("the end of a run has its outcome", () => {
+  for (const outcome of ["completed", "output_limit", undefined]) {
+    const script = new Script("s-1");
+    script.input("x");
+    script.add("PROCESSING_END", { state: "IDLE", ...(outcome ? { outcome } : {}) });
+    assert.equal(fold("s-1", script.events).entries.at(-1).outcome, outcome ?? null);
+  }
+});
+
 test("calls that never started are cut off at the end of the run", () => {
   const script = new Script("s-1");
   script.input("x");
@@ -247,11 +256,12 @@ test("a compaction is no cache miss", () => {
   const script = new Script("s-1");
   script.add("COMPACTION_START", { through: 42 });
   script.request(3, "system");
-  script.add("COMPACTION_END", { through: 42, tokens_before: 172300, tokens_after: 21800, usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 } });
+  script.add("COMPACTION_END", { through: 42, from: 38, tokens_before: 172300, tokens_after: 21800, usage: { input_tokens: 10, output_tokens: 5, total_tokens: 15 } });
   const state = fold("s-1", script.events);
   assert.equal(state.misses, 0);
   assert.equal(state.entries[1].purpose, "summary");
   assert.equal(state.entries[1].status, "done");
+  assert.match(state.entries[2].text, /^4 entries, /);
   assert.equal(state.usage.input, 10);
 });
 

@@ -175,3 +175,27 @@ test("an address is continued with its other parameters", () => {
   assert.equal(continued("/a?b=c", "1"), "/a?b=c&after=1");
   assert.equal(continued("/a", ""), "/a");
 });
+
+test("a stream is restored once after each loss", async () => {
+  let restored = 0;
+  const { stream, sources, fire } = setUp({ restored: () => (restored += 1) });
+  stream.start();
+  const steps = [
+    [() => sources[0].send("message", { seq: 0 }, "0"), 0],
+    [() => sources[0].send("ready"), 1],
+    // The connection was replaced without a loss.
+    [() => sources[0].send("ready"), 1],
+    [() => sources[0].fail(0), 1],
+    [() => sources[0].send("ready"), 2],
+    [() => sources[0].fail(2), 2],
+    [() => fire((ms) => ms === 500), 2],
+    [() => sources[1].send("ready"), 3],
+    [() => sources[1].send("reset", { reason: "changes were missed" }), 3],
+    [() => fire((ms) => ms === 500), 3],
+    [() => sources[2].send("ready"), 4],
+  ];
+  for (const [number, [step, expected]] of steps.entries()) {
+    await step();
+    assert.equal(restored, expected, `step ${number}`);
+  }
+});

@@ -161,10 +161,9 @@ fn the_temporary_directory_of_a_killed_run_is_removed_by_the_next_one() {
     let temporary = user.at("temporary");
     std::fs::create_dir(&temporary).unwrap();
     let mut killed = user.run_command("Go").env("TMPDIR", &temporary).spawn().unwrap();
-    while !user.project().join("started").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let user = user.with_turns("[[turn]]\ntext = \"Done.\"\n");
+    user.wait_for_file("started");
+    // One turn of a run without a session; the rest of the killed run, and the next message.
+    let user = user.with_turns(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
     let run = |more: &[&str]| {
         let output = user.run_command("Answer").args(more).env("TMPDIR", &temporary).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -214,7 +213,7 @@ fn variables_that_lead_to_a_closed_directory_stop_no_run() {
     assert!(user.project().join("within.txt").exists(), "{output:?}");
 }
 
-/// Starts a server of its own, as Python's `forkserver` and node do, and connects to a service of the machine.
+/// Starts a server, as Python's `forkserver` and node do, and connects to a service of the machine.
 const SOCKETS: &str = r#"
     [[turn]]
     [[turn.call]]
@@ -232,11 +231,12 @@ def reaches(path):
 if __name__ == "__main__":
     with multiprocessing.get_context("forkserver").Pool(1) as pool:
         print("squares", pool.map(square, [3]))
-    for directory in [".", os.environ["TMPDIR"], "/tmp"]:
+    # TMPDIR may be /tmp.
+    for name in ["./a.sock", os.environ["TMPDIR"] + "/b.sock", "/tmp/c.sock"]:
         own = socket.socket(socket.AF_UNIX)
-        own.bind(directory + "/own.sock")
+        own.bind(name)
         own.listen()
-        print("own", reaches(directory + "/own.sock"))
+        print("own", reaches(name))
     print("service", reaches("../service.sock"))
 END
 python3 sockets.py''' }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Output;
 
+use super::sessions::{listed, segments};
 use super::user::User;
 
 /// Creates a file, and answers again if the session is resumed.
@@ -68,6 +69,53 @@ fn what_goes_on_under_another_grant_can_only_narrow() {
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {said}");
         assert!(said.contains("allows more than the grant of the session: writes"), "{flags:?}: {said}");
         assert!(run(&user, flags, &narrower).status.success(), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_fork_of_a_damaged_session_keeps_its_grant() {
+    // Whether the first, second and third run have a grant. The second and third one are damaged.
+    for (runs, is_refused) in [
+        ([false, false, false], false),
+        ([false, true, false], true),
+        ([false, false, true], true),
+        ([true, false, false], true),
+    ] {
+        let user = User::new("[[turn]]\ntext = \"Done.\"\n".repeat(4).as_str());
+        let narrow = grant(&user, "narrow.json", &user.project().join("src").to_string_lossy(), true);
+        let run = |flags: &[&str], has_grant: bool| {
+            let mut command = user.run_command("Go");
+            command.args(flags);
+            if has_grant {
+                command.arg("--grant").arg(&narrow);
+            }
+            command.output().unwrap()
+        };
+        let mut id = String::new();
+        for (number, has_grant) in runs.into_iter().enumerate() {
+            let flags = if number == 0 { vec![] } else { vec!["--resume", id.as_str()] };
+            let output = run(&flags, has_grant);
+            assert!(output.status.success(), "{runs:?}: {output:?}");
+            id = listed(&user, "project").remove(0);
+        }
+        // A crash of the machine leaves zeros.
+        for file in segments(&user, &id).into_iter().skip(1) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[..300].fill(0);
+            std::fs::write(&file, bytes).unwrap();
+        }
+        let point = format!("{id}@2");
+        let output = run(&["--fork", &point], false);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = format!("the damaged part of session {id} may contain a grant");
+        let expected = if is_refused { Some(2) } else { Some(0) };
+        assert_eq!(
+            (output.status.code(), error.contains(&message)),
+            (expected, is_refused),
+            "{runs:?}: {error}"
+        );
+        let output = run(&["--fork", &point], true);
+        assert!(output.status.success(), "{runs:?}: {output:?}");
     }
 }
 
@@ -157,11 +205,7 @@ fn a_revocation_reaches_a_running_session() {
         let running = command.arg("--grant").arg(&granted);
         let running = running.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
         let running = running.spawn().unwrap();
-        let started = std::time::Instant::now();
-        while !user.project().join("started").exists() {
-            assert!(started.elapsed().as_secs() < 60, "the first call runs");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        user.wait_for_file("started");
         let mut arguments = vec!["grants", "revoke"];
         arguments.extend(revocation);
         user.pintle(&arguments);

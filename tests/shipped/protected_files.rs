@@ -48,9 +48,7 @@ fn a_change_of_a_killed_session_is_found_by_the_next_one() {
     }
     let user = User::new(&commands(&["touch started; sleep 600"]));
     let mut killed = user.run_command("Go").spawn().unwrap();
-    while !user.project().join("started").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    user.wait_for_file("started");
     killed.kill().unwrap();
     killed.wait().unwrap();
     std::fs::write(user.project().join(".git/hooks/pre-commit"), "x").unwrap();
@@ -76,9 +74,7 @@ fn git_of_the_user_does_not_open_files_to_commands() {
     let user = User::new(&commands(&[line]));
     std::fs::write(user.at(".netrc"), "OLD-KEY").unwrap();
     let mut running = user.run_command("Go").stderr(std::process::Stdio::piped()).spawn().unwrap();
-    while !user.project().join("started").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    user.wait_for_file("started");
     let mut config = Command::new("git");
     config.args(["config", "branch.main.remote", "origin"]).current_dir(user.project());
     assert!(config.status().unwrap().success());

@@ -348,6 +348,8 @@ fn the_costs_of_a_deleted_session_stay() {
         assert_eq!(served.request(&eve, "GET", path, &json!({})).0, 404);
         assert_eq!(costs()["days"], before["days"], "after the deletion of {path}");
     }
+    // The kept costs are no sessions.
+    assert_eq!(user.pintle(&["sessions", "prune", "--keep", "0"]), "");
     assert_eq!(costs(), before);
 }
 
@@ -378,6 +380,9 @@ fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
         let (status, body) = get(&format!("export?format={format}"));
         assert!(status == 200 && body.contains(expected), "{format}: {status} {body}");
     }
+    // The session itself does not continue.
+    let (status, body) = served.request(&ann, "POST", &format!("{path}/rewind"), &json!({"turns": 1}));
+    assert!(status >= 400, "{status} {body}");
     let fork = |turns: u32| served.request(&ann, "POST", &format!("{path}/fork"), &json!({"turns": turns}));
     let (status, body) = fork(3);
     assert!(status >= 400, "{status} {body}");

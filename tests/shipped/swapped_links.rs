@@ -144,10 +144,7 @@ fn a_working_directory_that_was_replaced_is_not_written() {
         let mut command = user.run_command("Go");
         command.args(["--sandbox", level]).current_dir(&below).stdout(std::process::Stdio::piped());
         let mut running = command.spawn().unwrap();
-        while !below.join("started").exists() {
-            assert!(running.try_wait().unwrap().is_none(), "{level}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        user.wait_for_file("below/started");
         std::fs::rename(&below, user.project().join("moved")).unwrap();
         std::os::unix::fs::symlink(&other, &below).unwrap();
         std::fs::write(user.project().join("replaced"), "").unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
@@ -51,6 +52,16 @@ impl User {
 
     pub(super) fn project(&self) -> PathBuf {
         self.at("project")
+    }
+
+    /// Waits for a file in the project that a command creates.
+    #[track_caller]
+    pub(super) fn wait_for_file(&self, name: &str) {
+        let started = Instant::now();
+        while !self.project().join(name).exists() {
+            assert!(started.elapsed() < Duration::from_secs(120), "{name} is missing");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Runs `pintle` in the project and returns its standard output. Panics if it fails.

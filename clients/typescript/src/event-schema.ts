@@ -82,6 +82,8 @@ export interface components {
             kind: "USER_INPUT";
         } | {
             data: {
+                /** @description How the run ended. Versions that do not report it leave it out. */
+                outcome?: components["schemas"]["OutcomeStatus"];
                 /** @description State of the session. */
                 state: components["schemas"]["SessionState"];
             };
@@ -502,6 +504,12 @@ export interface components {
             data: {
                 /**
                  * Format: uint64
+                 * @description Number of entries that the previous summary stood for. The entries from there on are newly summarized.
+                 * @default 0
+                 */
+                from: number;
+                /**
+                 * Format: uint64
                  * @description Number of entries of the history that it stands for.
                  */
                 through: number;
@@ -749,6 +757,8 @@ export interface components {
              */
             skipped: components["schemas"]["SkippedFile"][];
         };
+        /** @description How a run ended. */
+        OutcomeStatus: "completed" | "awaiting_input" | "refused" | "round_limit" | "turn_limit" | "budget" | "context_full" | "output_limit" | "interrupted" | "aborted" | "failed";
         /** @description The action of a rule on the calls that it matches. */
         Permission: "allow" | "ask" | "deny";
         /**

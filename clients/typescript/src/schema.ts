@@ -35,6 +35,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return whether the server answers */
+        get: operations["readHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchange a token for a cookie */
+        post: operations["logIn"];
+        /** End the login of a cookie */
+        delete: operations["logOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/metrics": {
         parameters: {
             query?: never;
@@ -61,6 +96,23 @@ export interface paths {
         };
         /** List models that sessions can use */
         get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return whether it takes requests */
+        get: operations["readReadiness"];
         put?: never;
         post?: never;
         delete?: never;
@@ -463,6 +515,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow several sessions and tasks in one connection */
+        get: operations["followStreams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tasks": {
         parameters: {
             query?: never;
@@ -599,6 +668,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the name and the scopes of the token of this request */
+        get: operations["readToken"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -675,11 +761,14 @@ export interface components {
         CostReport: {
             /** @description Cost of each day and model that has any, the newest day first. */
             days: components["schemas"]["DayCost"][];
-            /** @description Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and damaged records always. */
+            /**
+             * @description Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and always what follows the damage of
+             *     a record.
+             */
             is_complete: boolean;
             /**
              * Format: uint
-             * @description Number of sessions that were read, those of subagents among them.
+             * @description Number of sessions with these days, including subagents and deleted sessions.
              */
             sessions: number;
             /** @description First day, in UTC. */
@@ -831,8 +920,15 @@ export interface components {
              */
             place: number;
         };
+        /** @description State of the server. */
+        Health: {
+            /** @description `ok`, `closing`, or `no store`. */
+            status: string;
+        };
         /** @description The conversation. */
         History: {
+            /** @description Damage of the record, as text; absent if the record is complete. The entries are those before the damage. */
+            damage?: string | null;
             turns: components["schemas"]["TurnView"][];
         };
         /** @description Changed lines that are near to one another. */
@@ -862,12 +958,14 @@ export interface components {
             kind: components["schemas"]["LineKind"];
             text: string;
         };
+        /** @description Login of a page. */
+        Login: {
+            /** @description The token. */
+            token: string;
+        };
         /** @description A message. */
         MessageBody: {
-            /**
-             * @description Images.
-             * @default []
-             */
+            /** @description Images. */
             images?: components["schemas"]["ImageBody"][];
             /**
              * @description Text. May be empty if there are images.
@@ -973,6 +1071,8 @@ export interface components {
              */
             turns: number;
         };
+        /** @description Permission of a token. Scopes do not include one another. */
+        Scope: "read" | "run" | "approve" | "admin";
         /** @description A page of a list. */
         SessionList: {
             /** @description Cursor of the next page; absent on the last one. */
@@ -1075,6 +1175,15 @@ export interface components {
             title: string;
             /** @description Time of its newest input. */
             updated_at: string;
+        };
+        /** @description Token of a request. */
+        TokenView: {
+            /** @description Its name; absent if the server takes requests without tokens. */
+            name?: string | null;
+            /** @description Its permissions: all if the server takes requests without tokens. */
+            scopes: components["schemas"]["Scope"][];
+            /** @description Tenant whose sessions it is for. */
+            tenant?: string | null;
         };
         /** @description Tools of a session. */
         ToolPage: {
@@ -1190,6 +1299,78 @@ export interface operations {
             503: components["responses"]["Problem"];
         };
     };
+    readHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            403: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Login"];
+            };
+        };
+        responses: {
+            /** @description Done, or accepted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    logOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done, or accepted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+        };
+    };
     readMetrics: {
         parameters: {
             query?: never;
@@ -1244,6 +1425,37 @@ export interface operations {
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];
+        };
+    };
+    readReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            403: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            /** @description It is shutting down, or its store does not answer */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
         };
     };
     listSessions: {
@@ -2223,6 +2435,37 @@ export interface operations {
             503: components["responses"]["Problem"];
         };
     };
+    followStreams: {
+        parameters: {
+            query: {
+                /** @description Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id to begin after this event. You make up the names, each for one stream; messages contain them. At most 100, each of which counts as a request */
+                follow: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
     listTasks: {
         parameters: {
             query?: {
@@ -2331,7 +2574,7 @@ export interface operations {
             header?: never;
             path: {
                 id: string;
-                candidate: string;
+                candidate: number;
             };
             cookie?: never;
         };
@@ -2496,6 +2739,34 @@ export interface operations {
             413: components["responses"]["Problem"];
             415: components["responses"]["Problem"];
             422: components["responses"]["Problem"];
+            429: components["responses"]["Problem"];
+            500: components["responses"]["Problem"];
+            503: components["responses"]["Problem"];
+        };
+    };
+    readToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenView"];
+                };
+            };
+            400: components["responses"]["Problem"];
+            401: components["responses"]["Problem"];
+            403: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            415: components["responses"]["Problem"];
             429: components["responses"]["Problem"];
             500: components["responses"]["Problem"];
             503: components["responses"]["Problem"];

@@ -223,7 +223,7 @@ impl Command {
 /// Flags that select a model and its endpoint.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// Model provider [default: that of a known --model, else the first of openai, anthropic, gemini with a key]
+    /// Model provider [default: the provider of a known --model, else the first of openai, anthropic, gemini with a key]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
     /// Model name [default: the provider's best model]
@@ -406,7 +406,7 @@ pub(crate) struct DemoArgs {
 /// `pintle tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
-    /// Provider to list tools for [default: the first with a key in the environment, or openai]
+    /// Provider to list tools for [default: the first with a key, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
     /// Toolset to list
@@ -445,7 +445,7 @@ pub(crate) struct CompletionsArgs {
 /// `pintle prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowPromptArgs {
-    /// Provider to print the prompt for [default: the first with a key in the environment, or openai]
+    /// Provider to print the prompt for [default: the provider of a known --model, else the first with a key, or openai]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
     /// Model name [default: the provider's best model]

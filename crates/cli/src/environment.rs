@@ -125,7 +125,7 @@ impl<'a> EnvTarget<'a> {
             writes: WriteSwitch::new(mode != Mode::Plan),
             can_be_left: true,
             keeps_state: !args.session.no_session,
-            may_recall: true,
+            ..SandboxUse::default()
         }))
     }
 

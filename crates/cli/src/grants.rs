@@ -29,7 +29,7 @@ pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result
     Ok(Exit::Done)
 }
 
-/// Returns what was revoked. Only the records of all sessions contain the ids of grants, so an id is not looked up.
+/// Returns the message about revoked grants. Only the records of all sessions contain the ids of grants, so an id is not looked up.
 fn revoked_lines(ids: &[String], before: Option<u64>) -> String {
     let line = |id: &String| {
         format!("revoked grant {} for the future; no session was searched for it\n", in_one_line(id))

@@ -147,11 +147,9 @@ impl Model {
         if let Some(known) = self.find(name) {
             return Ok(known.id.clone());
         }
-        // A session with a model of another vendor uses a gateway.
-        let is_gateway = !provider.may_serve(&Provider::serving(&self.route.model, &self.catalog));
         let serving = Provider::serving(name, &self.catalog);
         match serving.first() {
-            Some(other) if !provider.may_serve(&serving) && !is_gateway => {
+            Some(other) if !provider.may_serve(&serving) && !self.route.is_gateway => {
                 let keys = other.variables().keys.join(" or ");
                 let (other, own) = (other.name(), provider.name());
                 Err(format!(

@@ -37,7 +37,7 @@ const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
 /// Variables that lead git to a certain repository, or to an index or objects of it.
-const OF_A_REPOSITORY: [&str; 15] = [
+const GIT_REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
@@ -56,10 +56,10 @@ const OF_A_REPOSITORY: [&str; 15] = [
 ];
 
 /// Settings of git for commands: maintenance in the background would be ended with the command that started it.
-const OF_COMMANDS: [(&str, &str); 2] = [("gc.autoDetach", "false"), ("maintenance.autoDetach", "false")];
+const GIT_SETTINGS: [(&str, &str); 2] = [("gc.autoDetach", "false"), ("maintenance.autoDetach", "false")];
 
 /// Settings of git for commands that cannot change the configuration of the repository: branches are made without it.
-const OF_UNCHANGED_CONFIGURATION: [(&str, &str); 2] =
+const GIT_SETTINGS_READ_ONLY_CONFIG: [(&str, &str); 2] =
     [("branch.autoSetupMerge", "false"), ("push.autoSetupRemote", "false")];
 
 /// How long to wait for the first byte of input piped in addition to a prompt.
@@ -101,7 +101,7 @@ impl ProcessEnv {
 
     /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.
     pub(crate) fn without_repository(mut self) -> Self {
-        self.variables.retain(|name, _| !OF_A_REPOSITORY.iter().any(|known| name == *known));
+        self.variables.retain(|name, _| !GIT_REPOSITORY_VARIABLES.iter().any(|known| name == *known));
         self
     }
 
@@ -480,7 +480,7 @@ impl ProcessEnv {
     /// Returns a builder for a local environment with all variables, for the commands of a session.
     pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         let builder = LocalEnvironment::builder(directory).host_env(self.variables());
-        self.with_git_settings(builder, &OF_COMMANDS)
+        self.with_git_settings(builder, &GIT_SETTINGS)
     }
 
     /// Sets what git needs in an environment whose commands cannot change the configuration of the repository.
@@ -489,7 +489,7 @@ impl ProcessEnv {
         &self,
         builder: LocalEnvironmentBuilder,
     ) -> LocalEnvironmentBuilder {
-        self.with_git_settings(builder, &[OF_COMMANDS, OF_UNCHANGED_CONFIGURATION].concat())
+        self.with_git_settings(builder, &[GIT_SETTINGS, GIT_SETTINGS_READ_ONLY_CONFIG].concat())
     }
 
     /// Adds settings to those that the user gives git by variables.

@@ -17,8 +17,8 @@ use crate::instructions;
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
-use crate::provider::Provider;
 use crate::render;
+use crate::route;
 use crate::toolset;
 
 /// Prints the prompt. Needs no key.
@@ -57,16 +57,9 @@ fn profile(args: &ShowPromptArgs, process_env: &ProcessEnv) -> Result<ProviderPr
         let options = toolset::for_display(&all, file.toolset(), file.names_tools())?;
         return file.profile(model, catalog, &options);
     }
-    let serving =
-        args.model.as_deref().map_or_else(Vec::new, |model| Provider::serving(model, Catalog::built_in()));
-    let by_key =
-        || Provider::by_key(|name| process_env.variable(name)).filter(|found| found.may_serve(&serving));
-    let provider = args.provider.or_else(by_key).or_else(|| serving.first().copied());
-    let provider = provider.unwrap_or(Provider::OpenAi);
-    let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
-        Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")
-    })?;
-    let (profile, toolset) = (provider.profile(model), args.toolset.into());
+    let provider = route::displayed_provider(args.provider, args.model.as_deref(), process_env)?;
+    let model = route::model_or_default(provider, args.model.as_deref())?;
+    let (profile, toolset) = (provider.profile(&model), args.toolset.into());
     let options = toolset::for_display(&profile, toolset, false)?;
     Ok(profile.with_toolset_options(toolset, &options))
 }

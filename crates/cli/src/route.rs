@@ -51,6 +51,8 @@ pub(crate) struct Route {
     pub(crate) organization: Option<String>,
     /// OpenAI project, for keys that belong to several.
     pub(crate) project: Option<String>,
+    /// Whether the user named the provider and a base URL: a gateway serves models of several vendors in one dialect.
+    pub(crate) is_gateway: bool,
 }
 
 /// Base URL and where it was configured.
@@ -71,8 +73,8 @@ pub(crate) struct ApiKey {
 
 impl ModelSource {
     /// Selects a source from flags, environment variables and the keys that the user has configured. Without a provider
-    /// among the flags, the catalog decides on that of a known model. The command that prints a key runs only if its
-    /// provider is selected and no variable has the key. Without any key, local servers are looked for at `ports`.
+    /// among the flags, the catalog decides on the provider of a known model. The command that prints a key runs only if
+    /// its provider is selected and no variable has the key. Without any key, local servers are looked for at `ports`.
     ///
     /// # Errors
     ///
@@ -93,8 +95,9 @@ impl ModelSource {
             }
         }
         let provider = provider(args, catalog, process_env, ports).await?;
-        let model = model(provider, args.model.as_deref())?;
+        let model = model_or_default(provider, args.model.as_deref())?;
         let base_url = base_url(provider, args, lookup)?;
+        let is_gateway = is_gateway(args, process_env);
         Ok(Self::Provider(Route {
             provider,
             model,
@@ -102,6 +105,7 @@ impl ModelSource {
             key: key(provider, process_env).await?,
             organization: lookup("OPENAI_ORG_ID").filter(|_| provider == Provider::OpenAi),
             project: lookup("OPENAI_PROJECT_ID").filter(|_| provider == Provider::OpenAi),
+            is_gateway,
         }))
     }
 }
@@ -116,6 +120,7 @@ impl Route {
             key: Some(ApiKey { secret: Secret::new(SCRIPT_KEY), source: SCRIPT }),
             organization: None,
             project: None,
+            is_gateway: false,
         }
     }
 
@@ -203,41 +208,75 @@ async fn provider(
     let model = args.model.as_deref();
     let serving = model.map_or_else(Vec::new, |model| Provider::serving(model, catalog));
     if let Some(ProviderName::Of(given)) = args.provider {
-        // Gateways serve models of several vendors in one dialect.
-        let is_gateway =
-            args.base_url.is_some() || process_env.variable(given.variables().base_url).is_some();
         return match (model, serving.first()) {
-            (Some(model), Some(other)) if !is_gateway && !given.may_serve(&serving) => {
+            (Some(model), Some(other)) if !is_gateway(args, process_env) && !given.may_serve(&serving) => {
                 Err(mismatch(model, *other, given))
             }
             _ => Ok(given),
         };
     }
-    let default = default_provider(args, process_env)?;
-    if let Some(default) = default
-        && default.may_serve(&serving)
-    {
-        return Ok(default);
-    }
+    let default = default_provider(args.base_url.is_some(), process_env)?;
     let has_url = args.base_url.is_some() && !serving.contains(&Provider::OpenAiCompatible);
-    if let (Some(model), Some(default), Some(serving), true) = (model, default, serving.first(), has_url) {
+    if let (Some(model), Some(default), Some(first), true) = (model, default, serving.first(), has_url)
+        && !default.may_serve(&serving)
+    {
         // The URL may be meant for the provider that is selected by its key.
-        return Err(ambiguous_url(model, *serving, default));
+        return Err(ambiguous_url(model, *first, default));
     }
-    let configured = ConfiguredKeys::read(process_env)?;
-    let has_key = |provider: &Provider| {
-        *provider == Provider::OpenAiCompatible
-            || configured.source_or_variable(*provider, process_env).is_some()
-    };
-    match (model, serving.iter().copied().find(has_key), serving.first()) {
+    match (model, provider_with_key(default, &serving, process_env)?, serving.first()) {
         (_, Some(with_key), _) => Ok(with_key),
         (Some(model), None, Some(serving)) => Err(missing_key(model, *serving, default)),
         _ => Err(no_key::failure(no_key::local_server(ports).await.as_ref())),
     }
 }
 
-/// Returns the first provider with a key, or the compatible server whose base URL is given.
-fn default_provider(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Option<Provider>, Failure> {
+/// Returns the provider that is selected for a model of the built-in catalog. Without a key, it is the first one that serves
+/// the model, or OpenAI.
+///
+/// # Errors
+///
+/// A usage failure for a file of keys that is invalid.
+pub(crate) fn displayed_provider(
+    given: Option<Provider>,
+    model: Option<&str>,
+    process_env: &ProcessEnv,
+) -> Result<Provider, Failure> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    let serving = model.map_or_else(Vec::new, |model| Provider::serving(model, Catalog::built_in()));
+    let default = default_provider(false, process_env)?;
+    let selected = provider_with_key(default, &serving, process_env)?;
+    Ok(selected.or_else(|| serving.first().copied()).unwrap_or(Provider::OpenAi))
+}
+
+/// Returns the default provider if it may serve a model of these providers, otherwise the first one of them with a key.
+fn provider_with_key(
+    default: Option<Provider>,
+    serving: &[Provider],
+    process_env: &ProcessEnv,
+) -> Result<Option<Provider>, Failure> {
+    if let Some(default) = default
+        && default.may_serve(serving)
+    {
+        return Ok(Some(default));
+    }
+    let configured = ConfiguredKeys::read(process_env)?;
+    let has_key = |provider: &Provider| {
+        *provider == Provider::OpenAiCompatible
+            || configured.source_or_variable(*provider, process_env).is_some()
+    };
+    Ok(serving.iter().copied().find(has_key))
+}
+
+/// Returns whether the user named the provider and a base URL.
+fn is_gateway(args: &ModelArgs, process_env: &ProcessEnv) -> bool {
+    let Some(ProviderName::Of(given)) = args.provider else { return false };
+    args.base_url.is_some() || process_env.variable(given.variables().base_url).is_some()
+}
+
+/// Returns the first provider with a key, or the compatible server if it has a base URL: that of the flag or its variable.
+fn default_provider(has_url_flag: bool, process_env: &ProcessEnv) -> Result<Option<Provider>, Failure> {
     let lookup = |name: &str| process_env.variable(name);
     if let Some(provider) = Provider::by_key(lookup) {
         return Ok(Some(provider));
@@ -247,7 +286,7 @@ fn default_provider(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Option
         return Ok(Some(provider));
     }
     let compatible = Provider::OpenAiCompatible;
-    let has_url = args.base_url.is_some() || lookup(compatible.variables().base_url).is_some();
+    let has_url = has_url_flag || lookup(compatible.variables().base_url).is_some();
     Ok(has_url.then_some(compatible))
 }
 
@@ -287,7 +326,12 @@ fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failu
     }
 }
 
-fn model(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
+/// Returns the given model, or the default one of the provider.
+///
+/// # Errors
+///
+/// A usage failure if the provider has no default model.
+pub(crate) fn model_or_default(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
     let model = named.or_else(|| provider.default_model());
     model.map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")

@@ -207,7 +207,7 @@ async fn on_surface(
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
             can_be_left: args.wait_approval || Prompter::has_terminal(),
             keeps_state: !args.session.no_session,
-            may_recall: true,
+            ..SandboxUse::default()
         });
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
     let environment = interrupts.race(target.connect()).await?;

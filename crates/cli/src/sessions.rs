@@ -260,11 +260,11 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
         if args.environment.dir.is_none() {
-            place::check(&summary, process_env)?;
+            place::require_directory(&summary, process_env)?;
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {
-            Some(Some(_)) => forkable(&sessions, &summary.id, args.grant.is_some()).await?,
+            Some(Some(_)) => forkable(&sessions, &summary, args.grant.is_some()).await?,
             Some(None) | None => sessions.record(&summary.id).await?,
         };
         Ok(Some(Selected { sessions, summary, record, fork }))
@@ -293,16 +293,19 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         .with_hint("`pintle sessions list --all` shows all"))
 }
 
-/// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `has_grant` is whether the
-/// fork has a separate grant.
+/// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `is_grant_given` is whether
+/// the fork has a separate grant.
 ///
 /// # Errors
 ///
-/// A usage failure if the damaged part may have a narrower grant than the one before it.
-async fn forkable(sessions: &Sessions, id: &SessionId, has_grant: bool) -> Result<Record, Failure> {
+/// A usage failure if the damaged part may contain a grant, and the fork has no separate one.
+async fn forkable(sessions: &Sessions, summary: &Summary, is_grant_given: bool) -> Result<Record, Failure> {
+    let id = &summary.id;
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
-    if damage.is_some() && policy::grant::of_record(&record).is_some() && !has_grant {
-        return Err(Failure::usage(format!("the damaged part of session {id} may have a narrower grant"))
+    // The first grant can be in the damaged part. The summary is apart from the record.
+    let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record).is_some();
+    if damage.is_some() && had_grant && !is_grant_given {
+        return Err(Failure::usage(format!("the damaged part of session {id} may contain a grant"))
             .with_hint("name the grant of the fork with --grant"));
     }
     Ok(record)
@@ -335,19 +338,19 @@ impl Selected {
     }
 
     /// Selects a session that is forked after the first entries of its history. One that is damaged can be forked at an entry
-    /// before the damage. `has_grant` is whether the fork has a separate grant.
+    /// before the damage. `is_grant_given` is whether the fork has a separate grant.
     ///
     /// # Errors
     ///
-    /// A failure if it cannot be read, and a usage failure if the damaged part may have a narrower grant.
+    /// A failure if it cannot be read, and a usage failure if the damaged part may contain a grant.
     #[cfg(feature = "server")]
     pub(crate) async fn to_fork(
         sessions: Sessions,
         summary: Summary,
         turns: usize,
-        has_grant: bool,
+        is_grant_given: bool,
     ) -> Result<Self, Failure> {
-        let record = forkable(&sessions, &summary.id, has_grant).await?;
+        let record = forkable(&sessions, &summary, is_grant_given).await?;
         Ok(Self { sessions, summary, record, fork: Some(Some(turns)) })
     }
 
@@ -379,11 +382,17 @@ impl Selected {
         worktree: Option<&Worktree>,
     ) -> Result<Kept, Failure> {
         let Self { sessions, summary, record, fork } = self;
+        let grant = policy::grant::of_record(&record);
         let Some(turns) = fork else {
-            let writer = sessions.writer(&summary.id).await?;
+            let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
+            let had_grant = flags::had_grant(&summary);
             // The project may have been moved.
-            let summary = place.describe(summary);
+            let summary = flags::describe_grant(place.describe(summary), args, grant.as_ref());
+            if flags::had_grant(&summary) && !had_grant {
+                // Before the grant is on record, whose line may be damaged later.
+                writer.set_summary(summary.clone()).await.map_err(|error| failure(&error, &id))?;
+            }
             let checkpoints = sessions.checkpoints(&id);
             let newest = record.entries.iter().rev().find_map(|entry| {
                 let InputKind::CheckpointTaken { checkpoint, .. } = &entry.input.kind else { return None };
@@ -396,12 +405,12 @@ impl Selected {
             return Ok(Kept {
                 checkpoints,
                 id,
-                grant: policy::grant::of_record(&record),
+                grant,
                 journal: sessions.journal(writer, summary),
                 origin: Origin::Resumed(Box::new(record)),
             });
         };
-        let described = describe(args, model, place, worktree);
+        let described = describe(args, model, place, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let Fork { start, journal, .. } = forked.map_err(|error| match error {
@@ -414,7 +423,7 @@ impl Selected {
         Ok(Kept {
             checkpoints: sessions.checkpoints(&id),
             id,
-            grant: policy::grant::of_record(&record),
+            grant,
             journal: sessions.with_subagents(journal),
             origin: Origin::Forked(Box::new(start)),
         })
@@ -434,7 +443,7 @@ impl Sessions {
         place: &Place,
         worktree: Option<&Worktree>,
     ) -> Result<Kept, Failure> {
-        let summary = describe(args, model, place, worktree);
+        let summary = describe(args, model, place, worktree, None);
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
@@ -464,8 +473,14 @@ pub(crate) fn beginning_with(
     }
 }
 
-/// Returns the summary of a new session.
-fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Worktree>) -> Summary {
+/// Returns the summary of a new session. A fork inherits the grant of its origin.
+fn describe(
+    args: &RunArgs,
+    model: &Model,
+    place: &Place,
+    worktree: Option<&Worktree>,
+    inherited_grant: Option<&Value>,
+) -> Summary {
     let chosen = args.session.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
     let mut summary = place.describe(Summary::new(id, now()));
@@ -473,7 +488,7 @@ fn describe(args: &RunArgs, model: &Model, place: &Place, worktree: Option<&Work
     if let Some(worktree) = worktree {
         summary = worktree.describe(summary);
     }
-    flags::describe(summary, args, model)
+    flags::describe_grant(flags::describe(summary, args, model), args, inherited_grant)
 }
 
 /// Runs `pintle sessions`.

@@ -12,7 +12,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::render;
-use crate::route::Route;
+use crate::route::{self, Route};
 use crate::toolset;
 
 /// Model name for providers without a default model. Their tools do not depend on it.
@@ -22,10 +22,9 @@ const ANY_MODEL: &str = "any";
 ///
 /// # Errors
 ///
-/// The errors of [`Console::write`].
+/// The errors of [`route::displayed_provider`] and [`Console::write`].
 pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let provider = args.provider.or_else(|| Provider::by_key(|name| process_env.variable(name)));
-    let provider = provider.unwrap_or(Provider::OpenAi);
+    let provider = route::displayed_provider(args.provider, None, process_env)?;
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();
     let options = toolset::for_display(&profile, toolset, false)?;

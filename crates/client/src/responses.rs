@@ -271,7 +271,7 @@ pub struct CostReport {
     pub since: String,
     /// Cost of each day and model that has any, the newest day first.
     pub days: Vec<DayCost>,
-    /// Number of sessions that were read, those of subagents among them.
+    /// Number of sessions with these days, including subagents and deleted sessions.
     pub sessions: u64,
     /// Whether all sessions of these days were read.
     pub is_complete: bool,

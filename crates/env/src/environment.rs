@@ -106,10 +106,11 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Creates missing parents, and removes them again if the write fails and they are empty. A symbolic link is followed to
     /// its target, which need not exist.
     ///
-    /// Mode, owner and extended attributes of an existing file are kept. A file with other hard links, one whose owner or
+    /// Mode and owner of an existing file are kept, and on Linux its extended attributes. A file with other hard links, one whose owner or
     /// attributes another file cannot have, a mount point, and a file in a directory that accepts no new file are written in
     /// place, which is not atomic. Copies of both contents are kept until the file is synchronised: temporary files that start
-    /// with `.pintle-`, in the same directory or in [`COPIES_DIRECTORY`](crate::COPIES_DIRECTORY).
+    /// with [`TEMPORARY_PREFIX`](crate::TEMPORARY_PREFIX), in the same directory or in
+    /// [`COPIES_DIRECTORY`](crate::COPIES_DIRECTORY).
     ///
     /// # Errors
     ///

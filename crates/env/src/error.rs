@@ -32,7 +32,8 @@ pub enum EnvError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is read-only: it lacks the write permission of its owner, or every write permission.
+    /// The file is read-only: it lacks every write permission, or it belongs to the user and lacks the write permission of its
+    /// owner.
     ///
     /// The superuser could write it and is refused as well.
     #[error("{} is read-only (mode {mode:04o}); `chmod u+w` makes it writable, if it is meant to change", path.display())]

@@ -13,8 +13,17 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// Directory for copies of files that are written in place, if their own directory accepts no file.
 pub const COPIES_DIRECTORY: &str = "/tmp";
 
+/// Permission bits of these copies.
+pub const COPIES_MODE: u32 = 0o600;
+
+/// Prefix of the names of temporary files.
+pub const TEMPORARY_PREFIX: &str = ".pintle-";
+
 /// The write permissions of owner, group and others.
-pub(crate) const WRITE_BITS: u32 = 0o222;
+const WRITE_BITS: u32 = 0o222;
+
+/// The write permission of the owner.
+const OWNER_WRITE_BIT: u32 = 0o200;
 
 /// Type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,15 +60,17 @@ pub struct Metadata {
     pub modified: Option<SystemTime>,
     /// The permission bits (`0o7777`), if there are any.
     pub mode: Option<u32>,
+    /// Whether the file belongs to the user of the environment, if that is known.
+    pub is_owned: Option<bool>,
     /// The identity of this state of the file, if the environment has identities.
     pub identity: Option<FileIdentity>,
 }
 
 impl Metadata {
-    /// Creates metadata without modification time, permission bits and identity.
+    /// Creates metadata without modification time, permission bits, owner and identity.
     #[must_use]
     pub fn new(kind: FileKind, len: u64) -> Self {
-        Self { kind, len, modified: None, mode: None, identity: None }
+        Self { kind, len, modified: None, mode: None, is_owned: None, identity: None }
     }
 
     /// Sets the time of the last modification.
@@ -76,6 +87,13 @@ impl Metadata {
         self
     }
 
+    /// Sets whether the file belongs to the user of the environment.
+    #[must_use]
+    pub fn with_owned(mut self, is_owned: Option<bool>) -> Self {
+        self.is_owned = is_owned;
+        self
+    }
+
     /// Sets the identity.
     #[must_use]
     pub fn with_identity(mut self, identity: Option<FileIdentity>) -> Self {
@@ -89,10 +107,12 @@ impl Metadata {
         self.kind == FileKind::File
     }
 
-    /// Returns the permission bits of a file that its owner made read-only: it has no write permission at all.
+    /// Returns the permission bits of a read-only file: it has no write permission at all, or it belongs to the user and lacks
+    /// the write permission of its owner.
     #[must_use]
     pub fn read_only_mode(&self) -> Option<u32> {
-        self.mode.filter(|mode| self.is_file() && mode & WRITE_BITS == 0)
+        let is_owned = self.is_owned == Some(true);
+        self.mode.filter(|mode| self.is_file() && is_read_only(*mode, is_owned))
     }
 
     /// Returns true for a directory.
@@ -100,6 +120,11 @@ impl Metadata {
     pub fn is_dir(&self) -> bool {
         self.kind == FileKind::Directory
     }
+}
+
+/// Returns whether a file with these permission bits is read-only for its owner or another user, also for the superuser.
+pub(crate) fn is_read_only(mode: u32, is_owned: bool) -> bool {
+    mode & WRITE_BITS == 0 || is_owned && mode & OWNER_WRITE_BIT == 0
 }
 
 /// One entry of a directory (loop specification, section 4.1).
@@ -139,5 +164,32 @@ impl DirEntry {
     #[must_use]
     pub fn other(name: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), is_dir: false, is_symlink: false, size: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_decides_whether_a_file_is_read_only() {
+        for (mode, for_owner, for_others) in [
+            (0o444, true, true),
+            (0o000, true, true),
+            (0o555, true, true),
+            (0o466, true, false),
+            (0o060, true, false),
+            (0o644, false, false),
+            (0o200, false, false),
+        ] {
+            for (is_owned, expected) in
+                [(Some(true), for_owner), (Some(false), for_others), (None, for_others)]
+            {
+                let file = Metadata::new(FileKind::File, 0).with_mode(mode).with_owned(is_owned);
+                assert_eq!(file.read_only_mode(), expected.then_some(mode), "{mode:o} {is_owned:?}");
+                let directory = Metadata { kind: FileKind::Directory, ..file };
+                assert_eq!(directory.read_only_mode(), None, "{mode:o}");
+            }
+        }
     }
 }

@@ -30,7 +30,7 @@ use nix::{
 use crate::{
     blocking::Cancelled,
     error::EnvError,
-    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata, WRITE_BITS},
+    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata, is_read_only},
     search::ignore_rules::IgnoreRules,
     walk::{WalkOutput, WalkRequest},
 };
@@ -115,8 +115,8 @@ pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<
     replace(&target, bytes, cancelled, &|_| Ok(())).map_err(|error| error.map_path(as_requested))
 }
 
-/// Writes a complete file without following a link at `target`. `judge` accepts or refuses the existing file, which is open
-/// for writing.
+/// Writes a complete file without following a link at `target`. `check_identity` accepts or refuses the existing file,
+/// which is open for writing.
 ///
 /// The file is replaced by another one as a whole. If that would lose something of the existing file, or is not possible, it
 /// is [written in place](in_place::overwrite).
@@ -124,10 +124,10 @@ pub(crate) fn replace(
     target: &Path,
     bytes: &[u8],
     cancelled: &Cancelled,
-    judge: &dyn Fn(&File) -> Result<(), EnvError>,
+    check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
 ) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("write", target, source);
-    let existing = ExistingFile::open(target, judge)?;
+    let existing = ExistingFile::open(target, check_identity)?;
     if let Some(existing) = &existing
         && existing.metadata.nlink() > 1
     {
@@ -142,7 +142,7 @@ pub(crate) fn replace(
     };
     file.file_mut().write_all(bytes).map_err(failed)?;
     if let Some(existing) = &existing
-        && !existing.is_carried_over(file.file()).map_err(failed)?
+        && !existing.carry_over_metadata(file.file()).map_err(failed)?
     {
         return existing.overwrite(target, bytes, cancelled);
     }
@@ -168,7 +168,10 @@ struct ExistingFile {
 
 impl ExistingFile {
     /// Opens a file without following a link; `None` if there is none.
-    fn open(target: &Path, judge: &dyn Fn(&File) -> Result<(), EnvError>) -> Result<Option<Self>, EnvError> {
+    fn open(
+        target: &Path,
+        check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
+    ) -> Result<Option<Self>, EnvError> {
         let failed = |source| EnvError::from_io("write", target, source);
         let metadata = match fs::symlink_metadata(target) {
             Ok(metadata) => metadata,
@@ -176,36 +179,33 @@ impl ExistingFile {
             Err(error) => return Err(failed(error)),
         };
         expect_regular(target, &metadata)?;
-        let read_only =
-            || EnvError::ReadOnlyFile { path: target.to_path_buf(), mode: metadata.mode() & 0o7777 };
-        if metadata.mode() & WRITE_BITS == 0 {
-            return Err(read_only());
+        let mode = metadata.mode() & 0o7777;
+        if is_read_only(mode, is_owned(&metadata)) {
+            return Err(EnvError::ReadOnlyFile { path: target.to_path_buf(), mode });
         }
         let opened = OpenOptions::new().write(true).custom_flags(NO_LINK.bits()).open(target);
         let file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return match error.raw_os_error().map(Errno::from_raw) {
-                    Some(Errno::ETXTBSY) => Ok(Some(Self { metadata, writer: Err(Errno::ETXTBSY) })),
-                    Some(Errno::EACCES) if metadata.uid() == geteuid().as_raw() => Err(read_only()),
-                    Some(_) | None => Err(failed(error)),
-                };
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                return Ok(Some(Self { metadata, writer: Err(Errno::ETXTBSY) }));
             }
+            Err(error) => return Err(failed(error)),
         };
         // The file that is open counts, not the one that had its name before.
         let metadata = file.metadata().map_err(failed)?;
         expect_regular(target, &metadata)?;
-        judge(&file)?;
+        check_identity(&file)?;
         Ok(Some(Self { metadata, writer: Ok(file) }))
     }
 
-    /// Gives a replacement the owner, mode and extended attributes of the file. Returns false if it cannot have them all.
-    fn is_carried_over(&self, replacement: &File) -> io::Result<bool> {
+    /// Gives a replacement the owner and mode of the file, and on Linux its extended attributes. Returns false if it cannot
+    /// have them all.
+    fn carry_over_metadata(&self, replacement: &File) -> io::Result<bool> {
         let is_owner_kept = keep_owner_and_mode(replacement, &self.metadata)?;
         // A running program is replaced in any case.
         let Ok(writer) = &self.writer else { return Ok(true) };
-        Ok(is_owner_kept && in_place::carry_attributes(writer, replacement))
+        Ok(is_owner_kept && in_place::copy_attributes(writer, replacement))
     }
 
     fn overwrite(&self, target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
@@ -302,7 +302,13 @@ pub(crate) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
     Ok(Metadata::new(kind, metadata.len())
         .with_modified(metadata.modified().ok())
         .with_mode(metadata.mode() & 0o7777)
+        .with_owned(Some(is_owned(&metadata)))
         .with_identity(Some(identity)))
+}
+
+/// Returns whether a file belongs to the user of this process.
+fn is_owned(metadata: &fs::Metadata) -> bool {
+    metadata.uid() == geteuid().as_raw()
 }
 
 /// Lists a directory; fails if it has more than `limit` entries.

@@ -56,7 +56,10 @@ pub use confined::Confined;
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, IntoEnvironment};
 pub use error::{BoxError, EnvError};
-pub use file::{COPIES_DIRECTORY, DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
+pub use file::{
+    COPIES_DIRECTORY, COPIES_MODE, DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata,
+    TEMPORARY_PREFIX,
+};
 pub use git::{Git, shell_word};
 #[cfg(feature = "local")]
 pub use linked_backup::{BackupSide, LinkedBackup};

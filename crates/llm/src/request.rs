@@ -403,9 +403,9 @@ pub struct AdapterTimeout {
     /// Between two reads of a response body, streamed or complete. Default 30 s.
     pub stream_read: Duration,
     /// Without content ([`StreamEvent::is_content`](crate::StreamEvent::is_content)): for a stream, from the start of the
-    /// exchange to the first content and between two; for a complete response, from start to end. Comments, pings and
-    /// bytes of an incomplete event are no content. Only time spent waiting for the provider counts, not the time of a
-    /// slow consumer. `None` for no limit. Default 15 minutes.
+    /// exchange to the first content and between two; for a complete response, from start to end. Text that an adapter holds
+    /// because it may be reasoning is content. Comments, pings and bytes of an incomplete event are no content. Only time
+    /// spent waiting for the provider counts, not the time of a slow consumer. `None` for no limit. Default 15 minutes.
     pub content: Option<Duration>,
 }
 

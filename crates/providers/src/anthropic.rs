@@ -17,7 +17,7 @@ use pintle_llm::{Error, Request, Response, Warning};
 
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
-use crate::quirks::{host_of, quirks_for};
+use crate::quirks::quirks_for;
 use crate::secret::Secret;
 use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
@@ -66,9 +66,9 @@ impl Anthropic {
     /// Returns a builder for an adapter with this key and the default base URL `https://api.anthropic.com`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(NAME, "https://api.anthropic.com", Secret::new(api_key), |parts| {
-            let host = host_of(&parts.http.base_url);
-            let dialect = Messages { api_key: parts.api_key.validate(NAME)?, host };
-            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+            let api_key = parts.api_key.validate(NAME)?;
+            let dialect = |host: &str| Messages { api_key, host: host.to_owned() };
+            Ok(Self { http: HttpAdapter::new(NAME, parts.http, dialect)? })
         })
     }
 }

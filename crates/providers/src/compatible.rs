@@ -13,7 +13,7 @@ use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::failure::Failure;
 use crate::openai_common::error::failure_of;
-use crate::quirks::{host_of, quirks_for};
+use crate::quirks::quirks_for;
 use crate::secret::Secret;
 use crate::think::{self, ThinkDecoder};
 use crate::transport::{HttpAdapter, provider_adapter};
@@ -46,9 +46,9 @@ impl OpenAiCompatible {
                 "" => None,
                 _ => Some(parts.api_key.validate(&parts.name)?),
             };
-            let host = host_of(&parts.http.base_url);
-            let dialect = Chat { provider: parts.name, api_key, host };
-            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+            let provider = parts.name;
+            let dialect = |host: &str| Chat { provider: provider.clone(), api_key, host: host.to_owned() };
+            Ok(Self { http: HttpAdapter::new(&provider, parts.http, dialect)? })
         })
     }
 }

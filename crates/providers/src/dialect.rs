@@ -133,6 +133,12 @@ pub(crate) trait Decoder: Send + 'static {
     /// Fails for an error event and for data that is not of this dialect. The stream ends there.
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
 
+    /// Returns whether content was received since the last call that may be held: it is progress, although no event carries it
+    /// yet.
+    fn take_progress(&mut self) -> bool {
+        false
+    }
+
     /// Handles the end of the bytes.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ impl Gemini {
             Secret::new(api_key),
             |parts| {
                 let dialect = GenerateContent { api_key: parts.api_key.validate(NAME)? };
-                Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+                Ok(Self { http: HttpAdapter::new(NAME, parts.http, |_| dialect)? })
             },
         )
     }

@@ -39,7 +39,7 @@ impl OpenAi {
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(PROVIDER, "https://api.openai.com/v1", Secret::new(api_key), |parts| {
             let dialect = Responses { api_key: parts.api_key.validate(PROVIDER)? };
-            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+            Ok(Self { http: HttpAdapter::new(PROVIDER, parts.http, |_| dialect)? })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Messages with which servers refuse the reasoning of their own earlier responses.
+//! Messages with which servers refuse the reasoning of earlier responses.
 //!
 //! Reasoning is signed or encrypted, and valid for one key, account, region or version of a model. A server that cannot verify
 //! it refuses every request that contains it. The table has one row per message form, with the server and the public report
@@ -6,7 +6,7 @@
 
 use crate::message_form::MessageForm;
 
-/// Error code of OpenAI, in a field of its own or in a message.
+/// Error code of OpenAI, in a separate field or in a message.
 pub(crate) const CODE: &str = "invalid_encrypted_content";
 
 /// The parts contain no quotation marks, because some servers leave them out.

@@ -71,13 +71,16 @@ pub(crate) struct HttpAdapter<D> {
 }
 
 impl<D: Dialect> HttpAdapter<D> {
-    /// Creates an adapter without connecting.
+    /// Creates an adapter without connecting. `dialect` is called with the host name of the base URL.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Configuration`] for a base URL that is not an absolute `http` or `https` URL, or an invalid header.
-    pub(crate) fn new(dialect: D, options: HttpOptions) -> Result<Self, Error> {
-        let provider = dialect.provider();
+    pub(crate) fn new(
+        provider: &str,
+        options: HttpOptions,
+        dialect: impl FnOnce(&str) -> D,
+    ) -> Result<Self, Error> {
         let HttpOptions { base_url, headers: given, timeout } = options;
         let base_url = parse_base_url(&base_url).map_err(|error| error.with_provider(provider))?;
         let mut headers = HeaderMap::new();
@@ -85,9 +88,10 @@ impl<D: Dialect> HttpAdapter<D> {
             let (name, value) = parse_header(&name, &value).map_err(|error| error.with_provider(provider))?;
             headers.insert(name, value);
         }
+        let dialect = Arc::new(dialect(base_url.host_str().unwrap_or_default()));
         let host = host(&base_url);
         let endpoint = Arc::new(Endpoint { base_url, headers, host });
-        Ok(Self { dialect: Arc::new(dialect), endpoint, timeout, client: OnceLock::new() })
+        Ok(Self { dialect, endpoint, timeout, client: OnceLock::new() })
     }
 
     pub(crate) fn dialect(&self) -> &D {

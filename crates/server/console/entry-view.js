@@ -234,7 +234,9 @@ function drawNotice(entry, actions) {
 /** @param {EndEntry} entry */
 function drawEnd(entry) {
   const names = { IDLE: "Done", AWAITING_INPUT: "Waits for your answer", CLOSED: "Closed" };
-  const parts = [/** @type {Record<string, string>} */ (names)[entry.state] ?? entry.state];
+  const name = /** @type {Record<string, string>} */ (names)[entry.state] ?? entry.state;
+  const isDone = entry.state !== "IDLE" || entry.outcome === null || entry.outcome === "completed";
+  const parts = [isDone ? name : `Ended: ${entry.outcome?.replaceAll("_", " ")}`];
   if (entry.startedAt !== null) parts.push(duration(entry.at - entry.startedAt));
   parts.push(counted(entry.calls, "call"), `${tokens(entry.usage.input + entry.usage.output)} tokens`);
   return h("div", { class: `meta ending ${entry.state === "AWAITING_INPUT" ? "asks" : ""}` }, parts.join(" · "));

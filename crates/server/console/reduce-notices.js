@@ -142,14 +142,14 @@ function compactionStart(state, event) {
 
 /** @type {Handler} */
 function compactionEnd(state, event) {
-  const { through, tokens_before: before, tokens_after: after, usage } = event.data;
+  const { through = 0, from = 0, tokens_before: before, tokens_after: after, usage } = event.data;
   const round = endRound(state, event, "done");
   const counts = usageOf(usage);
   addUsage(state.usage, counts);
   if (state.run) addUsage(state.run.usage, counts);
   if (round) round.usage = counts;
   if (state.context && after) state.context = { ...state.context, used: after };
-  notice(state, event, "info", "Compacted", `${counted(through ?? 0, "entry", "entries")}, ${tokens(before ?? 0)} to ${tokens(after ?? 0)} tokens.`);
+  notice(state, event, "info", "Compacted", `${counted(through - from, "entry", "entries")}, ${tokens(before ?? 0)} to ${tokens(after ?? 0)} tokens.`);
 }
 
 /** @type {Handler} */

@@ -142,7 +142,7 @@ function endRun(state, event) {
   state.asking.clear();
   const run = state.run;
   state.run = null;
-  append(state, { ...base(event), type: "end", state: state.phase, startedAt: run?.at ?? null, calls: run?.calls ?? 0, usage: run?.usage ?? noUsage() });
+  append(state, { ...base(event), type: "end", state: state.phase, outcome: event.data.outcome ?? null, startedAt: run?.at ?? null, calls: run?.calls ?? 0, usage: run?.usage ?? noUsage() });
 }
 
 /** @type {Handler} */

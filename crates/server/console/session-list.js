@@ -61,6 +61,8 @@ export class SessionList {
       open: openStream,
       names: ["session", "deleted"],
       receive: (name, data) => this.receive(name, data),
+      // Changes may have passed while the stream was not open.
+      restored: () => void this.load(true, true),
       allowed: () => api.sessions({}).then(() => true, (error) => error.status !== 401),
     });
   }
@@ -127,10 +129,6 @@ export class SessionList {
    * @param {Session} data
    */
   receive(name, data) {
-    if (name === "ready") {
-      // Changes may have passed while the stream was not open.
-      void this.load(true, true);
-    }
     if (name === "deleted") {
       this.forget(data.id);
       this.changed(null, this.sessions);

@@ -7,6 +7,9 @@
  * @property {string} source `sessions`, `session:ID` or `task:ID`
  * @property {string} lastId
  * @property {Receive} receive
+ * @property {boolean} isFollowed whether the newest connection has its stream
+ *
+ * @typedef {[name: string, subscription: Subscription]} Entry
  *
  * @typedef {object} Options
  * @property {(url: string) => import("./stream.js").Source} open
@@ -46,8 +49,12 @@ export class StreamHub {
     /** @type {Map<string, Subscription>} */
     this.subscriptions = new Map();
     this.count = 0;
-    /** @type {import("./stream.js").Source|null} */
+    /** @type {import("./stream.js").Source|null} the newest connection */
     this.connection = null;
+    /** @type {import("./stream.js").Source|null} the connection that is open: an older one until the newest is open */
+    this.opened = null;
+    /** @type {Map<string, string[]>} names of the subscriptions of each stream of the newest connection */
+    this.streams = new Map();
     this.timer = null;
     this.due = Infinity;
   }
@@ -61,7 +68,7 @@ export class StreamHub {
   subscribe(source, lastId, receive) {
     this.count += 1;
     const name = String(this.count);
-    this.subscriptions.set(name, { source, lastId, receive });
+    this.subscriptions.set(name, { source, lastId: source === "sessions" ? "" : lastId, receive, isFollowed: false });
     this.schedule(GATHER);
     return () => {
       if (!this.subscriptions.delete(name)) return;
@@ -83,27 +90,70 @@ export class StreamHub {
 
   disconnect() {
     this.connection?.close();
+    this.opened?.close();
     this.connection = null;
+    this.opened = null;
+    this.streams = new Map();
     this.timers.clear(this.timer);
     this.due = Infinity;
   }
 
   connect() {
-    this.disconnect();
-    if (this.subscriptions.size === 0) return;
-    const newest = [...this.subscriptions].slice(-MAX_STREAMS);
-    const follow = newest.map(([name, { source, lastId }]) => `${name}:${source}${lastId && source !== "sessions" ? `@${lastId}` : ""}`);
+    this.timers.clear(this.timer);
+    this.due = Infinity;
+    const all = this.group();
+    for (const [name, { receive }] of all.slice(MAX_STREAMS).flat()) {
+      this.subscriptions.delete(name);
+      // Its reader tries again later. The streams of the others continue.
+      receive("error", undefined, "");
+    }
+    if (this.isFollowed()) return;
+    // One that is not open yet is not needed any more.
+    if (this.connection !== this.opened) this.connection?.close();
+    const groups = all.slice(0, MAX_STREAMS);
+    const follow = groups.map(([[name, { source, lastId }]]) => `${name}:${source}${lastId ? `@${lastId}` : ""}`);
     const connection = this.options.open(`/v1/streams?follow=${encodeURIComponent(follow.join(","))}`);
+    const streams = new Map(groups.map((group) => [group[0][0], group.map(([name]) => name)]));
+    for (const [, subscription] of groups.flat()) subscription.isFollowed = true;
     this.connection = connection;
+    this.streams = streams;
     /** @param {string} type @param {(event: any) => void} listener */
     const on = (type, listener) => connection.addEventListener(type, (event) => {
-      if (this.connection === connection) listener(event);
+      if (this.connection === connection || this.opened === connection) listener(event);
     });
-    on("open", () => this.broadcast("open"));
+    on("open", () => {
+      if (this.opened !== connection) this.opened?.close();
+      this.opened = connection;
+      this.broadcast("open");
+    });
     on("heartbeat", () => this.broadcast("heartbeat"));
-    on("followed", (event) => this.receive(event.data));
+    on("followed", (event) => this.receive(streams, event.data, this.connection !== connection));
     // A connection that is opened again by the browser would begin at the events of its first opening.
     on("error", () => this.fail());
+  }
+
+  /**
+   * Returns the subscriptions of each stream. Those of the same source that have the same events share one.
+   * @returns {Entry[][]}
+   */
+  group() {
+    /** @type {Map<string, Entry[]>} */
+    const groups = new Map();
+    for (const entry of this.subscriptions) {
+      const [, { source, lastId }] = entry;
+      const key = `${source}@${lastId}`;
+      const group = groups.get(key);
+      if (group) group.push(entry);
+      else groups.set(key, [entry]);
+    }
+    return [...groups.values()];
+  }
+
+  /** Returns whether the newest connection has the streams of all subscriptions, and no others. */
+  isFollowed() {
+    const isRead = (/** @type {string[]} */ names) => names.some((name) => this.subscriptions.has(name));
+    const isComplete = [...this.subscriptions.values()].every((subscription) => subscription.isFollowed);
+    return this.connection !== null && isComplete && [...this.streams.values()].every(isRead);
   }
 
   /** Ends all subscriptions. Their readers subscribe again. */
@@ -120,16 +170,22 @@ export class StreamHub {
   }
 
   /**
-   * Passes a message on to its reader. The first line of its data names the stream, the second one is the data of the message.
+   * Passes a message on to its readers. The first line of its data names the stream, the second one is the data of the message.
+   * @param {Map<string, string[]>} streams those of the connection
    * @param {string} text
+   * @param {boolean} isReplaced whether the connection is open until a newer one is
    */
-  receive(text) {
+  receive(streams, text, isReplaced) {
     const end = text.indexOf("\n");
     const head = JSON.parse(text.slice(0, end));
-    const subscription = this.subscriptions.get(head.stream);
-    if (!subscription) return;
-    if (head.id) subscription.lastId = head.id;
-    if (head.name === "reset") subscription.lastId = "";
-    subscription.receive(head.name, text.slice(end + 1), head.id ?? "");
+    for (const name of streams.get(head.stream) ?? []) {
+      const subscription = this.subscriptions.get(name);
+      if (!subscription) continue;
+      // The newer connection sends events with ids again, but no changes of sessions.
+      if (isReplaced && subscription.source !== "sessions") continue;
+      if (head.id) subscription.lastId = head.id;
+      if (head.name === "reset") subscription.lastId = "";
+      subscription.receive(head.name, text.slice(end + 1), head.id ?? "");
+    }
   }
 }

@@ -11,6 +11,7 @@
  * @property {(url: string) => Source} open
  * @property {(type: string, data: any) => void} receive called for each message with its name: for an unnamed one "message" and its text, for the others their parsed data
  * @property {(status: "connecting"|"open"|"waiting"|"closed") => void} [changed]
+ * @property {() => void} [restored] called when a stream that was not connected is ready
  * @property {() => Promise<boolean>} [allowed] asked before a closed stream is opened again; false stops it
  * @property {string[]} [names] named events besides `ready`, `reset` and `heartbeat`
  * @property {{set: (run: () => void, ms: number) => any, clear: (timer: any) => void}} [timers]
@@ -56,6 +57,7 @@ export class Stream {
     this.retry = null;
     this.watchdog = null;
     this.heard = false;
+    this.isLost = true;
   }
 
   start() {
@@ -80,6 +82,7 @@ export class Stream {
 
   connect() {
     this.disconnect();
+    this.isLost = true;
     this.options.changed?.("connecting");
     const source = this.options.open(continued(this.options.url, this.lastId));
     this.source = source;
@@ -118,6 +121,10 @@ export class Stream {
     }
     if (name === "reset") this.lastId = "";
     this.options.receive(name, parsed(event.data));
+    if (name === "ready" && this.isLost) {
+      this.isLost = false;
+      this.options.restored?.();
+    }
     if (name === "reset" || name === "problem") this.replace();
   }
 
@@ -127,6 +134,7 @@ export class Stream {
    */
   failed(source) {
     if (source.readyState !== CLOSED) {
+      this.isLost = true;
       this.options.changed?.("connecting");
       return;
     }

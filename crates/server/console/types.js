@@ -114,7 +114,7 @@
  *
  * @typedef {EntryBase & {type: "agent", agentId: string, child: string, task: string, status: string, endedAt: number|null, turns: number|null}} AgentEntry
  * @typedef {EntryBase & {type: "notice", level: "info"|"warning"|"error", quiet: boolean, title: string, text: string, detail: any}} NoticeEntry
- * @typedef {EntryBase & {type: "end", state: string, startedAt: number|null, calls: number, usage: Usage}} EndEntry
+ * @typedef {EntryBase & {type: "end", state: string, outcome: string|null, startedAt: number|null, calls: number, usage: Usage}} EndEntry
  *
  * @typedef {InputEntry|TextEntry|RoundEntry|CallEntry|AgentEntry|NoticeEntry|EndEntry} Entry
  *

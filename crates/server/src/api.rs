@@ -23,7 +23,7 @@ mod tasks;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -89,7 +89,6 @@ fn operations() -> Vec<Operation> {
 pub(crate) fn router(app: App) -> Router {
     let operations = operations();
     let description: Arc<str> = openapi::describe(&operations).to_string().into();
-    let body_limit = app.hub.limits.body;
     let (mut guarded, mut open) = (Router::new(), Router::new());
     for operation in operations {
         let router = if operation.is_open() { &mut open } else { &mut guarded };
@@ -105,7 +104,6 @@ pub(crate) fn router(app: App) -> Router {
         .merge(open)
         .fallback(|| async { Problem::new(NOT_FOUND, "there is no such path: /v1/openapi.json lists them") })
         .method_not_allowed_fallback(|| async { Problem::new(METHOD, "/v1/openapi.json lists the methods") })
-        .layer(DefaultBodyLimit::max(body_limit))
         .layer(from_fn_with_state(app.clone(), access::check_origin))
         .layer(from_fn(with_headers))
         .with_state(app)
@@ -121,7 +119,7 @@ async fn with_headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// Returns the operations that tell an orchestrator how the server is.
+/// Returns the health and readiness operations.
 fn probes() -> Vec<Operation> {
     vec![
         Operation::open(

@@ -57,6 +57,8 @@ pub(crate) struct Hub {
     elsewhere: Mutex<HashSet<SessionId>>,
     /// Held while a session is opened, so that it is opened once.
     opening: tokio::sync::Mutex<()>,
+    /// Held while a session is deleted, so that it is deleted once.
+    deleting: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
@@ -200,6 +202,7 @@ impl Hub {
             is_serving: AtomicBool::new(false),
             elsewhere: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
+            deleting: tokio::sync::Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
             tasks: Mutex::default(),
             closing: CancellationToken::new(),
@@ -360,21 +363,28 @@ impl Hub {
         Ok(restored?)
     }
 
-    /// Deletes a session of a tenant, which is closed for that. `before` reads its record once it is closed.
+    /// Deletes a session of a tenant, which is closed for that. `before` reads its record once it is closed. Other sessions are
+    /// opened meanwhile.
     pub(crate) async fn delete<F>(
         &self,
         id: &SessionId,
         tenant: Option<String>,
-        before: impl FnOnce() -> F,
+        before: impl Fn() -> F,
     ) -> Result<(), Problem>
     where
-        F: Future<Output = Result<(), Problem>>,
+        F: Future<Output = ()>,
     {
+        let _deleting = self.deleting.lock().await;
+        self.release(id).await;
+        before().await;
         // Held until the end, so that no request opens the session meanwhile.
         let _opening = self.opening.lock().await;
-        self.release(id).await;
+        if self.live(id).is_some() {
+            // It was opened again, and its record may be longer.
+            self.release(id).await;
+            before().await;
+        }
         lock(&self.waiting).remove(id);
-        before().await?;
         self.host.delete(id).await?;
         // Without a subscriber, nobody needs to know.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });

@@ -16,7 +16,8 @@ pub struct ServerLimits {
     pub waiting: usize,
     /// Largest body of a request, in bytes. Default 32 MiB.
     pub body: usize,
-    /// Time within which the head of a request has to arrive. Default 10 s.
+    /// Time within which the head of a request has to arrive, and after which a connection without a request is closed. Default
+    /// 10 s.
     pub head_time: Duration,
     /// Time within which the body of a request has to arrive. Default 60 s.
     pub body_time: Duration,

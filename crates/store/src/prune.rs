@@ -56,8 +56,10 @@ impl PrunePolicy {
 /// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]; what was removed until then stays removed.
 pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pruned, StoreError> {
     let all = store.list(&Filter::default(), &Page::default()).await?;
+    // Tasks and kept costs are in the same store.
+    let sessions = all.into_iter().filter(Summary::is_session);
     let mut pruned = Pruned::default();
-    for (index, summary) in all.into_iter().enumerate() {
+    for (index, summary) in sessions.enumerate() {
         if !policy.fits(index, &summary) {
             continue;
         }
@@ -164,6 +166,29 @@ mod tests {
                 assert_eq!(left.len(), 6 - gone, "{policy:?}");
                 let child = store.summary(&SessionId::new("child")).await.unwrap();
                 assert_eq!(child.is_none(), removed.contains(&"s0") && !dry_run, "{policy:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn other_records_of_the_store_are_no_sessions() {
+        for (policy, removed) in [
+            (PrunePolicy { keep: Some(5), ..PrunePolicy::default() }, vec!["s0"]),
+            (
+                PrunePolicy { older_than: Some(Timestamp::from_millis(99_999)), ..PrunePolicy::default() },
+                vec!["s5", "s4", "s3", "s2", "s0"],
+            ),
+        ] {
+            let store = filled().await;
+            // One is newer than all sessions, and one is as old as the oldest.
+            for (kind, time) in [("cost", 9_000), ("task", 0)] {
+                let summary = Summary::new(SessionId::new(kind), Timestamp::from_millis(time));
+                drop(store.create(summary.with_property(Summary::KIND, kind)).await.unwrap());
+            }
+            let pruned = prune(&store, &policy).await.unwrap();
+            assert_eq!(ids(&pruned.removed), removed, "{policy:?}");
+            for kind in ["cost", "task"] {
+                assert!(store.summary(&SessionId::new(kind)).await.unwrap().is_some(), "{policy:?} {kind}");
             }
         }
     }

@@ -7,7 +7,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use pintle_env::{COPIES_DIRECTORY, EnvError, ExecutionEnvironment, FileIdentity};
+use pintle_env::{
+    COPIES_DIRECTORY, COPIES_MODE, EnvError, ExecutionEnvironment, FileIdentity, TEMPORARY_PREFIX,
+};
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -163,25 +165,43 @@ pub async fn reconcile(env: &dyn ExecutionEnvironment, files: &[FileIntent]) -> 
     result
 }
 
-/// Beginning of the names of temporary files, of every environment and of `apply_patch`.
-const TEMPORARY: &str = ".pintle-";
-
-/// Size in bytes above which a temporary file is not looked at.
+/// Size in bytes above which a temporary file is not read.
 const MAX_LEFTOVER: u64 = 64 << 20;
+
+/// Maximum number of temporary files that are read in a directory, and of their bytes.
+const MAX_LEFTOVERS: usize = 64;
+const MAX_LEFTOVER_BYTES: u64 = 256 << 20;
 
 /// Returns the directories that can have temporary files for a file.
 fn directories_of_copies(file: &FileIntent) -> impl Iterator<Item = &Path> {
     [file.path.parent(), Some(Path::new(COPIES_DIRECTORY))].into_iter().flatten()
 }
 
-/// Returns the temporary files in a directory that are not too large.
+/// Returns the temporary files in a directory, within the limits. The directory for copies is shared with other users.
 async fn temporary_files(env: &dyn ExecutionEnvironment, directory: &Path) -> Vec<PathBuf> {
-    let listed = env.list(directory).await.unwrap_or_default().into_iter();
-    let temporary = listed.filter(|entry| {
-        entry.name.to_str().is_some_and(|name| name.starts_with(TEMPORARY))
-            && entry.size.is_some_and(|size| size <= MAX_LEFTOVER)
-    });
-    temporary.map(|entry| directory.join(entry.name)).collect()
+    let is_shared = directory == Path::new(COPIES_DIRECTORY);
+    let (mut found, mut left) = (Vec::new(), MAX_LEFTOVER_BYTES);
+    for entry in env.list(directory).await.unwrap_or_default() {
+        let is_temporary = entry.name.to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX));
+        let size = entry.size.filter(|size| is_temporary && *size <= MAX_LEFTOVER.min(left));
+        let Some(size) = size else { continue };
+        let path = directory.join(&entry.name);
+        if is_shared && !is_own_copy(env, &path).await {
+            continue;
+        }
+        left -= size;
+        found.push(path);
+        if found.len() == MAX_LEFTOVERS {
+            break;
+        }
+    }
+    found
+}
+
+/// Returns whether a file belongs to the user and is closed to others, as copies are. False if the owner is not known.
+async fn is_own_copy(env: &dyn ExecutionEnvironment, path: &Path) -> bool {
+    let found = env.metadata(path).await;
+    found.is_ok_and(|found| found.is_owned == Some(true) && found.mode == Some(COPIES_MODE))
 }
 
 /// Restores a file whose write in place was interrupted. Returns false for any other file: the copies of both contents must

@@ -11,13 +11,11 @@ use thiserror::Error;
 use crate::command_run::{CommandRun, End, Observation, Reference, Stability};
 use crate::contract::{AnchorPlan, PathRules};
 use crate::diff::ChangedFile;
+use crate::names::named;
 use crate::results::ResultsFormat;
 
 /// Number of times that an anchor has to fail in the same way.
 pub const ANCHOR_RUNS: usize = 3;
-
-/// Tests that are named in a problem.
-pub(crate) const NAMED: usize = 5;
 
 /// Facts about a proposed anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -233,24 +231,4 @@ impl Anchor {
     pub fn files(&self) -> &[String] {
         &self.files
     }
-}
-
-/// Returns the first names, with the number of the others.
-pub(crate) fn named(names: &[String]) -> String {
-    let first = names.iter().take(NAMED).map(|name| format!("`{}`", shown(name)));
-    let mut text = first.collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED {
-        text.push_str(&format!(" and {} more", names.len() - NAMED));
-    }
-    text
-}
-
-/// Returns a name or a command as one line that can stand between backticks.
-pub(crate) fn shown(text: &str) -> String {
-    let shown = |character: char| match character {
-        '`' => '\'',
-        _ if character.is_control() => ' ',
-        _ => character,
-    };
-    text.chars().map(shown).collect()
 }

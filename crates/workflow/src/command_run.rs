@@ -2,17 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_store::Blobs;
 use serde::{Deserialize, Serialize};
 
-use crate::repository::{RepositoryError, kept};
 use crate::results::{TestRun, TestStatus};
-
-/// Lines of output that a message contains, the last ones.
-const SHOWN_LINES: usize = 10;
-
-/// Characters of each of them.
-const SHOWN_CHARS: usize = 300;
 
 /// Something large that is kept elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -80,23 +72,6 @@ impl CommandRun {
     pub fn is_success(&self) -> bool {
         self.end == End::Exited(0)
     }
-
-    /// Returns the end of its output for a message: the last lines that are not blank, each shortened.
-    ///
-    /// # Errors
-    ///
-    /// The output is not kept any more, or cannot be read.
-    pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
-        let Some(output) = &self.output else { return Ok(Vec::new()) };
-        let output = kept(output, blobs).await?;
-        Ok(last_lines(&String::from_utf8_lossy(&output)))
-    }
-}
-
-fn last_lines(output: &str) -> Vec<String> {
-    let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let first = lines.len().saturating_sub(SHOWN_LINES);
-    lines.iter().skip(first).map(|line| line.chars().take(SHOWN_CHARS).collect()).collect()
 }
 
 impl End {

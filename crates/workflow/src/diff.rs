@@ -48,11 +48,11 @@ impl Diff {
         Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Returns a sentence about the files that the patch does not have; `None` if it has them all.
+    /// Returns a finding about the files that the patch does not have; `None` if it has them all.
     #[must_use]
     pub fn describe_dropped(&self) -> Option<String> {
-        let names = (!self.dropped.is_empty()).then(|| crate::anchor::named(&self.dropped))?;
-        Some(format!("{names} is not part of the change: build output and submodules are left out"))
+        let names = (!self.dropped.is_empty()).then(|| crate::names::named(&self.dropped))?;
+        Some(format!("not part of the change: {names} (build output and submodules are left out)"))
     }
 
     /// Returns the number of lines that were added and removed.

@@ -11,10 +11,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::anchor::{Anchor, named};
+use crate::anchor::Anchor;
 use crate::command_run::{CommandRun, End, Observation, Stability};
 use crate::contract::{Contract, PathRules};
 use crate::diff::Diff;
+use crate::names::named;
 use crate::results::TestStatus;
 
 /// Runs of the checks on the base, before anybody worked on the goal.

@@ -11,7 +11,9 @@ pub mod evidence;
 #[cfg(test)]
 mod facts_for_tests;
 mod git;
+mod last_lines;
 mod local;
+mod names;
 mod perform;
 mod prompts;
 pub mod report;

@@ -250,7 +250,7 @@ impl Performance<'_> {
         let failures = baseline.failures().map(|(name, run)| {
             format!(
                 "check `{}` failed before any change: it {}",
-                crate::anchor::shown(name),
+                crate::names::shown(name),
                 run.end.describe()
             )
         });
@@ -615,7 +615,7 @@ impl Clean {
         let Some(prepare) = &of.contract().prepare else { return Ok(None) };
         let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
         let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
-        let mut reason = format!("`{}` {}", crate::anchor::shown(prepare), run.end.describe());
+        let mut reason = format!("`{}` {}", crate::names::shown(prepare), run.end.describe());
         for line in run.last_lines(of.performer.blobs.as_ref()).await? {
             reason.push_str("\n    ");
             reason.push_str(&line);

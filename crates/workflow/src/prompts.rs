@@ -130,7 +130,7 @@ pub(crate) fn work(
     if let Some(anchor) = anchor {
         text.push_str(&format!("- `{}` fails now and has to pass", anchor.command()));
         if !anchor.files().is_empty() {
-            text.push_str(&format!(" (its test is in {})", crate::anchor::named(anchor.files())));
+            text.push_str(&format!(" (its test is in {})", crate::names::named(anchor.files())));
         }
         text.push_str(".\n");
     }
@@ -177,7 +177,7 @@ fn goal(contract: &Contract) -> String {
 }
 
 fn rules(contract: &Contract) -> String {
-    let list = |patterns: &[String]| crate::anchor::named(patterns);
+    let list = |patterns: &[String]| crate::names::named(patterns);
     let scope = &contract.scope;
     let mut text = "\nRules:\n".to_owned();
     if !scope.paths.is_empty() {

@@ -10,10 +10,11 @@ use pintle_agent::{Count, SessionId};
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
-use crate::anchor::{Anchor, NAMED};
+use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
+use crate::names::NAMED;
 use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts, Spent, Task};
 
 /// Version of the report as JSON.
@@ -217,7 +218,7 @@ impl CandidateReport<'_> {
         let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();
-        vec![number.to_string(), model, attempts, result.to_owned(), lines, dollars(self.spent)]
+        vec![number.to_string(), model, attempts, result.to_owned(), lines, self.spent.dollars()]
     }
 
     fn findings(&self, number: usize) -> Vec<Block> {
@@ -324,7 +325,7 @@ impl Line {
     fn to_markdown(&self) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => unformatted(text),
-            Piece::Code(code) => format!("`{}`", crate::anchor::shown(code)),
+            Piece::Code(code) => format!("`{}`", crate::names::shown(code)),
         };
         self.0.iter().map(piece).collect()
     }
@@ -359,7 +360,7 @@ fn evidence_lines(contract: &Contract, proof: &Proof) -> Vec<Line> {
         Count(diff.files.len() as u64, "file"),
         Count(added, "line")
     )));
-    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("{dropped}."))));
+    lines.extend(diff.describe_dropped().map(|dropped| Line::of(&format!("Diff: {dropped}."))));
     lines
 }
 
@@ -388,16 +389,11 @@ fn bill(spent: &Spent) -> String {
     let seconds = spent.millis / 1_000;
     format!(
         "{} in {} tokens, for all candidates and reviews. The steps took {} min {} s.{unknown}",
-        dollars(spent),
+        spent.dollars(),
         spent.tokens,
         seconds / 60,
         seconds % 60
     )
-}
-
-fn dollars(spent: &Spent) -> String {
-    let at_least = if spent.is_price_unknown { "≥ " } else { "" };
-    format!("{at_least}${:.2}", spent.usd)
 }
 
 /// Returns text of a model or a person as one line that formats nothing but code.

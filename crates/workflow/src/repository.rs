@@ -1,7 +1,7 @@
 //! The repository of a task: the commit that it starts from, and clean working trees with what candidates changed.
 //!
-//! Candidates never see this repository. They work in clones of their own, in which nothing is trusted: what they changed is read
-//! from their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
+//! Candidates never see this repository. They work in separate clones, in which nothing is trusted: their changes are read from
+//! their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
 //! on what is judged, and neither have the time stamps of its files.
 
 mod raw;
@@ -40,6 +40,11 @@ const TARGET: &str = "target";
 
 /// File that marks a directory whose contents can be built again. Cargo marks its target directory.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// Entries that cargo makes in its target directory: directories, hidden files and the tag. Git does not read directories that
+/// are excluded, which have many files.
+const CACHE_ENTRIES: [&str; 3] =
+    ["--exclude=/target/*/", "--exclude=/target/.*", "--exclude=/target/CACHEDIR.TAG"];
 
 /// Most paths that are kept of those that a change leaves out.
 const MAX_DROPPED: usize = 50;
@@ -89,7 +94,7 @@ pub struct UserRepository {
 /// Commit of a working tree with its local changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct WorkingTreeSnapshot {
     /// The commit.
     pub commit: String,
     /// Repositories inside of the working tree whose files are not in the commit: untracked ones, and submodules with local
@@ -116,10 +121,7 @@ impl UserRepository {
     ) -> Result<Self, RepositoryError> {
         let git = Git::of_user(&machine, directory);
         let shown = directory.display();
-        let root = git.run(&["rev-parse", "--show-toplevel"]).await.map_err(|error| {
-            if matches!(error, GitError::Run(_)) {
-                return RepositoryError::Git(error);
-            }
+        let outside = |error: &GitError| {
             let reason = match error.ownership_remedy() {
                 Some(remedy) => format!(
                     "{shown} is in a repository of another user (dubious ownership); `{remedy}` allows git to use it"
@@ -129,11 +131,15 @@ impl UserRepository {
                 ),
             };
             RepositoryError::Unusable(reason)
-        })?;
+        };
+        let root = git.run(&["rev-parse", "--show-toplevel"]).await;
+        let root = root.map_err(|error| explained(error, outside))?;
         let git = Git::of_user(&machine, Path::new(&root));
-        let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.map_err(|_| {
+        let empty = |_: &GitError| {
             RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
-        })?;
+        };
+        let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+        let head = head.map_err(|error| explained(error, empty))?;
         let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
         let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
         let changed = status.lines().count();
@@ -146,7 +152,7 @@ impl UserRepository {
     /// # Errors
     ///
     /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
-    pub async fn snapshot(&self, name: &str) -> Result<Snapshot, RepositoryError> {
+    pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
         let scratch = scratch()?;
         let git = Git::of_user(&self.machine, &self.root);
         // The user's own index knows new submodules.
@@ -165,7 +171,7 @@ impl UserRepository {
         let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
         git.run(&["update-ref", &snapshot_reference(name), &commit]).await?;
         left_out.extend(self.changed_submodules().await?);
-        Ok(Snapshot { commit, left_out })
+        Ok(WorkingTreeSnapshot { commit, left_out })
     }
 
     /// Removes the name of a [snapshot](Self::snapshot) from the repository at `root`, so that git removes the commit once no
@@ -231,14 +237,12 @@ impl UserRepository {
         let scratch = scratch()?;
         let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
         git.run(&["check-ref-format", "--branch", branch]).await?;
-        git.run(&["rev-parse", "--verify", "--quiet", &format!("{base}^{{commit}}")]).await.map_err(
-            |_| {
-                let root = self.root.display();
-                RepositoryError::Unusable(format!(
-                    "{root} does not have {base} any more, the commit of the task"
-                ))
-            },
-        )?;
+        let removed = |_: &GitError| {
+            let root = self.root.display();
+            RepositoryError::Unusable(format!("{root} does not have {base} any more, the commit of the task"))
+        };
+        let found = git.run(&["rev-parse", "--verify", "--quiet", &format!("{base}^{{commit}}")]).await;
+        found.map_err(|error| explained(error, removed))?;
         git.run(&["read-tree", base]).await?;
         apply_to_index(&git, patch).await?;
         let tree = git.run(&["write-tree"]).await?;
@@ -319,7 +323,7 @@ impl TaskRepository {
         Git::of_task(&self.machine, &self.directory)
     }
 
-    /// Returns a directory of its own, which is removed with the repository if this process is killed.
+    /// Creates a temporary directory, which is removed with the repository if this process is killed.
     fn scratch(&self) -> Result<tempfile::TempDir, RepositoryError> {
         Ok(tempfile::tempdir_in(&self.directory)?)
     }
@@ -335,7 +339,7 @@ impl TaskRepository {
         let submodules = submodules(&listing);
         let mut remarks = Vec::new();
         if !submodules.is_empty() {
-            let named = crate::anchor::named(&submodules);
+            let named = crate::names::named(&submodules);
             remarks.push(format!("submodules are empty in the clones of a task: {named}"));
         }
         let mut pointers = 0_usize;
@@ -364,12 +368,13 @@ impl TaskRepository {
         let scratch = self.scratch()?;
         let git = self.git().with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
-        apply_to_index(&git, patch).await.map_err(|error| RepositoryError::Unfit(error.to_string()))?;
+        let unfit = |error: &GitError| RepositoryError::Unfit(error.to_string());
+        apply_to_index(&git, patch).await.map_err(|error| explained(error, unfit))?;
         let tree = git.run(&["write-tree"]).await?;
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
 
-    /// Makes a new clone of a commit at `root`, with a history of its own and fresh time stamps. What was there is removed.
+    /// Makes a new clone of a commit at `root`, with a separate history and fresh time stamps. The previous contents are removed.
     ///
     /// # Errors
     ///
@@ -377,7 +382,7 @@ impl TaskRepository {
     pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
         remove_directory(self.machine.as_ref(), root).await?;
         self.machine.create_directory(root).await?;
-        // The commit needs a name, to be fetched: one of its own, which nobody has locked.
+        // The commit needs a name, to be fetched: a unique one, which no other process has locked.
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
         let name = format!("refs/pintle/clones/{}", SessionId::generate());
         self.git().run(&["update-ref", &name, &commit]).await?;
@@ -426,19 +431,21 @@ impl TaskRepository {
     }
 
     /// Returns what a change of the files below `root` leaves out although the project does not ignore it: new files below
-    /// `target/`, and submodules with files. Build output of cargo is left out without a word.
+    /// `target/`, and submodules with files. Build output of cargo is left out without a report.
     async fn dropped(&self, root: &Path, from: &str) -> Result<Vec<String>, RepositoryError> {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
-        // Without the files that this repository excludes, only those of the project are.
-        let arguments = ["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "--", TARGET];
-        let listing = git.bytes(&arguments, None).await?;
+        // Files that this repository excludes are not files of the project.
+        let mut arguments = vec!["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore"];
         let tag = root.join(TARGET).join(CACHE_TAG);
-        let is_cache = self.machine.file_exists(&tag).await.unwrap_or(false);
-        let is_named = |path: &String| !is_cache || !is_cache_entry(path);
+        if self.machine.file_exists(&tag).await.unwrap_or(false) {
+            arguments.extend(CACHE_ENTRIES);
+        }
+        arguments.extend(["--", TARGET]);
+        let listing = git.bytes(&arguments, None).await?;
         let new = names(&listing).map(|name| String::from_utf8_lossy(name).into_owned());
-        let mut dropped: Vec<String> = new.filter(is_named).take(MAX_DROPPED).collect();
+        let mut dropped: Vec<String> = new.take(MAX_DROPPED).collect();
         for submodule in submodules(&git.run(&["ls-tree", "-r", "-z", from]).await?) {
             let has_files = match self.machine.list(&root.join(&submodule)).await {
                 Ok(entries) => !entries.is_empty(),
@@ -473,8 +480,8 @@ impl TaskRepository {
             return Err(repository_inside(path.trim_end_matches('/')));
         }
         self.check_size(&git, root).await?;
-        let unfit = |error: GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
-        git.run(&["add", "--all"]).await.map_err(unfit)?;
+        let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
+        git.run(&["add", "--all"]).await.map_err(|error| explained(error, unfit))?;
         Ok(git.run(&["write-tree"]).await?)
     }
 
@@ -518,6 +525,14 @@ impl TaskRepository {
     }
 }
 
+/// Explains a failure of git. The error of a git that could not be run is returned as it is: its cause is not the repository.
+fn explained(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError) -> RepositoryError {
+    match error {
+        GitError::Failed { .. } => explain(&error),
+        GitError::Run(_) => error.into(),
+    }
+}
+
 /// Returns bytes that are kept elsewhere.
 ///
 /// # Errors
@@ -554,16 +569,10 @@ fn submodules(listing: &str) -> Vec<String> {
     submodules.map(|(_, path)| path.to_owned()).collect()
 }
 
-/// Returns whether cargo makes a path of its target directory. Its output is in directories, but for the tag and hidden files.
-fn is_cache_entry(path: &str) -> bool {
-    let below = path.split_once('/').map_or(path, |(_, below)| below);
-    below.contains('/') || below.starts_with('.') || below == CACHE_TAG
-}
-
 /// Returns the refusal of a change with a repository inside.
 fn repository_inside(path: &str) -> RepositoryError {
     RepositoryError::Unfit(format!(
-        "`{path}` is a repository of its own; expected files, which can be compared"
+        "`{path}` is a separate repository; expected files, which can be compared"
     ))
 }
 
@@ -598,4 +607,21 @@ pub async fn remove_directory(
     }
     let message = done.stderr.head_text_lossy(200).unwrap_or_default();
     Err(RepositoryError::Unfit(format!("{path} cannot be removed: {}", message.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_failures_of_git_are_explained() {
+        let failed = GitError::Failed { command: "rev-parse".to_owned(), message: String::new() };
+        let not_run = GitError::Run(EnvError::not_found(Path::new("git")));
+        for (error, is_explained) in [(failed, true), (not_run, false)] {
+            let shown = error.to_string();
+            let error = explained(error, |_| RepositoryError::Unusable("no commit".to_owned()));
+            assert_eq!(matches!(error, RepositoryError::Unusable(_)), is_explained, "{shown}");
+            assert_eq!(matches!(error, RepositoryError::Git(GitError::Run(_))), !is_explained, "{shown}");
+        }
+    }
 }

@@ -32,4 +32,11 @@ impl Spent {
     pub fn known_usd(&self) -> Option<f64> {
         (!self.is_price_unknown).then_some(self.usd)
     }
+
+    /// Returns the dollars as text, with `≥` if a price is not known.
+    #[must_use]
+    pub fn dollars(&self) -> String {
+        let at_least = if self.is_price_unknown { "≥ " } else { "" };
+        format!("{at_least}${:.2}", self.usd)
+    }
 }

@@ -24,8 +24,9 @@ mod suites;
 
 pub use self::{
     prerequisite::{
-        ALL, BIRTH_TIMES, BUBBLEWRAP, CONTAINERS, GO, HTTP2_CLIENT, LANDLOCK, MOUNTS, Missing, NODE,
-        POSTGRESQL, PYTEST, Prerequisite, RESTATE, RIPGREP, ROOT, SSH_SERVERS, TMUX, VENV, missing,
+        ALL, BIRTH_TIMES, BUBBLEWRAP, CONTAINERS, EXTENDED_ATTRIBUTES, GO, HTTP2_CLIENT, LANDLOCK, MOUNTS,
+        Missing, NODE, POSTGRESQL, PYTEST, Prerequisite, RESTATE, RIPGREP, ROOT, SSH_SERVERS, TMUX, VENV,
+        missing,
     },
     suites::{FULL, cases, is_full},
 };

@@ -165,6 +165,14 @@ pub const BIRTH_TIMES: Prerequisite = Prerequisite {
     },
 };
 
+/// Extended attributes of files.
+pub const EXTENDED_ATTRIBUTES: Prerequisite = Prerequisite {
+    name: "extended attributes of files",
+    tests: "attributes of a file that is written",
+    remedy: "use Linux, and set TMPDIR to a directory on ext4, XFS, Btrfs, or the tmpfs of Linux 6.6",
+    look: extended_attributes,
+};
+
 /// All prerequisites, in the order in which they are listed.
 pub const ALL: &[&Prerequisite] = &[
     &LANDLOCK,
@@ -172,6 +180,7 @@ pub const ALL: &[&Prerequisite] = &[
     &MOUNTS,
     &ROOT,
     &BIRTH_TIMES,
+    &EXTENDED_ATTRIBUTES,
     &CONTAINERS,
     &SSH_SERVERS,
     &POSTGRESQL,
@@ -274,6 +283,21 @@ fn landlock() -> Result<(), String> {
 
 #[cfg(not(target_os = "linux"))]
 fn landlock() -> Result<(), String> {
+    Err(String::from("this is not Linux"))
+}
+
+/// Fails if files in the directory for temporary files cannot have attributes of the user.
+#[cfg(target_os = "linux")]
+fn extended_attributes() -> Result<(), String> {
+    let mut value = [0_u8; 1];
+    match rustix::fs::getxattr(std::env::temp_dir(), "user.pintle-test", value.as_mut_slice()) {
+        Ok(_) | Err(rustix::io::Errno::NODATA) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn extended_attributes() -> Result<(), String> {
     Err(String::from("this is not Linux"))
 }
 

@@ -13,7 +13,8 @@ use serde_json::Value;
 pub use self::schema::event_schema;
 use super::{
     ApprovalEnding, BudgetKind, BudgetScope, CallKind, ChangedArguments, Checkpoint, CheckpointReason,
-    ImageSummary, LoadedProject, PolicyChange, Principal, SessionId, SessionState, SubagentStatus, Timestamp,
+    ImageSummary, LoadedProject, OutcomeStatus, PolicyChange, Principal, SessionId, SessionState,
+    SubagentStatus, Timestamp,
 };
 
 /// Event of a session.
@@ -113,6 +114,10 @@ pub enum EventKind {
     ProcessingEnd {
         /// State of the session.
         state: SessionState,
+        /// How the run ended. Versions that do not report it leave it out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "OutcomeStatus")]
+        outcome: Option<OutcomeStatus>,
     },
     /// Project documents and skills in the prompt, and files that could not be used. Emitted before the first request
     /// with them and whenever they change; never for a project that has none.
@@ -415,6 +420,9 @@ pub enum EventKind {
     CompactionEnd {
         /// Number of entries of the history that it stands for.
         through: u64,
+        /// Number of entries that the previous summary stood for. The entries from there on are newly summarized.
+        #[serde(default)]
+        from: u64,
         /// Estimated size of the next request without it, in tokens.
         tokens_before: u64,
         /// Estimated size with it.

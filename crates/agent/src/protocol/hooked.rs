@@ -44,7 +44,7 @@ impl HookAdditions {
     }
 }
 
-/// Beginning of what a hook adds to a text.
+/// Prefix of the text that a hook adds.
 const ADDED: &str = "\n\n[Added by a hook: ";
 
 /// Adds the text of a hook to a text for the model.

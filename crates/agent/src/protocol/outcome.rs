@@ -1,6 +1,7 @@
 //! Result of a run.
 
 use pintle_llm::{ErrorInfo, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a run.
@@ -54,7 +55,7 @@ impl Outcome {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutcomeStatus {
@@ -68,12 +69,12 @@ pub enum OutcomeStatus {
     RoundLimit,
     /// The limit on assistant turns of the session was reached.
     TurnLimit,
-    /// A limit of the [`Budget`](super::Budget) was reached. The session stays usable; raise the limit to continue.
+    /// A limit of the budget was reached. The session stays usable; raise the limit to continue.
     Budget,
     /// The next request cannot fit the model's context window. The session stays usable with a model that has a larger
     /// window, or from a fork at an earlier turn.
     ContextFull,
-    /// The output limit cut off the response, and its continuations as well. [`Outcome::text`] has the parts that arrived.
+    /// The output limit cut off the response, and its continuations as well. The text of the outcome has the parts that arrived.
     OutputLimit,
     /// Interrupted by the embedding application; the session stays usable.
     Interrupted,

@@ -17,7 +17,8 @@ use super::ending::Ending;
 use super::window::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
+    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, OutcomeStatus, SessionState, Turn,
+    TurnContext, TurnKind,
 };
 
 /// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
@@ -77,13 +78,19 @@ struct CurrentCompaction {
     through: usize,
     /// Whether the embedding application asked for it.
     is_manual: bool,
+    /// Whether the provider refused the request as too long.
+    #[serde(default)]
+    is_after_overflow: bool,
     /// Whether it was interrupted.
     is_cancelled: bool,
+    /// Whether the summary of a piece has replaced a part of the conversation.
+    #[serde(default)]
+    is_partial: bool,
     /// Requests so far.
     requests: u32,
     /// Size of the history at its start, in characters.
     before: u64,
-    /// Context window in tokens: that of the model, or what refusals leave of it.
+    /// Context window in tokens: the window of the model, reduced by refusals.
     window: u64,
     /// Most tokens of a request for the summary of a piece. `None` while the conversation is sent as it is.
     room: Option<u64>,
@@ -96,6 +103,11 @@ impl Compactions {
 
     pub(super) fn newest(&self) -> Option<&Compaction> {
         self.made.last()
+    }
+
+    /// Returns the number of entries that the newest one replaces.
+    pub(super) fn entries(&self) -> usize {
+        self.newest().map_or(0, |compaction| compaction.through)
     }
 
     /// Returns those that a history of this length has.
@@ -140,7 +152,7 @@ impl Machine {
         let is_free = matches!(self.phase, Phase::Resting) && self.ending.is_none();
         // The context of a session without an input is not loaded.
         if is_free && self.cut(0).is_none() {
-            warn_of_failure("there is nothing to summarize yet", out);
+            warn_of_failure(false, "there is nothing to summarize yet", out);
             return;
         }
         self.compactions.requested = true;
@@ -169,7 +181,7 @@ impl Machine {
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
         let Some(through) = self.cut(tail) else {
             if is_requested {
-                warn_of_failure("there is nothing to summarize yet", out);
+                warn_of_failure(false, "there is nothing to summarize yet", out);
             }
             return false;
         };
@@ -177,7 +189,9 @@ impl Machine {
         let current = CurrentCompaction {
             through,
             is_manual: is_requested,
+            is_after_overflow: false,
             is_cancelled: false,
+            is_partial: false,
             requests: 0,
             before: self.chars,
             window: context.context_window,
@@ -185,7 +199,7 @@ impl Machine {
         };
         let started = self.request_summary(current, context, out);
         if is_requested && !started {
-            warn_of_failure("too little of the budget is left for the request", out);
+            warn_of_failure(false, "too little of the budget is left for the request", out);
         }
         started
     }
@@ -213,7 +227,9 @@ impl Machine {
         let current = CurrentCompaction {
             through,
             is_manual: false,
+            is_after_overflow: error.kind == ErrorKind::ContextLength,
             is_cancelled: false,
+            is_partial: false,
             requests: 0,
             before: self.chars,
             window,
@@ -424,15 +440,19 @@ impl Machine {
             return true;
         }
         self.measure_system();
-        let before = self.chars;
+        let (before, from) = (self.chars, self.compactions.entries());
         let compaction = self.compaction_of(through, summary);
         self.set_view(compaction);
         out.push(Action::emit(EventKind::CompactionEnd {
             through: through as u64,
+            from: from as u64,
             tokens_before: self.tokens_with(before),
             tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
         }));
+        if let Some(current) = &mut self.compactions.current {
+            current.is_partial = true;
+        }
         if let Some(current) = self.running_compaction().filter(|current| through < current.through) {
             if !self.request_next_piece(current, out) {
                 self.end_compaction(Some("a limit forbids the request for the rest"), out);
@@ -440,11 +460,27 @@ impl Machine {
             return true;
         }
         self.note_gain(out);
-        self.end_compaction(None, out);
+        let is_too_long =
+            |current: CurrentCompaction| current.is_after_overflow && self.chars >= current.before;
+        if self.progress.is_some() && self.running_compaction().is_some_and(is_too_long) {
+            self.end_without_room(out);
+        } else {
+            self.end_compaction(None, out);
+        }
         true
     }
 
-    /// Takes notice of what a compaction has gained.
+    /// Ends the input after a compaction that did not make a refused request smaller: the provider would refuse it again.
+    fn end_without_room(&mut self, out: &mut Vec<Action>) {
+        self.compactions.current = None;
+        let message = "the provider refused the request as too long, and the compaction did not make it smaller: \
+                       the system prompt, the tools and the newest message leave no room";
+        out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+        self.stop_children(out);
+        self.finish_input(OutcomeStatus::ContextFull, out);
+    }
+
+    /// Records the size that a compaction saved.
     fn note_gain(&mut self, out: &mut Vec<Action>) {
         let Some(current) = self.compactions.current else { return };
         let gained = current.before.saturating_sub(self.chars);
@@ -495,7 +531,7 @@ impl Machine {
 
     /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
     pub(super) fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
-        self.compactions.current = None;
+        let is_partial = self.compactions.current.take().is_some_and(|current| current.is_partial);
         // Between runs, there is none that ends at the limit.
         let lacks_budget = self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_)));
         if lacks_budget {
@@ -504,7 +540,7 @@ impl Machine {
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
             let shortage = "too little of the budget is left for another attempt";
             let problem = if lacks_budget { shortage } else { problem };
-            warn_of_failure(problem, out);
+            warn_of_failure(is_partial, problem, out);
             // The same would only fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
@@ -538,7 +574,7 @@ impl Machine {
     /// Returns the first entry of the tail that is kept: the earliest one from which on the history has at most this many
     /// characters, else the last possible one. `None` if nothing would be gained.
     fn cut(&self, tail_chars: u64) -> Option<usize> {
-        let already = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        let already = self.compactions.entries();
         let mut size = 0_u64;
         let mut cut = None;
         for (index, turn) in self.history.iter().enumerate().skip(already + 1).rev() {
@@ -585,8 +621,10 @@ impl Machine {
     }
 }
 
-fn warn_of_failure(problem: &str, out: &mut Vec<Action>) {
-    let message = format!("the conversation was not compacted: {problem}");
+/// Warns that a compaction failed. `is_partial` if the summaries of some pieces were made before.
+fn warn_of_failure(is_partial: bool, problem: &str, out: &mut Vec<Action>) {
+    let result = if is_partial { "was compacted in part" } else { "was not compacted" };
+    let message = format!("the conversation {result}: {problem}");
     out.push(Action::emit(EventKind::Warning { message }));
 }
 

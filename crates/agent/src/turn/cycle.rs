@@ -528,7 +528,7 @@ impl Machine {
         let compacts =
             matches!(self.phase, Phase::Compacting { model_call: current, .. } if current == model_call);
         if compacts && error.refused_reasoning {
-            // The conversation contains what the request for its summary was refused for.
+            // The conversation contains the content for which the request was refused.
             self.repair_after(&error, out);
         }
         if self.compaction_failed(model_call, &error, out) || !self.awaits(model_call) {

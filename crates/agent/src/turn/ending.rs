@@ -117,7 +117,7 @@ impl Machine {
             }
         };
         if self.progress.is_some() {
-            out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+            out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         }
         out.push(Action::emit(EventKind::SessionEnd { state: self.state }));
         self.finish_run(status, error, out);
@@ -145,7 +145,7 @@ impl Machine {
         self.ending = None;
         let awaits_input = status == OutcomeStatus::AwaitingInput;
         self.state = if awaits_input { SessionState::AwaitingInput } else { SessionState::Idle };
-        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         self.finish_run(status, error, out);
         self.return_slice();
         if let Some((run, text)) = self.waiting.take() {

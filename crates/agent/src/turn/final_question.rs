@@ -21,7 +21,7 @@ const OFFERS: [&str; 14] = [
 ];
 
 /// Beginnings of the rest of such a sentence. Another rest makes it a question about the task.
-const CONTINUATIONS: [&str; 7] = ["i ", "you", "help", "do", "to do", "for you", "today"];
+const CONTINUATIONS: [&str; 8] = ["i", "you", "you'd", "help", "do", "to do", "for you", "today"];
 
 /// Returns the status of a run that ends with this response.
 pub(super) fn status_after(text: &str) -> OutcomeStatus {
@@ -32,12 +32,21 @@ pub(super) fn status_after(text: &str) -> OutcomeStatus {
 fn asks_user(text: &str) -> bool {
     let Some(text) = text.trim_end().strip_suffix('?') else { return false };
     let sentence = text.rsplit(['.', '!', '?', ':', '\n']).next().unwrap_or_default();
-    let sentence = sentence.trim_matches(|character: char| !character.is_alphanumeric()).to_lowercase();
-    let is_general = |rest: &str| {
-        let rest = rest.trim_start_matches(|character: char| !character.is_alphanumeric());
-        rest.is_empty() || CONTINUATIONS.iter().any(|continuation| rest.starts_with(continuation))
+    let sentence = sentence.to_lowercase().replace('’', "'");
+    let words = sentence.split(|character: char| !character.is_alphanumeric() && character != '\'');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let is_general = |rest: &[&str]| {
+        rest.is_empty() || CONTINUATIONS.iter().any(|continuation| strip_words(rest, continuation).is_some())
     };
-    !OFFERS.iter().any(|offer| sentence.strip_prefix(offer).is_some_and(is_general))
+    !OFFERS.iter().any(|offer| strip_words(&words, offer).is_some_and(is_general))
+}
+
+/// Returns the words after a phrase; `None` if they do not start with all of its words.
+fn strip_words<'words, 'text>(words: &'words [&'text str], phrase: &str) -> Option<&'words [&'text str]> {
+    phrase.split(' ').try_fold(words, |rest, expected| {
+        let (word, rest) = rest.split_first()?;
+        (*word == expected).then_some(rest)
+    })
 }
 
 #[cfg(test)]
@@ -52,6 +61,7 @@ mod tests {
             "It is fixed! What else can I do for you? ",
             "Renamed. **Anything else you need?",
             "All green. Any questions?",
+            "It builds. Is there anything else you’d like?",
             "Done.",
             "Did it fail? No.",
         ] {
@@ -62,6 +72,10 @@ mod tests {
             "Shall I also update the changelog?",
             "Is there anything else in the directory that must stay?",
             "Does anything else listen on port 80?",
+            "Is there anything else documented that must stay?",
+            "Any questions your team has to answer first?",
+            "Is there anything else its tests need?",
+            "Anything elsewhere?",
             "Anything else? Or shall I deploy it?",
         ] {
             assert!(asks_user(text), "{text}");

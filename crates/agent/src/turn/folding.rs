@@ -317,9 +317,11 @@ impl Machine {
         let summary = response.text();
         if through > 0 && through <= self.history.len() && !summary.trim().is_empty() {
             let before = self.estimated_tokens();
+            let from = self.compactions.entries();
             self.set_view(self.compaction_of(through, summary));
             out.push(Action::emit(EventKind::CompactionEnd {
                 through: through as u64,
+                from: from as u64,
                 tokens_before: before,
                 tokens_after: self.estimated_tokens(),
                 usage: response.usage.clone(),
@@ -547,7 +549,7 @@ impl Machine {
         self.ending = None;
         let awaits_input = status == OutcomeStatus::AwaitingInput;
         self.state = if awaits_input { SessionState::AwaitingInput } else { SessionState::Idle };
-        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state, outcome: Some(status) }));
         self.finish_run(status, error, out);
         self.return_slice();
         if let Some((run, message)) = self.waiting.take() {

@@ -73,8 +73,8 @@ impl Machine {
     /// Applies a change to each part of the model's responses; `None` removes the part. Returns the number of responses that
     /// changed. The others keep their cached encodings.
     fn edit_responses(&mut self, edit: fn(ContentPart) -> Option<ContentPart>) -> usize {
-        // What a summary stands for is not counted.
-        let counted_from = self.compactions.newest().map_or(0, |compaction| compaction.through);
+        // Entries that a summary replaces are not counted.
+        let counted_from = self.compactions.entries();
         let mut edited = 0;
         let turns = self.history.iter_mut().enumerate();
         for (index, turn) in turns.filter(|(_, turn)| turn.kind == TurnKind::Assistant) {
@@ -101,7 +101,7 @@ impl Machine {
         let removed = self.replace_unaccepted(error);
         (removed > 0).then(|| {
             format!(
-                "what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
+                "{removed} media parts (images, sound, documents) that the provider may have refused are replaced by notes"
             )
         })
     }

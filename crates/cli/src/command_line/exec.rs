@@ -24,7 +24,7 @@ Options:
   -m, --model <MODEL>               Model name
   -s, --sandbox <MODE>              read-only (the default), workspace-write or danger-full-access
   -a, --ask-for-approval <POLICY>   untrusted, on-failure, on-request or never
-      --full-auto                   Short for --sandbox workspace-write
+      --full-auto                   Default to --sandbox workspace-write and --ask-for-approval on-request
   -C, --cd <DIR>                    Working directory
   -i, --image <FILE>                Attach this image to the prompt; may be repeated
       --output-schema <FILE>        JSON schema of the final message

@@ -14,7 +14,7 @@ const MAX_TASK: usize = 100;
 const CONTINUING: &str = "`pintle --continue` continues the newest session, `pintle --resume ID` another one";
 
 /// Options of other agents, and what has the same effect here.
-const OF_OTHERS: &[(&str, &str)] = &[
+const FOREIGN_OPTIONS: &[(&str, &str)] = &[
     ("-p", "`pintle run \"PROMPT\"` does a task without a conversation"),
     ("--print", "`pintle run \"PROMPT\"` does a task without a conversation"),
     ("--cd", "`--dir DIR` selects the working directory"),
@@ -33,7 +33,7 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
 /// Returns the hint for an option of another agent that the parser rejected.
 fn for_option_of_others(error: &clap::Error) -> Option<&'static str> {
     let found = context(error, ContextKind::InvalidArg)?;
-    OF_OTHERS.iter().find(|(option, _)| *option == found).map(|(_, hint)| *hint)
+    FOREIGN_OPTIONS.iter().find(|(option, _)| *option == found).map(|(_, hint)| *hint)
 }
 
 /// Returns whether the parser's tips do not help: for options of other agents, and if they name a hidden flag.

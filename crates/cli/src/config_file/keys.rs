@@ -81,7 +81,7 @@ pub(crate) const KEYS: &[Key] = &[
         name: "provider",
         kind: Kind::Choice(PROVIDERS),
         default: DefaultValue::Words(
-            "that of a known model, else the first of openai, anthropic, gemini with a key",
+            "the provider of a known model, else the first of openai, anthropic, gemini with a key",
         ),
         access: Access::Trusted,
         meaning: "Model provider",

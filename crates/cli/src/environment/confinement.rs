@@ -64,11 +64,19 @@ pub(crate) struct SandboxUse {
     pub(crate) keeps_state: bool,
     /// Whether the result of an earlier probe may be used.
     pub(crate) may_recall: bool,
+    /// The workspace is a clone that is removed later. Only its own repository is guarded, not those that commands make in it.
+    pub(crate) is_disposable: bool,
 }
 
 impl Default for SandboxUse {
     fn default() -> Self {
-        Self { writes: WriteSwitch::new(true), can_be_left: false, keeps_state: false, may_recall: true }
+        Self {
+            writes: WriteSwitch::new(true),
+            can_be_left: false,
+            keeps_state: false,
+            may_recall: true,
+            is_disposable: false,
+        }
     }
 }
 
@@ -265,8 +273,11 @@ async fn sandboxed(
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
     writable.push(process_env.real_path(&workspace));
-    let found =
+    let mut found =
         protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
+    if use_of.is_disposable {
+        leave_out_nested(&mut found, &process_env.real_path(&workspace));
+    }
     let is_writable = |git: &PathBuf| {
         writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
     };
@@ -314,6 +325,26 @@ async fn sandboxed(
         replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))
+}
+
+/// Leaves out the repositories and worktrees in a workspace, other than its own repository.
+#[cfg(target_os = "linux")]
+fn leave_out_nested(found: &mut pintle_governance::ProtectedPaths, workspace: &std::path::Path) {
+    use std::path::Path;
+
+    let own = workspace.join(".git");
+    // The entry named `.git` that a path is in.
+    let entry_of = |path: &PathBuf| {
+        let below = path.strip_prefix(workspace).ok()?;
+        below.ancestors().find(|above| above.ends_with(".git")).map(|entry| workspace.join(entry))
+    };
+    let entries = found.paths.iter().chain(&found.git_directories).filter_map(entry_of);
+    let nested =
+        entries.filter(|entry| *entry != own).filter_map(|entry| entry.parent().map(Path::to_path_buf));
+    let nested: Vec<PathBuf> = nested.chain([own.join("worktrees")]).collect();
+    let is_kept = |path: &PathBuf| !nested.iter().any(|tree| path.starts_with(tree));
+    found.paths.retain(is_kept);
+    found.git_directories.retain(is_kept);
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
@@ -404,4 +435,45 @@ async fn sandboxed(
     _process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::path::Path;
+
+    use pintle_governance::ProtectedPaths;
+
+    use super::*;
+
+    #[test]
+    fn only_the_own_repository_of_a_disposable_workspace_is_guarded() {
+        let files = [
+            ("/a/.git/w/.git/config", true),
+            ("/a/.git/w/.git/hooks", true),
+            ("/a/.git/w/.git/modules/sub/config", true),
+            ("/a/.git/w/.git/worktrees/tree/commondir", false),
+            ("/a/.git/w/.pintle", true),
+            ("/a/.git/w/below/.pintle", true),
+            ("/a/.git/w/made/.git/config", false),
+            ("/a/.git/w/made/.pintle", false),
+            ("/a/.git/w/tree/.git", false),
+            ("/elsewhere/.git/config", true),
+        ];
+        let directories = [
+            ("/a/.git/w/.git", true),
+            ("/a/.git/w/.git/modules/sub", true),
+            ("/a/.git/w/.git/worktrees/tree", false),
+            ("/a/.git/w/made/.git", false),
+        ];
+        let mut found = ProtectedPaths::default();
+        found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
+        found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
+        leave_out_nested(&mut found, Path::new("/a/.git/w"));
+        for (path, is_kept) in files {
+            assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+        for (path, is_kept) in directories {
+            assert_eq!(found.git_directories.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+    }
 }

@@ -32,6 +32,10 @@ const SOURCES: &str = "sources.json";
 /// File that a session keeps locked, beside its backups.
 const LOCK: &str = "lock";
 
+/// Hint at the ways to remove a repository that is guarded.
+const TO_REMOVE: &str = "to remove a repository that existed when the session started, remove it outside of the session or \
+                         allow the command to run outside of the sandbox";
+
 /// Entries of a git directory with its history. Git replaces these files and never changes them in place.
 const NAMES: [&str; 3] = ["index", "refs", "objects"];
 
@@ -199,8 +203,9 @@ impl Session {
                 Ok(Some(files)) => {
                     lost.push(backup.source());
                     let files = plural(files as u64, "file");
-                    let restored =
-                        format!("a command removed part of the git history of {source}; restored {files}");
+                    let restored = format!(
+                        "a command removed part of the git history of {source}; restored {files}; {TO_REMOVE}"
+                    );
                     self.unreported = join_reasons(self.unreported.take(), Some(restored));
                 }
                 Err(_) if !all_have_ended => is_complete = false,

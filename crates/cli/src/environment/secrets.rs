@@ -29,8 +29,16 @@ const BELOW_HOME: [&str; 15] = [
 
 /// Directories below the home directory with sockets of services that run programs. They are hidden as a whole: a socket that
 /// appears while a command runs would not be hidden from it.
-const WITH_SOCKETS: [&str; 6] =
-    [".colima", ".docker/run", ".emacs.d/server", ".lima", ".orbstack/run", ".rd"];
+const SOCKET_DIRECTORIES: [&str; 8] = [
+    ".colima",
+    ".docker/desktop",
+    ".docker/run",
+    ".emacs.d/server",
+    ".lima",
+    ".local/share/containers/podman/machine",
+    ".orbstack/run",
+    ".rd",
+];
 
 /// Those below the directory for configuration, which is `~/.config` unless a variable names another.
 const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
@@ -38,7 +46,7 @@ const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "g
 /// Variables that move such files, with the names below their value; `""` is the value itself. Values may be lists.
 const MOVED: [(&str, &[&str]); 15] = [
     ("XDG_CONFIG_HOME", &BELOW_CONFIG),
-    ("XDG_DATA_HOME", &["keyrings"]),
+    ("XDG_DATA_HOME", &["keyrings", "containers/podman/machine"]),
     ("CARGO_HOME", &["credentials", "credentials.toml"]),
     ("GNUPGHOME", &[""]),
     ("KUBECONFIG", &[""]),
@@ -105,7 +113,8 @@ fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     })?;
     let config = home.join(".config");
     let below_config = BELOW_CONFIG.iter().map(|name| config.join(name));
-    let below_home = BELOW_HOME.iter().chain(&WITH_SOCKETS).map(|name| home.join(name)).chain(below_config);
+    let below_home =
+        BELOW_HOME.iter().chain(&SOCKET_DIRECTORIES).map(|name| home.join(name)).chain(below_config);
     let moved = MOVED.iter().flat_map(|(variable, names)| {
         let value = process_env.variable(variable).unwrap_or_default();
         let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
@@ -186,6 +195,7 @@ mod tests {
     fn keys_are_hidden_where_variables_put_them() {
         for (variable, value, expected) in [
             ("XDG_CONFIG_HOME", "/x", &["/x/gh", "/x/gcloud", "/x/pintle"][..]),
+            ("XDG_DATA_HOME", "/d", &["/d/keyrings", "/d/containers/podman/machine"]),
             ("CARGO_HOME", "/c", &["/c/credentials", "/c/credentials.toml"]),
             ("GNUPGHOME", "/g", &["/g"]),
             ("KUBECONFIG", "/k/a:/k/b", &["/k/a", "/k/b"]),
@@ -196,7 +206,9 @@ mod tests {
             ("PINTLE_STATE_DIR", "/s", &["/s"]),
         ] {
             let paths = hidden_with(&[("HOME", "/u/jan"), (variable, value)]);
-            for path in expected.iter().chain(&["/u/jan/.ssh", "/u/jan/.config/gh", "/u/jan/.docker/run"]) {
+            let always = ["/u/jan/.ssh", "/u/jan/.config/gh", "/u/jan/.docker/run", "/u/jan/.docker/desktop"];
+            let machine = "/u/jan/.local/share/containers/podman/machine";
+            for path in expected.iter().chain(&always).chain([&machine]) {
                 assert!(paths.contains(&PathBuf::from(path)), "{variable}: {path} in {paths:?}");
             }
         }

@@ -25,11 +25,11 @@ pub(super) struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Creates a directory in that of the system.
+    /// Creates a directory in the temporary directory of the system.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// Errors of the file system.
     pub(super) fn create() -> io::Result<Self> {
         Self::create_in(&tempfile::env::temp_dir())
     }

@@ -12,9 +12,9 @@ pub(crate) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
         }
         EventKind::SteeringInjected { content, .. } => ("steering", content.clone()),
         EventKind::CompactionStart { .. } => ("compacting", "summarizing the conversation so far".to_owned()),
-        EventKind::CompactionEnd { through, tokens_before, tokens_after, .. } => {
+        EventKind::CompactionEnd { through, from, tokens_before, tokens_after, .. } => {
             let [before, after] = [tokens_before, tokens_after].map(|tokens| summary::count(*tokens));
-            let entries = summary::plural(*through, "entry");
+            let entries = summary::plural(through.saturating_sub(*from), "entry");
             ("compacted", format!("{entries} summarized, ~{before} to ~{after} tokens"))
         }
         EventKind::LoopDetection { message } => ("loop", message.clone()),

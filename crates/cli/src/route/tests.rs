@@ -9,7 +9,7 @@ const COMPATIBLE: ProviderName = ProviderName::Of(Provider::OpenAiCompatible);
 
 const LOCAL: &str = "http://127.0.0.1:8080/v1";
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Flags {
     provider: Option<ProviderName>,
     model: Option<&'static str>,
@@ -228,6 +228,50 @@ fn catalog_decides_the_provider_of_a_known_model() {
     ];
     for (index, (flags, variables, expected)) in cases.into_iter().enumerate() {
         assert_eq!(select(flags, variables).0, expected, "case {index}");
+    }
+}
+
+#[test]
+fn only_a_named_provider_with_a_base_url_is_a_gateway() {
+    let none = Flags::default();
+    let keys: Environment = &[("OPENAI_API_KEY", "k")];
+    let with_url: Environment = &[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", LOCAL)];
+    for (flags, variables, expected) in [
+        (none, keys, false),
+        (none, with_url, false),
+        (Flags { base_url: Some(LOCAL), ..none }, keys, false),
+        (Flags { provider: Some(OPENAI), ..none }, keys, false),
+        (Flags { provider: Some(OPENAI), ..none }, with_url, true),
+        (Flags { provider: Some(OPENAI), base_url: Some(LOCAL), ..none }, keys, true),
+    ] {
+        let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
+        assert_eq!(route.is_gateway, expected, "{flags:?} {variables:?}");
+        // A gateway can start with a model of another vendor.
+        let other = choose(Flags { model: Some(CLAUDE), ..flags }, variables);
+        let starts = matches!(other, Ok(ModelSource::Provider(route)) if route.provider == Provider::OpenAi);
+        assert_eq!(starts, expected, "{flags:?} {variables:?}");
+    }
+}
+
+#[test]
+fn prompts_and_tools_are_those_of_the_selected_provider() {
+    let cases: [(Option<&'static str>, Environment, Provider); 8] = [
+        (None, &[], Provider::OpenAi),
+        (None, &[("ANTHROPIC_API_KEY", "k")], Provider::Anthropic),
+        (Some(CLAUDE), &[], Provider::Anthropic),
+        (Some(CLAUDE), &[("OPENAI_API_KEY", "k")], Provider::Anthropic),
+        (Some(CLAUDE), &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")], Provider::Anthropic),
+        (Some("m"), &[("GEMINI_API_KEY", "k")], Provider::Gemini),
+        (Some("m"), &[("OPENAI_BASE_URL", LOCAL)], Provider::OpenAiCompatible),
+        (Some("m"), &[("OPENAI_BASE_URL", LOCAL), ("OPENAI_API_KEY", "k")], Provider::OpenAi),
+    ];
+    for (model, variables, expected) in cases {
+        let given = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
+        let displayed = displayed_provider(None, model, &ProcessEnv::with(given)).unwrap();
+        assert_eq!(displayed, expected, "{model:?} {variables:?}");
+        if let Ok(ModelSource::Provider(route)) = choose(Flags { model, ..Flags::default() }, variables) {
+            assert_eq!(route.provider, expected, "{model:?} {variables:?}");
+        }
     }
 }
 

@@ -281,8 +281,8 @@ impl SessionHost for ServeHost {
         self.check_root(&summary)?;
         let words = remembered_flags(&summary, &self.given).map_err(|failure| host_error(&failure))?;
         let args = config::complete_run(&words, &self.process_env).await;
-        let has_grant = args.map_err(|failure| host_error(&failure))?.grant.is_some();
-        let selected = Selected::to_fork(sessions, summary.clone(), turns, has_grant).await;
+        let is_grant_given = args.map_err(|failure| host_error(&failure))?.grant.is_some();
+        let selected = Selected::to_fork(sessions, summary.clone(), turns, is_grant_given).await;
         let selected = selected.map_err(|failure| host_error(&failure))?;
         let own = ["served", TENANT];
         let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));

@@ -87,7 +87,7 @@ pub(crate) async fn in_place<'a, T>(
     work: impl AsyncFnOnce(&Files<'a>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let summary = sessions.find(prefix).await?;
-    place::check(&summary, process_env)?;
+    place::require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let place = Place::of_summary(&summary);

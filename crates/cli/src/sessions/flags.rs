@@ -1,6 +1,7 @@
 //! Flags of a run that its session remembers: environment, model and tools, but no keys.
 
 use pintle_store::Summary;
+use serde_json::Value;
 
 use crate::args::{Flags, RunArgs};
 use crate::command_line;
@@ -9,6 +10,23 @@ use crate::model::Model;
 
 /// Property of a summary with the flags as a JSON object.
 const FLAGS: &str = "flags";
+
+/// Property of the summary of a session that has been opened under a grant. Sessions of versions without it lack it: if the
+/// record of such a session is damaged, only a grant before the damage is known.
+const GRANT: &str = "grant";
+
+/// Records in the summary that the session has a grant, which is given or recorded.
+pub(super) fn describe_grant(summary: Summary, args: &RunArgs, recorded: Option<&Value>) -> Summary {
+    if args.grant.is_none() && recorded.is_none() {
+        return summary;
+    }
+    summary.with_property(GRANT, "true")
+}
+
+/// Returns whether the summary records that the session has been opened under a grant.
+pub(super) fn had_grant(summary: &Summary) -> bool {
+    summary.properties.contains_key(GRANT)
+}
 
 /// Adds the flags of a new session, and the model that was chosen without them.
 pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summary {

@@ -83,7 +83,7 @@ impl Place {
 /// # Errors
 ///
 /// A usage failure that says how the session gets another directory.
-pub(super) fn check(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
+pub(super) fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
     let place = Place::of_summary(summary);
     let is_elsewhere = place.environment != EnvSpec::Local.to_string();
     // A worktree that is gone has its own message.

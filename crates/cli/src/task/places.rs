@@ -1,7 +1,6 @@
 //! Environments of a task: as those of a run, each with caches and temporary files of its own.
 
 use async_trait::async_trait;
-use pintle_env::WriteSwitch;
 use pintle_workflow::{OpenPlace, Place, Places, WorkerError};
 
 use crate::args::RunArgs;
@@ -31,7 +30,7 @@ impl TaskPlaces {
     /// A failure if the sandbox cannot be set up.
     pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
         let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
-        let used = SandboxUse { writes: WriteSwitch::new(true), ..SandboxUse::default() };
+        let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
         target.with_denials(&args.policy.deny).for_use(used).connect().await
     }
 }

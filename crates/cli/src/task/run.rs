@@ -191,7 +191,8 @@ async fn hand_over(
     let handed_over = super::engine::hand_over(url, &id).await;
     if handed_over.is_err() && args.task.is_none() {
         // The engine may have the task although its answer is missing: it finds one that has ended.
-        let ended = super::signals::end(&sessions, &id, "Restate refused the task", process_env).await;
+        let ended =
+            super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
         if let Err(failure) = ended {
             console::notice(&format!("task {id} cannot be ended: {}", failure.message()));
         }
@@ -353,9 +354,10 @@ impl Following<'_> {
     async fn warn(&self, baseline: &Baseline) -> Result<(), Failure> {
         let blobs = self.sessions.store().blobs(self.id);
         for (name, run) in baseline.failures() {
-            console::notice(&format!("check `{name}` fails before any change: it {}", run.end.describe()));
             let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
-            lines.iter().for_each(|line| console::notice(&format!("    {line}")));
+            let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
+            let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
+            console::report(&Failure::multi_line(Exit::Failed, &text));
         }
         Ok(())
     }

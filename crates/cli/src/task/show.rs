@@ -85,12 +85,27 @@ fn lane(task: &Task, number: usize, candidate: &Candidate) -> String {
 fn bill(spent: &Spent, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
-        "${:.2}{}, {} tokens{}, {} min{}\n",
-        spent.usd,
+        "{}{}, {} tokens{}, {} min{}\n",
+        spent.dollars(),
         of(budget.usd.map(|usd| format!("${usd:.2}"))),
         spent.tokens,
         of(budget.tokens.map(|tokens| tokens.to_string())),
         spent.millis / 60_000,
         of(budget.minutes.map(|minutes| format!("{minutes} min"))),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_with_an_unknown_price_are_a_lower_bound() {
+        for (is_price_unknown, expected) in
+            [(false, "$0.25, 7 tokens, 1 min\n"), (true, "≥ $0.25, 7 tokens, 1 min\n")]
+        {
+            let spent = Spent { usd: 0.25, is_price_unknown, tokens: 7, millis: 60_000 };
+            assert_eq!(bill(&spent, &TaskBudget::default()), expected);
+        }
+    }
 }

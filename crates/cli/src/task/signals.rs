@@ -58,13 +58,13 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
     Ok(Exit::Done)
 }
 
-/// Ends a task that was never started.
+/// Cancels a task that was never started.
 ///
 /// # Errors
 ///
 /// A failure with the cause.
 #[cfg(feature = "restate")]
-pub(super) async fn end(
+pub(super) async fn cancel_unstarted(
     sessions: &Sessions,
     id: &SessionId,
     reason: &str,

@@ -33,7 +33,7 @@ const fn attack(
     Attack { name, directory, line, user, held_by }
 }
 
-const ATTACKS: [Attack; 10] = [
+const ATTACKS: [Attack; 12] = [
     attack(
         "the `.git` of a worktree, which names another repository",
         "tree",
@@ -103,6 +103,25 @@ const ATTACKS: [Attack; 10] = [
         "empty",
         "git init -q && git config core.fsmonitor $RUN",
         "git status",
+        WATCH,
+    ),
+    // A missing object makes git fetch from each remote that promises it.
+    attack(
+        "the name of a remote that is an option",
+        "empty",
+        "git init -q --object-format=sha1 && echo x >a && git add a && git commit -q -m a && \
+         rm -f .git/objects/58/7be6b4c3f93f93c489c0111bba5596147a26cb && \
+         printf '[remote \"--upload-pack=%s\"]\\npromisor = true\\n[remote \"origin\"]\\nurl = .\\npromisor = true\\n' $RUN >>.git/config",
+        "git log -p",
+        WATCH,
+    ),
+    attack(
+        "a setting that names a remote and is an option",
+        "empty",
+        "git init -q --object-format=sha1 && echo x >a && git add a && git commit -q -m a && \
+         rm -f .git/objects/58/7be6b4c3f93f93c489c0111bba5596147a26cb && \
+         printf '[remote \"origin\"]\\nurl = .\\npromisor = true\\n[extensions]\\npartialClone = --upload-pack=%s\\n' $RUN >>.git/config",
+        "git log -p",
         WATCH,
     ),
 ];
@@ -255,6 +274,8 @@ fn refused_changes_of_settings_are_explained() {
         let told = "This may be due to what holds commands here";
         assert!(request.contains(told), "{line}: {output:?}");
         let told = "They cannot change protected files there, such as settings of git";
+        assert!(request.contains(told), "{line}: {output:?}");
+        let told = "`git branch -m` and `git branch -d` do their work, and report an error";
         assert!(request.contains(told), "{line}: {output:?}");
     }
 }

@@ -319,14 +319,31 @@ fn a_candidate_in_a_loop_is_stopped() {
     assert_eq!((wrong.code, &error["type"]), (Some(2), &"error".into()), "{error}");
 }
 
+/// The first attempt makes a repository, which cannot be judged. The second one removes it.
+#[test]
+fn a_candidate_removes_a_repository_that_it_made() {
+    let made = "git init -q made && git -C made -c user.name=u -c user.email=u@example.com commit -q \
+                --allow-empty -m first";
+    let answer = "    [[turn]]\n    text = '{\"findings\"";
+    let removed = "    [[turn]]\n    [[turn.call]]\n    tool = \"shell\"\n    arguments = { command = \"rm -rf made\" }\n";
+    let turns = TURNS.replace("WAIT", made).replace(answer, &format!("{removed}{answer}"));
+    let project = Project::new(&turns);
+    let output = project.run(&["Sums are right.", "--check", "sh -n src/add.sh"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("`made` is a separate repository"), "{output:?}");
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let shown: Value =
+        serde_json::from_str(&project.task(&["show", &id, "--output", "json"]).stdout).unwrap();
+    assert_eq!(shown["candidates"][0]["attempts"], 2, "{shown}");
+}
+
 #[test]
 fn a_check_that_fails_before_any_change_is_reported_with_its_output() {
     let project = Project::new(&TURNS.replace("WAIT", "true"));
-    let output = project.run(&["Sums are right.", "--check", "echo the reason; exit 3"]);
+    let output = project.run(&["Sums are right.", "--check", "echo the reason; echo '  of it'; exit 3"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    for expected in ["check `check 1` fails before any change: it exited with 3\n", "the reason\n"] {
-        assert!(output.stderr.contains(expected), "{expected}: {output:?}");
-    }
+    let expected = "check `check 1` fails before any change: it exited with 3\n    the reason\n      of it\n";
+    assert!(output.stderr.contains(expected), "{output:?}");
     assert!(
         output.stdout.contains("* check `check 1` failed before any change: it exited with 3"),
         "{output:?}"

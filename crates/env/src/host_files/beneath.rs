@@ -143,21 +143,21 @@ impl Beneath {
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
-        // Without recorded identities, only the directories are judged.
-        self.write_judged(path, bytes, cancelled, &|_| Ok(()))
+        // Without recorded identities, only the directories are checked.
+        self.write_checked(path, bytes, cancelled, &|_| Ok(()))
     }
 
-    /// Writes a file, unless `judge` refuses the existing one, which is open for writing.
-    pub(super) fn write_judged(
+    /// Writes a file, unless `check_identity` refuses the existing one, which is open for writing.
+    pub(super) fn write_checked(
         &self,
         path: &Path,
         bytes: &[u8],
         cancelled: &Cancelled,
-        judge: &dyn Fn(&File) -> Result<(), EnvError>,
+        check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
     ) -> Result<(), EnvError> {
         let location = self.resolve("writing", path, LastLink::Followed, Missing::Created)?;
         let target = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
-        host_files::replace(&target, bytes, cancelled, judge)
+        host_files::replace(&target, bytes, cancelled, check_identity)
             .map_err(|error| error.map_path(|_| path.to_path_buf()))?;
         location.created.keep();
         Ok(())

@@ -162,8 +162,8 @@ impl HeldPaths {
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
         self.change("writing", path, LastLink::Followed, |target| {
             // The entry was compared before. Another file may have its name by now, and must not be written in place.
-            let judge = |file: &File| self.compare("writing", target, file);
-            self.beneath.write_judged(target, bytes, cancelled, &judge)
+            let check_identity = |file: &File| self.compare("writing", target, file);
+            self.beneath.write_checked(target, bytes, cancelled, &check_identity)
         })
     }
 

@@ -13,8 +13,11 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{NO_LINK, REPLACEMENT_MODE, sync_directory, temporary::PREFIX, write_cancelled};
-use crate::{blocking::Cancelled, file::COPIES_DIRECTORY};
+use super::{NO_LINK, sync_directory, write_cancelled};
+use crate::{
+    blocking::Cancelled,
+    file::{COPIES_DIRECTORY, COPIES_MODE, TEMPORARY_PREFIX},
+};
 
 /// Replaces the content of a file that is open for writing; `target` is its name. Fails before the first change if the
 /// content that is there cannot be copied. A failed write is undone.
@@ -68,8 +71,8 @@ fn put(mut file: &File, content: &mut dyn Read) -> io::Result<()> {
 /// Copies a content to a synchronised temporary file in a directory, or in [`COPIES_DIRECTORY`] if it accepts no file.
 fn copy(directory: &Path, content: &mut dyn Read) -> io::Result<NamedTempFile> {
     let create = |directory: &Path| {
-        let permissions = Permissions::from_mode(REPLACEMENT_MODE);
-        tempfile::Builder::new().prefix(PREFIX).permissions(permissions).tempfile_in(directory)
+        let permissions = Permissions::from_mode(COPIES_MODE);
+        tempfile::Builder::new().prefix(TEMPORARY_PREFIX).permissions(permissions).tempfile_in(directory)
     };
     let (mut file, directory) = match create(directory) {
         Ok(file) => (file, directory),
@@ -92,7 +95,7 @@ fn copy(directory: &Path, content: &mut dyn Read) -> io::Result<NamedTempFile> {
 
 /// Copies extended attributes, among them access control lists. Returns false if the two files differ in any afterwards.
 #[cfg(target_os = "linux")]
-pub(super) fn carry_attributes(from: &File, to: &File) -> bool {
+pub(super) fn copy_attributes(from: &File, to: &File) -> bool {
     let Ok(old) = attributes(from) else { return false };
     for (name, value) in &old {
         let has_it = attribute(to, name).is_ok_and(|found| found == *value);
@@ -104,13 +107,13 @@ pub(super) fn carry_attributes(from: &File, to: &File) -> bool {
             return false;
         }
     }
-    // A directory can give a new file a list of its own.
+    // A directory can give a new file another access control list.
     attributes(to).is_ok_and(|new| new == old)
 }
 
-/// Other systems keep their attributes behind interfaces of their own.
+/// Attributes of other systems are not copied.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn carry_attributes(_from: &File, _to: &File) -> bool {
+pub(super) fn copy_attributes(_from: &File, _to: &File) -> bool {
     true
 }
 

@@ -11,8 +11,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::linkat;
 use tempfile::NamedTempFile;
 
-/// Prefix of temporary names.
-pub(super) const PREFIX: &str = ".pintle-";
+use crate::file::TEMPORARY_PREFIX;
 
 /// Number of names that are tried before giving up.
 const ATTEMPTS: u32 = 100;
@@ -33,7 +32,10 @@ impl Temporary {
             return Ok(Self::Unnamed { file, directory: directory.to_path_buf() });
         }
         let permissions = Permissions::from_mode(mode);
-        let file = tempfile::Builder::new().prefix(PREFIX).permissions(permissions).tempfile_in(directory)?;
+        let file = tempfile::Builder::new()
+            .prefix(TEMPORARY_PREFIX)
+            .permissions(permissions)
+            .tempfile_in(directory)?;
         Ok(Self::Named(file))
     }
 
@@ -95,7 +97,8 @@ fn persist_unnamed(file: &File, directory: &Path, target: &Path) -> io::Result<(
         linked => return linked,
     }
     for _ in 0..ATTEMPTS {
-        let name = directory.join(format!("{PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
+        let name =
+            directory.join(format!("{TEMPORARY_PREFIX}{:016x}", RandomState::new().build_hasher().finish()));
         match link(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             linked => linked?,

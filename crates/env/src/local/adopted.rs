@@ -1,4 +1,4 @@
-//! Processes that were started on a thread of their own. Linux only.
+//! Processes that a separate thread started. Linux only.
 
 use std::{
     io,

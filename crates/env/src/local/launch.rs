@@ -35,8 +35,8 @@ pub(crate) struct Invocation {
 
 #[cfg(not(target_os = "linux"))]
 impl Invocation {
-    /// Starts the process in a group of its own. It keeps the terminal of the embedding process: the standard library has no
-    /// session of its own for it.
+    /// Starts the process in a separate process group. It keeps the terminal of the embedding process: the standard library
+    /// cannot start a process in a separate session.
     fn spawn(&self) -> io::Result<Launched> {
         let mut child = tokio::process::Command::new(&self.program)
             .args(&self.arguments)

@@ -59,7 +59,7 @@ pub(super) struct SpawnContext {
     pub(super) launcher: Launcher,
 }
 
-/// Starts a process in a session of its own.
+/// Starts a process in a separate session.
 pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProcess, EnvError> {
     let invocation = configure(command, &context);
     let program = invocation.program.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! A program to execute in a session of its own, which has no controlling terminal, and the two ways of starting it.
+//! A program to execute in a separate session, which has no controlling terminal, and the two ways of starting it.
 #![expect(clippy::disallowed_methods, reason = "this module opens the null device")]
 
 use std::{
@@ -50,7 +50,7 @@ pub(crate) struct Streams<'a> {
 
 impl Program {
     /// Returns the program of an invocation.
-    pub(crate) fn of(invocation: &Invocation) -> Self {
+    pub(crate) fn from_invocation(invocation: &Invocation) -> Self {
         Self {
             name: invocation.program.clone(),
             arguments: invocation.arguments.clone(),
@@ -62,8 +62,8 @@ impl Program {
     ///
     /// The working directory of the calling thread becomes `directory`; it must have its own.
     pub(crate) fn spawn(&self, directory: &Path, streams: Streams<'_>, mask: &SigSet) -> io::Result<Pid> {
-        let nothing = streams.nothing()?;
-        let actions = streams.actions(nothing.as_ref())?;
+        let null_device = streams.open_null_device()?;
+        let actions = streams.actions(null_device.as_ref())?;
         let attributes = attributes(mask)?;
         let arguments = self.argument_list()?;
         let variables = self.variable_list()?;
@@ -96,8 +96,8 @@ impl Program {
             return Err(io::ErrorKind::NotADirectory.into());
         }
         let file = self.find(directory)?;
-        let nothing = streams.nothing()?;
-        let actions = streams.actions(nothing.as_ref())?;
+        let null_device = streams.open_null_device()?;
+        let actions = streams.actions(null_device.as_ref())?;
         let attributes = attributes(&SigSet::thread_get_mask()?)?;
         let start = [SHELL, "-c", CHANGE_DIRECTORY, "pintle-start"].map(OsStr::new);
         let words = start.into_iter().chain([directory.as_os_str(), file.as_os_str()]);
@@ -164,13 +164,13 @@ impl<'a> Streams<'a> {
     }
 
     /// Opens the null device for a program without an input.
-    fn nothing(&self) -> io::Result<Option<File>> {
+    fn open_null_device(&self) -> io::Result<Option<File>> {
         self.stdin.is_none().then(|| File::open("/dev/null")).transpose()
     }
 
-    fn actions(&self, nothing: Option<&File>) -> io::Result<PosixSpawnFileActions> {
+    fn actions(&self, null_device: Option<&File>) -> io::Result<PosixSpawnFileActions> {
         let mut actions = PosixSpawnFileActions::init()?;
-        if let Some(stdin) = self.stdin.or(nothing.map(AsFd::as_fd)) {
+        if let Some(stdin) = self.stdin.or(null_device.map(AsFd::as_fd)) {
             actions.add_dup2(stdin.as_raw_fd(), 0)?;
         }
         actions.add_dup2(self.stdout.as_raw_fd(), 1)?;

@@ -1,4 +1,4 @@
-//! Starts a program in a session of its own, on a thread that has its own working directory. Linux only.
+//! Starts a program in a separate session, from a thread with a separate working directory. Linux only.
 
 #[cfg(any(test, feature = "sandbox"))]
 use std::os::fd::{AsRawFd, RawFd};
@@ -22,21 +22,28 @@ use super::{
 };
 use crate::command::Stdin;
 
-/// Pipes of a program: its own ends, which it inherits, and the others.
+/// Pipes of a program: the ends that it inherits, and the ends of this process.
 pub(crate) struct StandardPipes {
-    stdin: Option<(PipeReader, PipeWriter)>,
-    stdout: (PipeReader, PipeWriter),
-    stderr: (PipeReader, PipeWriter),
+    stdin: Option<(PipeReader, ChildStdin)>,
+    stdout: (ChildStdout, PipeWriter),
+    stderr: (ChildStderr, PipeWriter),
 }
 
 impl StandardPipes {
     /// Creates the pipes of a program with this input.
     pub(crate) fn new(stdin: Stdin) -> io::Result<Self> {
+        // The runtime gets its ends before the start: a program whose streams it refuses would run unsupervised.
         let stdin = match stdin {
             Stdin::Null => None,
-            Stdin::Piped => Some(io::pipe()?),
+            Stdin::Piped => {
+                let (reader, writer) = io::pipe()?;
+                Some((reader, ChildStdin::from_std(OwnedFd::from(writer).into())?))
+            }
         };
-        Ok(Self { stdin, stdout: io::pipe()?, stderr: io::pipe()? })
+        let ((stdout, stdout_of_program), (stderr, stderr_of_program)) = (io::pipe()?, io::pipe()?);
+        let stdout = ChildStdout::from_std(OwnedFd::from(stdout).into())?;
+        let stderr = ChildStderr::from_std(OwnedFd::from(stderr).into())?;
+        Ok(Self { stdin, stdout: (stdout, stdout_of_program), stderr: (stderr, stderr_of_program) })
     }
 
     /// Returns the ends of the program.
@@ -58,14 +65,14 @@ impl StandardPipes {
     /// No free descriptor. The program was killed.
     pub(crate) fn into_launched(self, process: Pid) -> io::Result<Launched> {
         let Self { stdin, stdout: (stdout, stdout_of_program), stderr: (stderr, stderr_of_program) } = self;
-        let stdin = stdin.map(|(_, end)| OwnedFd::from(end));
-        // Closed first: the program holds its own, and awaiting it needs a descriptor.
+        let stdin = stdin.map(|(_, stdin)| stdin);
+        // Closed first: the program has copies, and awaiting it needs a descriptor.
         drop((stdout_of_program, stderr_of_program));
         Ok(Launched {
             child: AdoptedChild::new(process.as_raw())?,
-            stdin: stdin.map(|end| ChildStdin::from_std(end.into())).transpose()?,
-            stdout: Some(ChildStdout::from_std(OwnedFd::from(stdout).into())?),
-            stderr: Some(ChildStderr::from_std(OwnedFd::from(stderr).into())?),
+            stdin,
+            stdout: Some(stdout),
+            stderr: Some(stderr),
             #[cfg(any(test, feature = "sandbox"))]
             start: None,
         })
@@ -76,7 +83,7 @@ impl StandardPipes {
 pub(super) fn spawn(invocation: &Invocation) -> io::Result<Launched> {
     let pipes = StandardPipes::new(invocation.stdin)?;
     let process = on_own_thread(|| {
-        let program = Program::of(invocation);
+        let program = Program::from_invocation(invocation);
         match unshare(CloneFlags::CLONE_FS) {
             Ok(()) => program.spawn(&invocation.directory, pipes.streams(), &SigSet::thread_get_mask()?),
             // Some containers refuse a thread its own directory.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::EnvError,
-    file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
+    file::{DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata, TEMPORARY_PREFIX},
     process::ExitStatus,
 };
 
@@ -75,7 +75,7 @@ impl<T: Transport> Remote<T> {
     }
 
     pub(super) async fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        let (size, name) = (bytes.len().to_string(), format!(".pintle-{}", nonce()));
+        let (size, name) = (bytes.len().to_string(), format!("{TEMPORARY_PREFIX}{}", nonce()));
         let arguments = [bytes_of(path), size.as_bytes(), name.as_bytes()];
         let script = HelperScript { input: Some(bytes), ..HelperScript::new(WRITE, &arguments) };
         self.run_file_script("write", path, script).await.map(drop)
@@ -84,11 +84,13 @@ impl<T: Transport> Remote<T> {
     pub(super) async fn stat(&self, path: &Path) -> Result<Metadata, EnvError> {
         let output =
             self.run_file_script("look at", path, HelperScript::new(METADATA, &[bytes_of(path)])).await?;
-        let stat = Stat::parse(&String::from_utf8_lossy(&output));
-        let stat = stat.ok_or_else(|| unexpected("look at", path, &output))?;
+        let printed = String::from_utf8_lossy(&output);
+        let (stat, owner) = printed.split_once('\n').unwrap_or((&*printed, ""));
+        let stat = Stat::parse(stat).ok_or_else(|| unexpected("look at", path, &output))?;
         Ok(Metadata::new(stat.kind(), stat.len)
             .with_modified(stat.modified)
             .with_mode(stat.permissions())
+            .with_owned(Some(owner.trim() == "owned"))
             .with_identity(stat.identity))
     }
 

@@ -87,8 +87,10 @@ async fn files_that_cannot_be_replaced_are_written_in_place_or_refused() {
         let before = fs::metadata(at("file")).unwrap().ino();
         environment.write(&at("file"), b"replaced").await.unwrap();
         assert_ne!(fs::metadata(at("file")).unwrap().ino(), before, "{shell}");
-        for mode in [0o444, 0o400, 0o000] {
+        for mode in [0o444, 0o400, 0o000, 0o466, 0o060] {
             fs::set_permissions(at("file"), fs::Permissions::from_mode(mode)).unwrap();
+            let metadata = environment.metadata(&at("file")).await.unwrap();
+            assert_eq!(metadata.read_only_mode(), Some(mode), "{shell}: as a dry run finds it");
             let error = environment.write(&at("file"), b"new").await.unwrap_err();
             assert!(
                 matches!(error, EnvError::ReadOnlyFile { mode: bits, .. } if bits == mode),
@@ -99,6 +101,48 @@ async fn files_that_cannot_be_replaced_are_written_in_place_or_refused() {
         assert_eq!(fs::read(at("file")).unwrap(), b"replaced", "{shell}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "{shell}: no copy is left");
     }
+}
+
+/// Another file or a link takes the name of a file with hard links, when one of the copies is synchronised.
+#[tokio::test]
+async fn a_file_that_takes_the_name_meanwhile_is_not_written() {
+    for (copy, link) in
+        [("*.pintle-*", "ln -s"), ("*.pintle-*", "ln"), ("*.before*", "ln -s"), ("*.before*", "ln")]
+    {
+        let (bin, directory) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "old").unwrap();
+        fs::hard_link(at("file"), at("other")).unwrap();
+        fs::write(at("secret"), "kept").unwrap();
+        let swap = format!(
+            "cd {} && [ ! -e moved ] && mv file moved && {link} secret file",
+            directory.path().display()
+        );
+        write_executable(
+            &bin.path().join("dd"),
+            &format!("#!/bin/sh\ncase \"$*\" in {copy}) {swap} ;; esac\ntrue\n"),
+        );
+        let (_directory, environment) = local_shell(shell_with_programs(bin.path()));
+        let error = environment.write(&at("file"), b"new").await.unwrap_err();
+        assert!(format!("{error:?}").contains("another file took its place"), "{copy} {link}: {error:?}");
+        for (name, content) in [("secret", "kept"), ("other", "old"), ("moved", "old")] {
+            assert_eq!(fs::read_to_string(at(name)).unwrap(), content, "{copy} {link}: {name}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "{copy} {link}: no copy is left");
+        environment.cleanup().await.unwrap();
+    }
+}
+
+fn write_executable(path: &Path, script: &str) {
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// Returns a shell that finds programs in a directory first. It is in that directory.
+fn shell_with_programs(bin: &Path) -> PathBuf {
+    let shell = bin.join("sh");
+    write_executable(&shell, &format!("#!/bin/sh\nPATH={}:$PATH exec /bin/sh \"$@\"\n", bin.display()));
+    shell
 }
 
 #[tokio::test]
@@ -186,14 +230,8 @@ async fn walk_with_an_unknown_failure_is_an_error() {
         ("exit 0", false),
     ] {
         let bin = TempDir::new().unwrap();
-        let executable = |name: &str, script: String| {
-            fs::write(bin.path().join(name), script).unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(bin.path().join(name), mode).unwrap();
-        };
-        executable("find", format!("#!/bin/sh\n{failure}\n"));
-        executable("sh", format!("#!/bin/sh\nPATH={}:$PATH exec /bin/sh \"$@\"\n", bin.path().display()));
-        let (_directory, environment) = local_shell(bin.path().join("sh"));
+        write_executable(&bin.path().join("find"), &format!("#!/bin/sh\n{failure}\n"));
+        let (_directory, environment) = local_shell(shell_with_programs(bin.path()));
         let walked = environment.walk(&WalkRequest::new("")).await;
         assert_eq!(walked.is_err(), is_error, "{failure}: {walked:?}");
         environment.cleanup().await.unwrap();

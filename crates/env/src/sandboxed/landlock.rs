@@ -35,7 +35,7 @@ pub(super) fn spawn(rules: &Rules, invocation: &Invocation) -> io::Result<Launch
     };
     thread::spawn(invocation, inheritance, |_| {
         restrict(rules)?;
-        Ok(Prepared { program: Program::of(invocation), inherited: Vec::new() })
+        Ok(Prepared { program: Program::from_invocation(invocation), inherited: Vec::new() })
     })
 }
 

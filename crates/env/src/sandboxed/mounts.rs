@@ -20,7 +20,7 @@ use super::{
     placeholders::{Placeholder, Placeholders},
     rules::{REPLACED, Rules},
 };
-use crate::error::EnvError;
+use crate::{error::EnvError, host_files::MAX_LINKS};
 
 /// Directories that are private to commands. All others of the host are visible.
 pub(super) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -33,9 +33,6 @@ const RUNTIME_PROGRAMS: [&str; 3] = ["/run/current-system", "/run/opengl-driver"
 
 /// Names of hosts, looked up in the network.
 const RESOLVER: &str = "/etc/resolv.conf";
-
-/// Maximum number of links on the way to a path, as in the kernel.
-const MAX_LINKS: usize = 40;
 
 /// How a path is mounted. The greatest one applies if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

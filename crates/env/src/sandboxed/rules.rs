@@ -114,7 +114,10 @@ impl Rules {
             if self.hidden.is_empty() { "" } else { ". Some files are hidden from them, such as keys" };
         let protected = match self.protected.as_slice() {
             [] => "",
-            [..] => ". They cannot change protected files there, such as settings of git",
+            [..] => {
+                ". They cannot change protected files there, such as settings of git, nor remove a repository that \
+                 existed before; `git branch -m` and `git branch -d` do their work, and report an error"
+            }
         };
         format!("they run in a sandbox: {writes}{network}{hidden}{protected}.")
     }

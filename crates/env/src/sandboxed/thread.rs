@@ -1,4 +1,4 @@
-//! Starts a command from a thread of its own.
+//! Starts a command from a separate thread.
 //!
 //! Restrictions of Landlock and seccomp apply to a thread and what it starts, and cannot be removed:
 //! the thread exits after one command, and the embedding process remains unrestricted. The thread
@@ -91,15 +91,13 @@ pub(super) fn spawn(
     prepare: impl FnOnce(&Descriptors<'_>) -> io::Result<Prepared> + Send,
 ) -> io::Result<Launched> {
     let pipes = StandardPipes::new(invocation.stdin)?;
-    let report = (inheritance == Inheritance::Report).then(io::pipe).transpose()?;
-    let writer = report.as_ref().map(|(_, writer)| writer);
-    let process = on_own_thread(|| start(invocation, &pipes, writer, inheritance, prepare))?;
-    let mut launched = pipes.into_launched(process)?;
-    // The end of the report is the end of the last writer.
-    let reader = report.map(|(reader, _)| OwnedFd::from(reader));
+    let (reader, writer) = (inheritance == Inheritance::Report).then(io::pipe).transpose()?.unzip();
     let program = invocation.program.to_string_lossy().into_owned();
-    launched.start = reader.map(|reader| StartReport::new(reader, program)).transpose()?;
-    Ok(launched)
+    let report = reader.map(|reader| StartReport::new(OwnedFd::from(reader), program)).transpose()?;
+    let process = on_own_thread(|| start(invocation, &pipes, writer.as_ref(), inheritance, prepare))?;
+    // The report ends with its last writer.
+    drop(writer);
+    Ok(Launched { start: report, ..pipes.into_launched(process)? })
 }
 
 fn start(

@@ -1,6 +1,7 @@
 //! Changes of protected files that run nothing later: plain settings, lists of git, and whole repositories that a command
 //! creates or removes.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::locations::{GitEntry, named_in};
@@ -278,6 +279,12 @@ const PLAIN_KEYS: [&str; 260] = [
 /// Values of `submodule.*.update` that are no command.
 const PLAIN_UPDATES: [&str; 4] = ["checkout", "merge", "none", "rebase"];
 
+/// Values of `extensions.refstorage` that name no directory.
+const PLAIN_REF_STORAGES: [&str; 2] = ["files", "reftable"];
+
+/// Schemes of addresses that git serves with its own programs.
+const PLAIN_SCHEMES: [&str; 9] = ["file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"];
+
 /// Returns whether a change of a path runs nothing later: it changes plain settings only, belongs to a repository that is gone
 /// as a whole, or is a file that no program is started from.
 pub(super) fn is_harmless(path: &Path, before: &Snapshot, after: &Snapshot) -> bool {
@@ -324,7 +331,7 @@ fn is_harmless_creation(path: &Path, content: &Content, before: &Snapshot, after
         Some("config" | "config.worktree") if before.locations.git.contains(git) => {
             after.files.get(path).is_some_and(|state| changes_plain_settings(path, None, state, after))
         }
-        Some("config" | "config.worktree") => is_plain(bytes),
+        Some("config" | "config.worktree") => is_plain(bytes, path, &after.locations.root),
         Some(_) if before.locations.git.contains(git) => false,
         // A worktree is below the repository that it belongs to.
         Some("commondir") => named_in(path, "", bytes)
@@ -413,13 +420,8 @@ fn changes_plain_settings(
     };
     let (Some(old), Some(new)) = (settings(&before_text), settings(&after_text)) else { return false };
     let is_plain = |setting: &Setting| {
-        setting.is_plain()
-            && match setting.key.as_str() {
-                // Git itself sets and removes it in submodules.
-                "core.worktree" => path.iter().any(|part| part == "modules"),
-                "extensions.worktreeconfig" => has_plain_worktree_settings(path, snapshot),
-                _ => true,
-            }
+        setting.is_plain(path, &snapshot.locations.root)
+            && (setting.key != "extensions.worktreeconfig" || has_plain_worktree_settings(path, snapshot))
     };
     // Of several values the last one counts, so their order does as well.
     let others =
@@ -433,14 +435,17 @@ fn changes_plain_settings(
 fn has_plain_worktree_settings(config: &Path, snapshot: &Snapshot) -> bool {
     let Some(git) = config.parent() else { return false };
     let is_of_worktree = |path: &Path| path.starts_with(git) && path.ends_with("config.worktree");
-    let mut states = snapshot.files.iter().filter(|(path, _)| is_of_worktree(path)).map(|(_, state)| state);
-    states.all(|state| FileState::text(Some(state)).is_some_and(|text| is_plain(text.as_bytes())))
+    let root = &snapshot.locations.root;
+    let mut files = snapshot.files.iter().filter(|(path, _)| is_of_worktree(path));
+    files.all(|(path, state)| {
+        FileState::text(Some(state)).is_some_and(|text| is_plain(text.as_bytes(), path, root))
+    })
 }
 
-/// Returns whether a configuration of git has only keys that name no program.
-fn is_plain(config: &[u8]) -> bool {
+/// Returns whether the configuration of git at `path` has only settings that name no program. `root` is the working directory.
+fn is_plain(config: &[u8], path: &Path, root: &Path) -> bool {
     let settings = std::str::from_utf8(config).ok().and_then(settings);
-    settings.is_some_and(|settings| settings.iter().all(Setting::is_plain))
+    settings.is_some_and(|settings| settings.iter().all(|setting| setting.is_plain(path, root)))
 }
 
 /// Setting of a configuration of git.
@@ -454,11 +459,47 @@ struct Setting {
 }
 
 impl Setting {
-    fn is_plain(&self) -> bool {
+    /// Returns whether the setting names no program. `config` is its file, and `root` the working directory.
+    fn is_plain(&self, config: &Path, root: &Path) -> bool {
         let is_of_plain_section =
             self.key.rsplit_once('.').is_some_and(|(section, _)| PLAIN_SECTIONS.contains(&section));
-        is_of_plain_section
-            || (PLAIN_KEYS.contains(&self.key.as_str()) && is_plain_value(&self.key, &self.value))
+        let is_plain_key = is_of_plain_section || PLAIN_KEYS.contains(&self.key.as_str());
+        is_plain_key && self.has_plain_instance() && self.has_plain_value(config, root)
+    }
+
+    /// Returns whether the name of the section's instance is neither an option nor an address with a helper. Git passes the name
+    /// of a remote to `git fetch`.
+    fn has_plain_instance(&self) -> bool {
+        let instance = self.section.split('"').nth(1).unwrap_or_default();
+        !instance.contains("::")
+            && !instance.chars().any(char::is_control)
+            && !instance.trim_start().starts_with('-')
+    }
+
+    /// Returns whether the value leads to no program and to no directory elsewhere.
+    fn has_plain_value(&self, config: &Path, root: &Path) -> bool {
+        // Git removes the quotes, wherever they are.
+        let value = self.value.replace('"', "");
+        match self.key.as_str() {
+            // Git itself sets and removes it in submodules.
+            "core.worktree" => is_of_submodule(config) && is_directory_below(root, config, &value),
+            "extensions.refstorage" => PLAIN_REF_STORAGES.contains(&value.as_str()),
+            // The name of a remote can be an address as well, and it is an argument of `git fetch`.
+            "branch.*.merge"
+            | "branch.*.pushremote"
+            | "branch.*.remote"
+            | "checkout.defaultremote"
+            | "extensions.partialclone"
+            | "remote.pushdefault"
+            | "remote.*.fetch"
+            | "remote.*.push"
+            | "remote.*.pushurl"
+            | "remote.*.url"
+            | "submodule.*.branch"
+            | "submodule.*.url" => is_plain_address(&value),
+            "submodule.*.update" => PLAIN_UPDATES.contains(&value.as_str()),
+            _ => true,
+        }
     }
 }
 
@@ -504,22 +545,32 @@ fn section_of(line: &str) -> Option<String> {
     (is_name && is_plain).then(|| format!("{}{suffix}", name.to_ascii_lowercase()))
 }
 
-/// Returns whether a value leads to no program and to no directory elsewhere.
-fn is_plain_value(key: &str, value: &str) -> bool {
-    // Git removes the quotes, wherever they are.
-    let value = value.replace('"', "");
-    match key {
-        "core.worktree" => !value.starts_with(['/', '~', '\\']),
-        // `ext::` and helpers of other names run a program. The name of a remote may be an address as well.
-        "branch.*.pushremote"
-        | "branch.*.remote"
-        | "remote.pushdefault"
-        | "remote.*.pushurl"
-        | "remote.*.url"
-        | "submodule.*.url" => !value.contains("::") && !value.contains('\\') && !value.starts_with('-'),
-        "submodule.*.update" => PLAIN_UPDATES.contains(&value.as_str()),
-        _ => true,
+/// Returns whether an address, or the name of a remote or a ref, is no option and needs no helper program: `ext::`, and schemes
+/// that git does not know.
+fn is_plain_address(value: &str) -> bool {
+    !value.contains("::")
+        && !value.contains('\\')
+        && !value.trim_start().starts_with('-')
+        && value.split_once("://").is_none_or(|(scheme, _)| PLAIN_SCHEMES.contains(&scheme))
+}
+
+/// Returns whether a configuration is in the git directory of a submodule, of a repository or of one of its worktrees.
+fn is_of_submodule(config: &Path) -> bool {
+    let config = normalized(config);
+    let mut below: Vec<&OsStr> = config.iter().rev().take_while(|part| *part != ".git").collect();
+    below.reverse();
+    match below.as_slice() {
+        [modules, ..] if *modules == "modules" => true,
+        [worktrees, _, modules, ..] => *worktrees == "worktrees" && *modules == "modules",
+        _ => false,
     }
+}
+
+/// Returns whether a path in a configuration, which is relative to its directory, is in the directory `root`. A path with a
+/// comment or an escape is not.
+fn is_directory_below(root: &Path, config: &Path, value: &str) -> bool {
+    let is_literal = !value.contains(['#', ';', '\\']) && !value.starts_with('~');
+    is_literal && config.parent().is_some_and(|git| normalized(&git.join(value)).starts_with(root))
 }
 
 /// Removes `.` and `..` from an absolute path.
@@ -541,6 +592,11 @@ fn normalized(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    /// Judges a configuration as that of the submodule `sub` of the working directory `/w`.
+    fn is_plain_in_submodule(config: &[u8]) -> bool {
+        is_plain(config, Path::new("/w/.git/modules/sub/config"), Path::new("/w"))
+    }
+
     #[test]
     fn only_settings_that_name_no_program_are_plain() {
         for (config, plain) in [
@@ -553,12 +609,40 @@ mod tests {
             ("[core] fsmonitor = ./x\n", false),
             ("[core]fsmonitor=x]\n", false),
             ("[core]\n\tworktree = /elsewhere\n", false),
+            ("[core]\n\tworktree = ../../../../elsewhere\n", false),
+            ("[core]\n\tworktree = ../../../../elsewhere #/../../w/sub\n", false),
             ("[filter \"x\"]\n\tclean = ./x\n", false),
             ("[include]\n\tpath = ../x\n", false),
             ("[remote \"x\"]\n\turl = ext::sh -c x\n", false),
             ("[remote \"x\"]\n\turl = \"ext:\":sh\n", false),
             ("[remote \"x\"]\n\turl = --upload-pack=x\n", false),
+            ("[remote \"x\"]\n\turl = \" --upload-pack=x\"\n", false),
+            ("[remote \"x\"]\n\turl = https://host.example/a.git\n", true),
+            ("[remote \"x\"]\n\turl = git@host.example:a.git\n", true),
+            ("[remote \"x\"]\n\turl = helper://x\n", false),
+            ("[remote \"x\"]\n\tfetch = +refs/heads/*:refs/remotes/x/*\n", true),
+            ("[remote \"x\"]\n\tfetch = --upload-pack=x\n", false),
+            ("[remote \"x\"]\n\tpush = --receive-pack=x\n", false),
+            ("[remote \"--upload-pack=/x/evil\"]\n\tpromisor = true\n", false),
+            ("[remote \" --upload-pack=/x/evil\"]\n\tpromisor = true\n", false),
+            ("[remote \"ext::sh -c x\"]\n\tpromisor = true\n", false),
+            ("[remote \"a\u{1}\"]\n\tpromisor = true\n", false),
+            ("[remote \"--upload-pack=x\"]\n\turl = /srv/a.git\n", false),
+            ("[remote]\n\tpushDefault = origin\n", true),
+            ("[remote]\n\tpushDefault = --receive-pack=x\n", false),
+            ("[remotes]\n\tdefault = --upload-pack=x\n", false),
+            ("[extensions]\n\tpartialClone = origin\n", true),
+            ("[extensions]\n\tpartialClone = --upload-pack=/x/evil\n", false),
+            ("[extensions]\n\tpartialClone = \"-\"-upload-pack=/x/evil\n", false),
+            ("[extensions]\n\tpartialClone = ext::sh -c x\n", false),
+            ("[extensions]\n\trefStorage = reftable\n", true),
+            ("[extensions]\n\trefStorage = files:///elsewhere\n", false),
+            ("[checkout]\n\tdefaultRemote = origin\n", true),
+            ("[checkout]\n\tdefaultRemote = --upload-pack=x\n", false),
+            ("[fetch]\n\tbundleURI = x\n", false),
             ("[remote \"x\"]\n\tpushurl = ext::sh -c x\n", false),
+            ("[remote \"ext::sh -c x\"]\n\tprune = true\n", false),
+            ("[branch \"-x\"]\n\trebase = true\n", false),
             (
                 "[remote \"x\"]\n\tpromisor = true\n\tpartialclonefilter = blob:none\n\ttagOpt = --no-tags\n",
                 true,
@@ -568,9 +652,14 @@ mod tests {
             ("[remote \"x\"]\n\tproxy = x\n", false),
             ("[branch \"x\"]\n\tremote = origin\n\tmerge = refs/heads/x\n\trebase = true\n", true),
             ("[branch \"x\"]\n\tremote = ext::sh -c x\n", false),
+            ("[branch \"x\"]\n\tremote = --upload-pack=x\n", false),
+            ("[branch \"x\"]\n\tpushRemote = --receive-pack=x\n", false),
+            ("[branch \"x\"]\n\tmerge = --upload-pack=x\n", false),
             ("[branch \"x\"]\n\tmergeOptions = -s x\n", false),
             ("[submodule \"x\"]\n\tupdate = rebase\n", true),
             ("[submodule \"x\"]\n\tupdate = !x\n", false),
+            ("[submodule \"x\"]\n\tbranch = --upload-pack=x\n", false),
+            ("[submodule \"x\"]\n\turl = --upload-pack=x\n", false),
             ("[user]\n\tname = A User\n\temail = a@example.org\n", true),
             ("[core]\n\tautocrlf = input\n\tsparseCheckout = true\n", true),
             ("[pull]\n\trebase = true\n[commit]\n\tgpgSign = false\n", true),
@@ -584,9 +673,27 @@ mod tests {
             ("[core]\n\tbare = false\r[core]\n", false),
             ("bare = false\n", false),
         ] {
-            assert_eq!(is_plain(config.as_bytes()), plain, "{config:?}");
+            assert_eq!(is_plain_in_submodule(config.as_bytes()), plain, "{config:?}");
         }
-        assert!(!is_plain(b"[core]\n\tbare = \xff\n"));
+        assert!(!is_plain_in_submodule(b"[core]\n\tbare = \xff\n"));
+    }
+
+    #[test]
+    fn only_submodules_have_a_plain_working_tree() {
+        for (path, worktree, plain) in [
+            ("/w/.git/modules/sub/config", "../../../sub", true),
+            ("/w/.git/modules/a/modules/b/config", "../../../../../a/b", true),
+            ("/w/.git/modules/sub/config.worktree", "../../../sub", true),
+            ("/w/.git/worktrees/tree/modules/sub/config", "../../../../../tree/sub", true),
+            ("/w/.git/config", "../sub", false),
+            ("/w/modules/nested/.git/config", "../../sub", false),
+            ("/w/.git/modules/a/.git/config", "../sub", false),
+            ("/w/.git/modules/../../evil/config", "../sub", false),
+            ("/w/evil/modules/x/config", "../sub", false),
+        ] {
+            let config = format!("[core]\n\tworktree = {worktree}\n");
+            assert_eq!(is_plain(config.as_bytes(), Path::new(path), Path::new("/w")), plain, "{path}");
+        }
     }
 
     #[test]
@@ -646,7 +753,7 @@ mod tests {
                 Some((section, instance)) => format!("[{section} \"{instance}\"]"),
                 None => format!("[{section}]"),
             };
-            assert!(!is_plain(format!("{header}\n\t{name} = x\n").as_bytes()), "{key}");
+            assert!(!is_plain_in_submodule(format!("{header}\n\t{name} = x\n").as_bytes()), "{key}");
         }
     }
 }

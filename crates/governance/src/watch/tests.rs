@@ -234,6 +234,16 @@ async fn settings_of_other_repositories_are_watched() {
         ("git -C nested config core.fsmonitor ./x", "/nested/.git/config"),
         ("git -C nested config core.worktree ../sub", "/nested/.git/config"),
         ("git config branch.x.remote 'ext::sh -c x'", "/.git/config"),
+        ("printf '[remote \"--upload-pack=./x\"]\\npromisor = true\\n' >>.git/config", "/.git/config"),
+        ("printf '[extensions]\\npartialClone = --upload-pack=./x\\n' >>.git/config", "/.git/config"),
+        (
+            "mkdir -p modules && git init -q modules/a && git -C modules/a config core.worktree ../../sub",
+            "/modules/a/.git/config",
+        ),
+        (
+            "git config -f .git/modules/sub/config core.worktree ../../../../library",
+            "/.git/modules/sub/config",
+        ),
         ("echo '* filter=x' >nested/.git/info/attributes", "/nested/.git/info/attributes"),
         ("cp -r .git evil; echo ../evil >.git/commondir", "/.git/commondir"),
         ("echo gitdir: ../nested/.git >sub/.git", "/sub/.git"),

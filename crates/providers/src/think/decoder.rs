@@ -13,6 +13,8 @@ pub(crate) struct ThinkDecoder<D> {
     inner: D,
     splitter: ThinkSplitter,
     state: State,
+    /// Whether content of the first text was received since the last [`take_progress`](Decoder::take_progress).
+    has_progressed: bool,
     /// Events of the inner decoder that are not handled yet.
     events: Vec<StreamEvent>,
 }
@@ -41,7 +43,13 @@ struct FirstText {
 impl<D: Decoder> ThinkDecoder<D> {
     /// Creates a decoder. If `opened`, text up to a closing tag is reasoning without an opening tag.
     pub(crate) fn new(inner: D, opened: bool) -> Self {
-        Self { inner, splitter: ThinkSplitter::new(opened), state: State::Start, events: Vec::new() }
+        Self {
+            inner,
+            splitter: ThinkSplitter::new(opened),
+            state: State::Start,
+            has_progressed: false,
+            events: Vec::new(),
+        }
     }
 
     fn take_events(&mut self, out: &mut Vec<StreamEvent>) {
@@ -59,6 +67,7 @@ impl<D: Decoder> ThinkDecoder<D> {
         if let StreamEvent::TextDelta { text_id, delta } = &event
             && *text_id == text.id
         {
+            self.has_progressed |= !delta.is_empty();
             for piece in self.splitter.push(delta) {
                 text.push(piece, out);
             }
@@ -100,6 +109,11 @@ impl<D: Decoder> Decoder for ThinkDecoder<D> {
         let fed = self.inner.feed(event, &mut self.events);
         self.take_events(out);
         fed
+    }
+
+    fn take_progress(&mut self) -> bool {
+        let has_inner_progressed = self.inner.take_progress();
+        std::mem::take(&mut self.has_progressed) || has_inner_progressed
     }
 
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error> {

@@ -52,7 +52,7 @@ pub(crate) struct Events<D> {
     replaced: u64,
     /// Maximum time without content.
     content_limit: Option<Duration>,
-    /// Time waited since the last content.
+    /// Time waited since the last content, emitted or held by the decoder.
     waited: Duration,
     /// Events decoded from the current read.
     decoded: Vec<StreamEvent>,
@@ -177,6 +177,9 @@ impl<D: Decoder> Events<D> {
 
     /// Accumulates the newly decoded events. A failure is ignored once the response is complete.
     fn accept(&mut self, fed: Result<(), Error>) {
+        if self.decoder.take_progress() {
+            self.waited = Duration::ZERO;
+        }
         while let Some(event) = self.decoded.get_mut(self.accepted)
             && !self.done
         {

@@ -18,6 +18,7 @@ const KEY: &str = "sk-a-key-that-nobody-may-see";
 /// Action of the server after it has read a request.
 enum ServerAction {
     Send(Vec<u8>),
+    Wait(Duration),
     /// Sends nothing and keeps the connection open until the client closes it.
     Hold,
 }
@@ -41,6 +42,7 @@ impl Server {
                 for action in script {
                     match action {
                         ServerAction::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
+                        ServerAction::Wait(time) => tokio::time::sleep(time).await,
                         ServerAction::Hold => drop(socket.read(&mut [0; 64]).await),
                     }
                 }
@@ -81,10 +83,14 @@ fn http(status: &str, headers: &str, body: &str) -> String {
 }
 
 fn chunked(parts: &[&str]) -> String {
-    let chunks: String = parts.iter().map(|part| format!("{:x}\r\n{part}\r\n", part.len())).collect();
+    let chunks: String = parts.iter().map(|part| chunk(part)).collect();
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{chunks}"
     )
+}
+
+fn chunk(part: &str) -> String {
+    format!("{:x}\r\n{part}\r\n", part.len())
 }
 
 const COMPLETE: &str =
@@ -445,6 +451,33 @@ async fn known_status_precedes_the_total_timeout() {
     assert_eq!((error.kind(), error.status()), (ErrorKind::Server, Some(503)), "{error:?}");
 }
 
+/// The template of the model contains `<think>`, so content is held until the closing tag.
+#[tokio::test]
+async fn content_that_is_held_resets_the_time_without_content() {
+    let text =
+        |text: &str| format!("data: {{\"choices\": [{{\"delta\": {{\"content\": \"{text}\"}}}}]}}\n\n");
+    let limits = AdapterTimeout::default().with_content(Some(Duration::from_secs(1)));
+    let request = Request::new("deepseek-r1:8b", [Message::user("hi")]).with_timeout(limits);
+    for (piece, is_stalled) in [(text("Hm. "), false), (": ping\n\n".to_owned(), true)] {
+        let mut script = vec![ServerAction::Send(chunked(&[&text("Hm. ")]).into_bytes())];
+        for _ in 0..8 {
+            script.push(ServerAction::Wait(Duration::from_millis(200)));
+            script.push(ServerAction::Send(chunk(&piece).into_bytes()));
+        }
+        let end = [chunk(&text("</think>So.")), chunk(STOP), "0\r\n\r\n".to_owned()].concat();
+        script.push(ServerAction::Send(end.into_bytes()));
+        let server = Server::start(vec![script]).await;
+        let (events, error) = collect(&server.adapter(), &request).await;
+        if is_stalled {
+            assert!(error.unwrap().message().contains("no content for 1s"), "{piece}");
+            continue;
+        }
+        assert!(error.is_none(), "{error:?}");
+        let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no end") };
+        assert_eq!((response.text().as_str(), response.reasoning()), ("So.", Some("Hm. ".repeat(9))));
+    }
+}
+
 #[tokio::test]
 async fn streams_and_events_have_size_limits() {
     let pings = ": ping\n\n".repeat(20);
@@ -458,8 +491,9 @@ async fn streams_and_events_have_size_limits() {
     ];
     for (limits, expected) in cases {
         let server = Server::responding(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
-        let dialect = Chat { provider: "local".to_owned(), api_key: None, host: String::new() };
-        let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
+        let dialect =
+            |host: &str| Chat { provider: "local".to_owned(), api_key: None, host: host.to_owned() };
+        let adapter = HttpAdapter::new("local", HttpOptions::new(&server.base_url), dialect).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
         let exchange = adapter.open(call, &AdapterTimeout::default(), ResponseMode::Streamed).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);

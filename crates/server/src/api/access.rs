@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::App;
-use super::input::{IDEMPOTENCY_KEY, Json};
+use super::input::{IDEMPOTENCY_KEY, OpenJson};
 use super::logins::Logins;
 use super::openapi::Operation;
 use super::rate::Rates;
@@ -222,6 +222,11 @@ impl Caller {
         Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))
     }
 
+    /// Returns the name under which its requests are counted.
+    pub(super) fn rate_key(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     /// Returns what tells this caller's keys from those of others.
     pub(crate) fn namespace(&self) -> String {
         format!("{}/{}", self.tenant.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
@@ -237,7 +242,7 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
     }
     // Requests of unknown senders are counted, since they could fill the disk with lines.
     let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));
-    let name = caller.as_ref().ok().and_then(|caller| caller.name.as_deref()).unwrap_or_default();
+    let name = caller.as_ref().map_or("", Caller::rate_key);
     let response = match (app.access.rates.count(name, Instant::now()), caller) {
         (Err(wait), _) => too_many(wait),
         (Ok(()), Ok(caller)) => {
@@ -424,7 +429,7 @@ async fn token(Extension(caller): Extension<Caller>) -> Response {
 }
 
 /// Starts a login and sets its cookie, which scripts cannot read.
-async fn login(State(app): State<App>, headers: HeaderMap, Json(login): Json<Login>) -> Response {
+async fn login(State(app): State<App>, headers: HeaderMap, OpenJson(login): OpenJson<Login>) -> Response {
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
     if matches!(found, Some(None)) {

@@ -23,7 +23,7 @@ use crate::problem::{FAILED, INVALID, Problem};
 const DAYS: u32 = 30;
 const MAX_DAYS: u32 = 366;
 
-/// Most records that are read for one report, those of subagents among them.
+/// Most records that are read for one report, including records of subagents.
 const MAX_RECORDS: usize = 5_000;
 
 /// Sessions that are listed at once.
@@ -62,7 +62,7 @@ struct CostReport {
     since: String,
     /// Cost of each day and model that has any, the newest day first.
     days: Vec<DayCost>,
-    /// Number of sessions with these days, those of subagents and deleted ones among them.
+    /// Number of sessions with these days, including subagents and deleted sessions.
     sessions: usize,
     /// Whether all sessions of these days were read. Beyond 5,000 the oldest are left out, and always what follows the damage of
     /// a record.
@@ -147,8 +147,8 @@ fn day_costs(sums: CostSums) -> Vec<DayCost> {
 struct KeptCost {
     /// Session that was deleted, or was about to be.
     session: SessionId,
-    /// Number of sessions, those of subagents among them.
-    sessions: usize,
+    /// Newest day of each session with a response, including subagents.
+    newest_days: Vec<String>,
     days: Vec<DayCost>,
 }
 
@@ -170,24 +170,36 @@ fn day_of(time: Timestamp) -> String {
     time.to_string().chars().take_while(|letter| *letter != 'T').collect()
 }
 
-/// Adds the responses of one record from a time on. `price` is the cost of a response of a model of a provider.
+/// Outcome of adding a record.
+#[derive(Debug, PartialEq, Eq)]
+struct AddedRecord {
+    /// Day of its newest response; `None` if it has none.
+    newest_day: Option<String>,
+    /// Whether all of it was read.
+    is_complete: bool,
+}
+
+/// Adds the responses of one record from a time on. Returns the day of the newest one. `price` is the cost of a response of a
+/// model of a provider.
 fn add_events(
     sums: &mut CostSums,
     events: &[SessionEvent],
     since: Timestamp,
     price: impl Fn(&str, &str, &Usage) -> Option<f64>,
-) {
-    let mut own_provider = "";
+) -> Option<String> {
+    let (mut own_provider, mut newest_day) = ("", None);
     for event in events {
         if let EventKind::SessionStart { provider, .. } = &event.kind {
             own_provider = provider;
         } else if let EventKind::ModelResponse { model, usage, .. } = &event.kind
             && event.timestamp >= since
         {
-            let cost = price(own_provider, model, usage);
-            sums.entry((day_of(event.timestamp), model.clone())).or_default().add(usage, cost);
+            let (day, cost) = (day_of(event.timestamp), price(own_provider, model, usage));
+            sums.entry((day.clone(), model.clone())).or_default().add(usage, cost);
+            newest_day = newest_day.max(Some(day));
         }
     }
+    newest_day
 }
 
 impl App {
@@ -228,39 +240,45 @@ impl App {
         Ok((found, true))
     }
 
-    /// Adds the responses of the record of a session, up to the first damaged line. Returns whether the record is complete;
-    /// `None` if nothing of it can be read.
-    async fn add_record(&self, sums: &mut CostSums, id: &SessionId, since: Timestamp) -> Option<bool> {
+    /// Adds the responses of the record of a session, up to the first damaged line.
+    async fn add_record(&self, sums: &mut CostSums, id: &SessionId, since: Timestamp) -> AddedRecord {
         match self.intact_replay(id).await {
             Ok((replay, damage)) => {
-                add_events(sums, &replay.events, since, |provider, model, usage| {
+                let newest_day = add_events(sums, &replay.events, since, |provider, model, usage| {
                     self.hub.host.cost(provider, model, usage)
                 });
-                Some(damage.is_none())
+                AddedRecord { newest_day, is_complete: damage.is_none() }
             }
             Err(problem) => {
                 tracing::debug!(session = %id, problem = problem.detail, "a record has no cost");
-                None
+                AddedRecord { newest_day: None, is_complete: false }
             }
         }
     }
 
-    /// Keeps the cost of a session and its subagents, which are about to be deleted.
-    pub(super) async fn keep_cost(&self, id: &SessionId, tenant: Option<&str>) -> Result<(), Problem> {
+    /// Keeps the cost of a session and its subagents, which are about to be deleted. On a full disk the cost is lost: the
+    /// deletion makes room.
+    pub(super) async fn keep_cost(&self, id: &SessionId, tenant: Option<&str>) {
+        if let Err(problem) = self.try_keep_cost(id, tenant).await {
+            tracing::warn!(session = %id, problem = problem.detail, "the cost of a deleted session is lost");
+        }
+    }
+
+    async fn try_keep_cost(&self, id: &SessionId, tenant: Option<&str>) -> Result<(), Problem> {
         let store = &self.hub.store;
         let Some(summary) = store.summary(id).await? else { return Ok(()) };
         let mut sums = CostSums::new();
-        let (mut sessions, mut tree) = (0, vec![id.clone()]);
+        let (mut newest_days, mut tree) = (Vec::new(), vec![id.clone()]);
         while let Some(member) = tree.pop() {
             let added = self.add_record(&mut sums, &member, Timestamp::from_millis(0)).await;
-            sessions += usize::from(added.is_some());
+            newest_days.extend(added.newest_day);
             let below = store.list(&Filter::default().with_parent(member), &Page::default()).await?;
             tree.extend(below.into_iter().map(|summary| summary.id));
         }
         if sums.is_empty() {
             return Ok(());
         }
-        let cost = KeptCost { session: id.clone(), sessions, days: day_costs(sums) };
+        let cost = KeptCost { session: id.clone(), newest_days, days: day_costs(sums) };
         let cost = serde_json::to_string(&cost)
             .map_err(|error| Problem::internal(FAILED, "the cost of the session cannot be kept", &error))?;
         let mut kept = Summary::new(SessionId::new(format!("cost-{id}")), summary.created_at)
@@ -323,17 +341,14 @@ async fn costs(
     let mut sessions = 0;
     for id in &found {
         let added = app.add_record(&mut sums, id, since).await;
-        sessions += usize::from(added.is_some());
-        is_complete &= added == Some(true);
+        sessions += usize::from(added.newest_day.is_some());
+        is_complete &= added.is_complete;
     }
     let deleted = app.kept_since(&caller, since).await?;
     let since = day_of(since);
     for kept in &deleted {
-        let mut days = kept.days.iter().filter(|day| day.day >= since).peekable();
-        if days.peek().is_some() {
-            sessions += kept.sessions;
-        }
-        for day in days {
+        sessions += kept.newest_days.iter().filter(|day| **day >= since).count();
+        for day in kept.days.iter().filter(|day| day.day >= since) {
             sums.entry((day.day.clone(), day.model.clone())).or_default().add_day(day);
         }
     }
@@ -368,7 +383,10 @@ mod tests {
     fn responses_are_added_by_day_and_model() {
         let since = Timestamp::from_millis(0);
         let mut sums = BTreeMap::new();
-        add_events(&mut sums, &events(), since, |_, _, usage| (usage.input_tokens != 100).then_some(0.5));
+        let price = |_: &str, _: &str, usage: &Usage| (usage.input_tokens != 100).then_some(0.5);
+        let newest_day = add_events(&mut sums, &events(), since, price);
+        assert_eq!(newest_day.as_deref(), Some("2026-11-26"));
+        assert_eq!(add_events(&mut sums, &[], since, price), None, "a session without a response has no day");
         let found: Vec<_> = sums
             .iter()
             .map(|((day, model), sums)| (day.as_str(), model.as_str(), sums.responses, sums.input, sums.cost))

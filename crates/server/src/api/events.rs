@@ -107,11 +107,7 @@ impl App {
         let open = OpenStream::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
         let stream = SessionStream { feed, heartbeat, app, has_ended: false, _open: open };
-        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-            let frame = stream.next().await?;
-            Some((frame, stream))
-        });
-        Ok(frames.boxed())
+        Ok(frames(stream))
     }
 
     /// Returns the changes of all sessions of a caller.
@@ -122,16 +118,27 @@ impl App {
         let _open = OpenStream::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
         let stream = AllStream { heartbeat, app, caller, changes, waiting: open, is_ready: false, _open };
-        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-            let frame = stream.next().await?;
-            Some((frame, stream))
-        });
-        frames.boxed()
+        frames(stream)
     }
 }
 
 /// Messages of a stream.
 pub(super) type Frames = BoxStream<'static, Frame>;
+
+/// Source of the messages of a stream.
+pub(super) trait FrameSource: Send + 'static {
+    /// Returns the next message; `None` at the end.
+    fn next(&mut self) -> impl Future<Output = Option<Frame>> + Send;
+}
+
+/// Returns the messages of a source.
+pub(super) fn frames(source: impl FrameSource) -> Frames {
+    let frames = futures_util::stream::unfold(source, |mut source| async move {
+        let frame = source.next().await?;
+        Some((frame, source))
+    });
+    frames.boxed()
+}
 
 /// Message of a stream of server-sent events.
 #[derive(Clone, Debug)]
@@ -211,7 +218,7 @@ struct SessionStream {
     _open: OpenStream,
 }
 
-impl SessionStream {
+impl FrameSource for SessionStream {
     async fn next(&mut self) -> Option<Frame> {
         if self.has_ended {
             return None;
@@ -224,7 +231,9 @@ impl SessionStream {
             () = drained.cancelled() => None,
         }
     }
+}
 
+impl SessionStream {
     fn frame(&mut self, item: Result<Item, StoreError>) -> Frame {
         match item {
             Ok(Item::Event(event)) => {
@@ -254,7 +263,7 @@ struct AllStream {
     _open: OpenStream,
 }
 
-impl AllStream {
+impl FrameSource for AllStream {
     async fn next(&mut self) -> Option<Frame> {
         let drained = self.app.hub.drained().clone();
         loop {
@@ -283,7 +292,9 @@ impl AllStream {
             }
         }
     }
+}
 
+impl AllStream {
     /// Takes the changes that are there, so that a session that changed often is told about once. Returns what to say if some
     /// were missed.
     fn gather(&mut self) -> Option<Frame> {

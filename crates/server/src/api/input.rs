@@ -1,13 +1,14 @@
 //! Parts of requests, each with an error that says what was expected.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse as _, Response};
 use pintle_agent::SessionId;
 use serde::de::DeserializeOwned;
 
@@ -20,34 +21,55 @@ pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest such key, in bytes.
 const MAX_KEY: usize = 200;
 
+/// Largest body of a request without a token, in bytes.
+const MAX_OPEN_BODY: usize = 4 << 10;
+
 /// Body of a request: JSON that fits the type.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
-    type Rejection = Response;
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Response> {
-        let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-        // A form of another site cannot have this type.
-        if !essence.eq_ignore_ascii_case("application/json") {
-            let problem = Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json");
-            return Err(problem.into_response());
-        }
-        let bytes = whole_body(request, app).await.map_err(|problem| problem.into_response())?;
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Self(value)),
-            Err(error) => Err(Problem::new(INVALID, format!("the body is wrong: {error}")).into_response()),
-        }
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read_json(request, app, app.hub.limits.body).await.map(Self)
     }
 }
 
-/// Reads a body to its end.
+/// Body of a request that needs no token: JSON that fits the type and has at most [`MAX_OPEN_BODY`] bytes.
+pub(crate) struct OpenJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for OpenJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read_json(request, app, app.hub.limits.body.min(MAX_OPEN_BODY)).await.map(Self)
+    }
+}
+
+/// Reads a body of at most `limit` bytes as JSON.
+///
+/// # Errors
+///
+/// As for [`whole_body`], and a problem for another media type and for JSON that does not fit the type.
+async fn read_json<T: DeserializeOwned>(request: Request, app: &App, limit: usize) -> Result<T, Problem> {
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    // A form of another site cannot have this type.
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json"));
+    }
+    let bytes = whole_body(request, app, limit).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Problem::new(INVALID, format!("the body is wrong: {error}")))
+}
+
+/// Reads a body of at most `limit` bytes to its end.
 ///
 /// # Errors
 ///
 /// A problem if it is larger than the limit, does not arrive in time, or breaks off, and if the server shuts down.
-pub(crate) async fn whole_body(request: Request, app: &App) -> Result<Bytes, Problem> {
+pub(crate) async fn whole_body(mut request: Request, app: &App, limit: usize) -> Result<Bytes, Problem> {
+    DefaultBodyLimit::max(limit).apply(&mut request);
     let arriving = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app));
     let bytes = tokio::select! {
         biased;
@@ -58,7 +80,6 @@ pub(crate) async fn whole_body(request: Request, app: &App) -> Result<Bytes, Pro
         }
     };
     bytes.map_err(|_| Problem::new(UNAVAILABLE, "the body did not arrive in time"))?.map_err(|rejection| {
-        let limit = app.hub.limits.body;
         let kind = if rejection.status() == TOO_LARGE_STATUS { TOO_LARGE } else { INVALID };
         Problem::new(kind, format!("the body cannot be read; at most {limit} bytes are taken"))
     })
@@ -75,7 +96,16 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(value)| Self(value))
-            .map_err(|rejection| Problem::new(INVALID, format!("the query is wrong: {rejection}")))
+            .map_err(|rejection| Problem::new(INVALID, query_problem(&rejection)))
+    }
+}
+
+/// Returns the reason why a query is rejected, without the text that the extractor puts before it.
+fn query_problem(rejection: &QueryRejection) -> String {
+    let reason = rejection.source().map_or_else(|| rejection.to_string(), |source| source.to_string());
+    match reason.strip_prefix("missing field ") {
+        Some(name) => format!("the parameter {name} is missing"),
+        None => format!("the query is wrong: {reason}"),
     }
 }
 

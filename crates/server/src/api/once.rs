@@ -96,7 +96,7 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
     };
     let (parts, body) = request.into_parts();
     let limited = Request::from_parts(parts.clone(), body);
-    let body = match whole_body(limited, &app).await {
+    let body = match whole_body(limited, &app, app.hub.limits.body).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };

@@ -41,6 +41,13 @@ impl Rates {
         free_at.insert(caller.to_owned(), now + ahead);
         Ok(())
     }
+
+    /// Counts further requests, which were allowed with an earlier one of the caller. They delay later requests.
+    pub(crate) fn charge(&self, caller: &str, requests: u32, now: Instant) {
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = free_at.get(caller).copied().unwrap_or(now).max(now);
+        free_at.insert(caller.to_owned(), free + self.interval.saturating_mul(requests));
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +69,19 @@ mod tests {
         let rested = start + Duration::from_secs(60);
         assert!((0..40).all(|_| rates.count("ann", rested).is_ok()), "rest is not saved up beyond the burst");
         assert!(rates.count("ann", rested).is_err());
+    }
+
+    #[test]
+    fn further_requests_delay_later_ones() {
+        let start = Instant::now();
+        for (further, wait) in [(0, None), (38, None), (39, Some(100)), (99, Some(6_100))] {
+            let rates = Rates::new(10);
+            assert_eq!(rates.count("ann", start), Ok(()));
+            rates.charge("ann", further, start);
+            let expected = wait.map_or(Ok(()), |wait| Err(Duration::from_millis(wait)));
+            assert_eq!(rates.count("ann", start), expected, "{further}");
+            assert_eq!(rates.count("ben", start), Ok(()), "{further}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Several streams in one connection. Browsers open six connections of HTTP/1.1 to an origin, for all tabs together.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use axum::Extension;
@@ -9,6 +10,7 @@ use axum::routing::get;
 use futures_util::StreamExt as _;
 use futures_util::stream::{once, select_all, unfold};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::events::{Frame, Frames, heartbeat, text_response};
 use super::input::Query;
@@ -20,12 +22,22 @@ use crate::problem::{INVALID, Problem};
 /// Most streams of one connection.
 const MAX_STREAMS: usize = 100;
 
+/// Pattern of one stream.
+macro_rules! stream_pattern {
+    () => {
+        "[A-Za-z0-9]+:(sessions|(session|task):[A-Za-z0-9-]+(@[0-9]{1,15}(-[0-9]{1,15})?)?)"
+    };
+}
+
+/// Pattern of a stream and up to 99 others.
+const STREAMS: &str = concat!("^", stream_pattern!(), "(,", stream_pattern!(), "){0,99}$");
+
 const FOLLOW: &[Parameter] = &[Parameter::matching(
     "follow",
-    "^[A-Za-z0-9]+:(sessions|(session|task):[A-Za-z0-9-]+(@[0-9]{1,15}(-[0-9]{1,15})?)?)\
-     (,[A-Za-z0-9]+:(sessions|(session|task):[A-Za-z0-9-]+(@[0-9]{1,15}(-[0-9]{1,15})?)?)){0,99}$",
+    STREAMS,
     "Streams, with commas between them: `NAME:sessions`, `NAME:session:ID` or `NAME:task:ID`, and `@EVENT` behind one with an id \
-     to begin after this event. You make up the names; messages contain them. At most 100",
+     to begin after this event. You make up the names, each for one stream; messages contain them. At most 100, each of which \
+     counts as a request",
 )
 .required()];
 
@@ -52,22 +64,22 @@ struct FollowQuery {
 
 /// A stream to follow.
 #[derive(Debug, PartialEq, Eq)]
-struct Followed {
-    /// Name by which the messages of the stream are told apart.
+struct StreamRequest {
+    /// Identifies the stream in its messages.
     name: String,
-    source: Source,
+    source: StreamSource,
     /// Last event that the client has.
     last: Option<EventId>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Source {
+enum StreamSource {
     Sessions,
     Session(String),
     Task(String),
 }
 
-impl FromStr for Followed {
+impl FromStr for StreamRequest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -76,7 +88,7 @@ impl FromStr for Followed {
         let (name, source) = text.split_once(':').filter(|(name, _)| !name.is_empty()).ok_or_else(invalid)?;
         let name = name.to_owned();
         if source == "sessions" {
-            return Ok(Self { name, source: Source::Sessions, last: None });
+            return Ok(Self { name, source: StreamSource::Sessions, last: None });
         }
         let (kind, target) = source.split_once(':').ok_or_else(invalid)?;
         let (id, last) = match target.rsplit_once('@') {
@@ -84,12 +96,29 @@ impl FromStr for Followed {
             None => (target, None),
         };
         let source = match kind {
-            "session" if !id.is_empty() => Source::Session(id.to_owned()),
-            "task" if !id.is_empty() => Source::Task(id.to_owned()),
+            "session" if !id.is_empty() => StreamSource::Session(id.to_owned()),
+            "task" if !id.is_empty() => StreamSource::Task(id.to_owned()),
             _ => return Err(invalid()),
         };
         Ok(Self { name, source, last })
     }
+}
+
+/// Parses streams, each with another name.
+fn parse_requests(text: &str) -> Result<Vec<StreamRequest>, String> {
+    let requests: Result<Vec<StreamRequest>, String> = text.split(',').map(str::parse).collect();
+    let requests = requests?;
+    if requests.len() > MAX_STREAMS {
+        return Err(format!("expected at most {MAX_STREAMS} streams"));
+    }
+    let repeated = {
+        let mut names = HashSet::new();
+        requests.iter().find(|request| !names.insert(request.name.as_str()))
+    };
+    if let Some(StreamRequest { name, .. }) = repeated {
+        return Err(format!("expected each name once, got `{name}` again"));
+    }
+    Ok(requests)
 }
 
 async fn follow(
@@ -97,13 +126,13 @@ async fn follow(
     Extension(caller): Extension<Caller>,
     Query(query): Query<FollowQuery>,
 ) -> Result<Response, Problem> {
-    let followed: Result<Vec<Followed>, _> = query.follow.split(',').map(str::parse).collect();
-    let followed = followed.map_err(|detail| Problem::new(INVALID, format!("follow: {detail}")))?;
-    if followed.len() > MAX_STREAMS {
-        return Err(Problem::new(INVALID, format!("follow: expected at most {MAX_STREAMS} streams")));
-    }
-    let mut streams = Vec::with_capacity(followed.len() + 1);
-    for Followed { name, source, last } in followed {
+    let requests =
+        parse_requests(&query.follow).map_err(|detail| Problem::new(INVALID, format!("follow: {detail}")))?;
+    // The request itself was counted.
+    let further = u32::try_from(requests.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    app.access.rates.charge(caller.rate_key(), further, Instant::now());
+    let mut streams = Vec::with_capacity(requests.len() + 1);
+    for StreamRequest { name, source, last } in requests {
         let frames = match app.frames_of(&caller, source, last).await {
             Ok(frames) => frames,
             // The others are followed.
@@ -128,16 +157,16 @@ impl App {
     async fn frames_of(
         &self,
         caller: &Caller,
-        source: Source,
+        source: StreamSource,
         last: Option<EventId>,
     ) -> Result<Frames, Problem> {
         match source {
-            Source::Sessions => Ok(self.follow_sessions(caller.clone())),
-            Source::Session(id) => self.follow_session(caller, &id, last).await,
+            StreamSource::Sessions => Ok(self.follow_sessions(caller.clone())),
+            StreamSource::Session(id) => self.follow_session(caller, &id, last).await,
             #[cfg(feature = "tasks")]
-            Source::Task(id) => self.follow_task(caller, &id, last).await,
+            StreamSource::Task(id) => self.follow_task(caller, &id, last).await,
             #[cfg(not(feature = "tasks"))]
-            Source::Task(id) => {
+            StreamSource::Task(id) => {
                 Err(Problem::new(crate::problem::NOT_FOUND, format!("there is no task `{id}`")))
             }
         }
@@ -152,10 +181,13 @@ mod tests {
     fn streams_are_read_from_their_text() {
         let event = |seq, millis| Some(EventId { seq, millis });
         for (text, expected) in [
-            ("1:sessions", Some(("1", Source::Sessions, None))),
-            ("a:session:s1", Some(("a", Source::Session("s1".to_owned()), None))),
-            ("a:session:s1@41-176", Some(("a", Source::Session("s1".to_owned()), event(41, Some(176))))),
-            ("2:task:t1@0", Some(("2", Source::Task("t1".to_owned()), event(0, None)))),
+            ("1:sessions", Some(("1", StreamSource::Sessions, None))),
+            ("a:session:s1", Some(("a", StreamSource::Session("s1".to_owned()), None))),
+            (
+                "a:session:s1@41-176",
+                Some(("a", StreamSource::Session("s1".to_owned()), event(41, Some(176)))),
+            ),
+            ("2:task:t1@0", Some(("2", StreamSource::Task("t1".to_owned()), event(0, None)))),
             ("", None),
             ("sessions", None),
             (":sessions", None),
@@ -165,8 +197,8 @@ mod tests {
             ("1:session:s1@x", None),
             ("1:file:f1", None),
         ] {
-            let read = text.parse::<Followed>().ok();
-            let read = read.map(|Followed { name, source, last }| (name, source, last));
+            let read = text.parse::<StreamRequest>().ok();
+            let read = read.map(|StreamRequest { name, source, last }| (name, source, last));
             assert_eq!(read, expected.map(|(name, source, last)| (name.to_owned(), source, last)), "{text}");
         }
     }

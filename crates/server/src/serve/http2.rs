@@ -1,6 +1,6 @@
 //! Connections of HTTP/2.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::rt::Executor;
@@ -9,48 +9,99 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Most bytes of the headers of a request.
-const MAX_HEADERS: u32 = 64 << 10;
+const MAX_HEADER_BYTES: u32 = 64 << 10;
 
 /// Most concurrent requests of a connection.
 const MAX_REQUESTS: u32 = 200;
 
 /// Tasks of the requests of a connection. They end with it.
-#[derive(Clone, Debug, Default)]
-struct RequestTasks(Arc<Mutex<JoinSet<()>>>);
+#[derive(Clone, Debug)]
+struct RequestTasks {
+    tasks: Arc<Mutex<JoinSet<()>>>,
+    /// Time at which a request was last known to be open.
+    active_at: Arc<Mutex<Instant>>,
+}
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for RequestTasks {
-    fn execute(&self, request: F) {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(request);
+impl Default for RequestTasks {
+    fn default() -> Self {
+        Self { tasks: Arc::default(), active_at: Arc::new(Mutex::new(Instant::now())) }
     }
 }
 
-/// Serves one connection until its client closes it, or the server closes and the current requests are answered. A client that
-/// does not answer pings of this interval is gone.
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for RequestTasks {
+    fn execute(&self, request: F) {
+        let active_at = Arc::clone(&self.active_at);
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            request.await;
+            *lock(&active_at) = Instant::now();
+        });
+    }
+}
+
+impl RequestTasks {
+    /// Completes when no request was open for a time.
+    async fn idle(&self, time: Duration) {
+        loop {
+            let rest = self.rest(time);
+            if rest.is_zero() {
+                return;
+            }
+            tokio::time::sleep(rest).await;
+        }
+    }
+
+    /// Returns the rest of a time without an open request.
+    fn rest(&self, time: Duration) -> Duration {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        let mut active_at = lock(&self.active_at);
+        if !tasks.is_empty() {
+            *active_at = Instant::now();
+        }
+        time.saturating_sub(active_at.elapsed())
+    }
+}
+
+/// Locks a mutex, whose value is valid after a panic as well.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Serves one connection until its client closes it or has no open request for `idle_time`, or the server closes and the current
+/// requests are answered. A client that does not answer pings of this interval is gone.
 pub(super) async fn connection<S>(
     stream: S,
     router: axum::Router,
-    ping_interval: Duration,
+    idle_time: Duration,
     closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = TowerToHyperService::new(router);
-    let mut builder = Builder::new(RequestTasks::default());
+    let requests = RequestTasks::default();
+    let mut builder = Builder::new(requests.clone());
     builder
         .timer(TokioTimer::new())
-        .max_header_list_size(MAX_HEADERS)
+        .max_header_list_size(MAX_HEADER_BYTES)
         .max_concurrent_streams(MAX_REQUESTS)
-        .keep_alive_interval(ping_interval)
-        .keep_alive_timeout(ping_interval);
+        .keep_alive_interval(idle_time)
+        .keep_alive_timeout(idle_time);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stop = async {
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = requests.idle(idle_time) => {}
+        }
+    };
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        () = closing.cancelled() => {
+        () = stop => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -69,8 +120,10 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn one_connection_has_room_for_more_streams_than_a_browser_opens_connections() {
+    type Client = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
+
+    /// Connects to a server with an endless stream. The tasks are the ends of the connection.
+    async fn connect(idle_time: Duration, closing: CancellationToken) -> (Client, JoinSet<()>) {
         let endless = || async {
             let first = futures_util::stream::iter([Ok::<_, std::convert::Infallible>("data: 1\n\n")]);
             let rest = futures_util::stream::pending();
@@ -79,33 +132,60 @@ mod tests {
         let router =
             axum::Router::new().route("/stream", get(endless)).route("/decide", get(|| async { "decided" }));
         let (client, server) = tokio::io::duplex(64 << 10);
-        let closing = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        tasks.spawn(connection(server, router, Duration::from_secs(30), closing.clone()));
+        tasks.spawn(connection(server, router, idle_time, closing));
         let handshake = hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(
             TokioExecutor::new(),
             TokioIo::new(client),
         );
-        let (mut sender, driver) = handshake.await.unwrap();
+        let (sender, driver) = handshake.await.unwrap();
         tasks.spawn(async move {
             let _ = driver.await;
         });
-        let mut send = async |path: &str| {
-            let uri = format!("https://localhost{path}");
-            let request = hyper::Request::builder().uri(uri).body(Empty::new()).unwrap();
-            sender.send_request(request).await.unwrap()
-        };
+        (sender, tasks)
+    }
+
+    async fn send(sender: &mut Client, path: &str) -> hyper::Response<hyper::body::Incoming> {
+        let uri = format!("https://localhost{path}");
+        let request = hyper::Request::builder().uri(uri).body(Empty::new()).unwrap();
+        sender.send_request(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_connection_has_room_for_more_streams_than_a_browser_opens_connections() {
+        let closing = CancellationToken::new();
+        let (mut sender, mut tasks) = connect(Duration::from_secs(30), closing.clone()).await;
         let mut streams = Vec::new();
         for _ in 0..12 {
-            let mut stream = send("/stream").await.into_body();
+            let mut stream = send(&mut sender, "/stream").await.into_body();
             assert!(stream.frame().await.unwrap().is_ok());
             streams.push(stream);
         }
-        let answer = send("/decide").await.into_body().collect().await.unwrap().to_bytes();
+        let answer = send(&mut sender, "/decide").await.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(answer, "decided");
         drop(streams);
         closing.cancel();
         drop(sender);
         while tasks.join_next().await.is_some() {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_an_open_request_is_closed_after_a_while() {
+        let idle_time = Duration::from_secs(10);
+        let (mut sender, mut tasks) = connect(idle_time, CancellationToken::new()).await;
+        let mut stream = send(&mut sender, "/stream").await.into_body();
+        assert!(stream.frame().await.unwrap().is_ok());
+        tokio::time::sleep(10 * idle_time).await;
+        // The other request is answered, since a stream is open.
+        let answer = send(&mut sender, "/decide").await.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(answer, "decided");
+        drop(stream);
+        // Requests keep the connection.
+        for _ in 0..10 {
+            tokio::time::sleep(idle_time / 2).await;
+            assert_eq!(send(&mut sender, "/decide").await.status(), 200);
+        }
+        let closed = async { while tasks.join_next().await.is_some() {} };
+        tokio::time::timeout(10 * idle_time, closed).await.expect("the connection is closed");
     }
 }

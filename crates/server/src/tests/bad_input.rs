@@ -21,7 +21,8 @@ async fn wrong_requests_are_problems_that_say_what_was_expected() {
         (Request::new("GET", "/v1/sessions/%ff"), 400, "the path is wrong"),
         (Request::new("GET", "/v1/sessions?limit=0"), 400, "1 to 500"),
         (Request::new("GET", "/v1/sessions?limit=many"), 400, "the query is wrong"),
-        (Request::new("GET", "/v1/sessions?sort=up"), 400, "unknown field `sort`"),
+        (Request::new("GET", "/v1/sessions?sort=up"), 400, "the query is wrong: sort: unknown field `sort`"),
+        (Request::new("GET", "/v1/streams"), 400, "the parameter `follow` is missing"),
         (Request::new("GET", "/v1/sessions?cursor=x"), 400, "`next` of an earlier page"),
         (Request::new("POST", &submit).body("text=hello"), 415, "application/json"),
         (
@@ -80,10 +81,22 @@ async fn wrong_requests_are_problems_that_say_what_was_expected() {
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let limits = ServerLimits { body: 1_000, ..ServerLimits::default() };
-    let fixture = Setup::new(scripted()).with_limits(limits).start().await;
-    let answer = fixture.post("/v1/sessions", &json!({"message": {"text": "x".repeat(1_001)}})).await;
-    assert_eq!(answer.status, 413, "{answer:?}");
-    assert!(answer.text().contains("at most 1000 bytes"), "{answer:?}");
+    let small = Setup::new(scripted()).with_limits(limits).start().await;
+    let default = Setup::new(scripted()).start().await;
+    let create = |length| ("/v1/sessions", json!({"message": {"text": "x".repeat(length)}}));
+    let log_in = |length| ("/v1/login", json!({"token": "x".repeat(length)}));
+    for (fixture, (path, body), limit) in [
+        (&small, create(1_001), 1_000),
+        (&small, log_in(1_001), 1_000),
+        // A login needs no token, so its body is small in any case.
+        (&default, log_in(4_096), 4_096),
+    ] {
+        let answer = fixture.post(path, &body).await;
+        assert_eq!(answer.status, 413, "{path}: {answer:?}");
+        assert!(answer.text().contains(&format!("at most {limit} bytes")), "{path}: {answer:?}");
+    }
+    let (path, body) = log_in(4_000);
+    assert_eq!(default.post(path, &body).await.status, 204);
 }
 
 #[tokio::test]

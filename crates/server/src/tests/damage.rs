@@ -2,6 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test changes what the store has written")]
 
+use std::time::Duration;
+
+use pintle_agent::SessionId;
+use pintle_store::SessionStore as _;
 use serde_json::{Value, json};
 
 use super::harness::{Fixture, Setup, scripted};
@@ -16,6 +20,13 @@ async fn damaged() -> (Fixture, String) {
     stream.until_kind("PROCESSING_END").await;
     drop(stream);
     fixture.restart().await;
+    // The session of the server before may end after it; until then its inputs are queued.
+    let is_free = async {
+        while fixture.host.store.holder(&SessionId::new(&id)).await.unwrap().is_some() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), is_free).await.unwrap();
     let journal = fixture.directory().join("sessions").join(&id).join("0000000001.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     let changed = text.replacen("\"second\"", "\"Second\"", 1);

@@ -245,8 +245,27 @@ async fn streams_that_are_named_wrongly_are_refused() {
     for query in ["", "?follow=", "?follow=sessions", "?follow=1:session:s@x", "?follow=1:sessions,"] {
         assert_eq!(fixture.get(&format!("/v1/streams{query}")).await.status, 400, "{query}");
     }
-    let many = vec!["1:sessions"; 101].join(",");
-    assert_eq!(fixture.get(&format!("/v1/streams?follow={many}")).await.status, 400);
+    let many: Vec<String> = (0..101).map(|name| format!("{name}:sessions")).collect();
+    for (follow, expected) in [
+        (many.join(","), "at most 100 streams"),
+        ("1:sessions,2:session:s,1:session:t".to_owned(), "expected each name once, got `1` again"),
+    ] {
+        let answer = fixture.get(&format!("/v1/streams?follow={follow}")).await;
+        assert_eq!(answer.status, 400, "{follow}: {answer:?}");
+        assert!(answer.text().contains(expected), "{follow}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_stream_of_a_connection_counts_as_a_request() {
+    // At this rate, 4 requests at once are allowed.
+    for (streams, status) in [(3, 200), (100, 429)] {
+        let limits = ServerLimits::default().with_rate(1);
+        let fixture = Setup::new(scripted()).with_limits(limits).start().await;
+        let names: Vec<String> = (0..streams).map(|name| format!("{name}:sessions")).collect();
+        let _stream = fixture.stream(&format!("/v1/streams?follow={}", names.join(","))).await;
+        assert_eq!(fixture.get("/v1/sessions").await.status, status, "{streams}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Sessions, from their creation to their deletion.
 
 use pintle_agent::{Barrier, PostedInput, SessionId};
+use pintle_llm::{Finish, Message};
 use pintle_store::{SessionStore as _, Summary, post_input};
 use serde_json::json;
 
@@ -28,6 +29,31 @@ async fn a_session_is_created_once_for_each_key() {
     let listed = fixture.get("/v1/sessions").await.json();
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["sessions"][0]["title"], "Hello");
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_has_its_outcome() {
+    let cut = |text: &str| (Message::assistant(text), Finish::Length);
+    let whole = |text: &str| (Message::assistant(text), Finish::Stop);
+    let refused = (Message::assistant("I will not."), Finish::ContentFilter);
+    for (responses, expected) in [
+        (vec![whole("Done.")], "completed"),
+        (vec![whole("Which one?")], "awaiting_input"),
+        (vec![cut("one, "), cut("two, "), cut("three")], "output_limit"),
+        (vec![refused], "refused"),
+    ] {
+        let adapter = responses
+            .into_iter()
+            .fold(scripted(), |adapter, (message, finish)| adapter.finished(message, finish));
+        let mut fixture = Setup::new(adapter).start().await;
+        let id = fixture.create_with("Go").await;
+        for process in ["the first", "a later"] {
+            let frames = fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+            let outcome = &frames.last().unwrap().data["data"]["outcome"];
+            assert_eq!(outcome, expected, "{process} process");
+            fixture.restart().await;
+        }
+    }
 }
 
 #[tokio::test]
@@ -362,9 +388,14 @@ async fn deleted_sessions_have_their_cost() {
     let id = created["id"].as_str().unwrap().to_owned();
     let follow = by(&of_ann, Request::new("GET", &format!("/v1/sessions/{id}/events")));
     fixture.stream_of(follow).await.until_kind("PROCESSING_END").await;
+    // A session without a response has no cost.
+    let create = Request::new("POST", "/v1/sessions").json(&json!({}));
+    let empty = fixture.send(by(&of_ann, create)).await.json();
     let costs = |token: &str| by(token, Request::new("GET", "/v1/costs?days=2"));
     let before = fixture.send(costs(&of_ann)).await.json();
-    assert_eq!(before["days"][0]["responses"], 1, "{before}");
+    assert_eq!((&before["days"][0]["responses"], &before["sessions"]), (&json!(1), &json!(1)), "{before}");
+    let delete_empty = format!("/v1/sessions/{}", empty["id"].as_str().unwrap());
+    assert_eq!(fixture.send(by(&of_ann, Request::new("DELETE", &delete_empty))).await.status, 204);
     let delete = || by(&of_ann, Request::new("DELETE", &format!("/v1/sessions/{id}")));
     assert_eq!(fixture.send(delete()).await.status, 204);
     assert_eq!(fixture.send(delete()).await.status, 404);
@@ -378,6 +409,34 @@ async fn deleted_sessions_have_their_cost() {
     }
     let kept = by(&of_ann, Request::new("GET", &format!("/v1/sessions/cost-{id}")));
     assert_eq!(fixture.send(kept).await.status, 404, "what is kept is no session");
+}
+
+#[tokio::test]
+async fn other_sessions_are_opened_while_the_record_of_a_deleted_one_is_read() {
+    let mut fixture = Setup::new(scripted()).start().await;
+    let deleted = SessionId::new(fixture.create().await);
+    let other = SessionId::new(fixture.create().await);
+    fixture.restart().await;
+    let hub = fixture.hub.clone().unwrap();
+    let read = || async { assert!(hub.open(&other).await.is_ok()) };
+    let deletion = tokio::time::timeout(PATIENCE, hub.delete(&deleted, None, read)).await;
+    deletion.expect("the deletion blocks no opening").unwrap();
+    assert!(fixture.host.store.summary(&deleted).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_session_whose_cost_cannot_be_kept_is_deleted() {
+    let fixture = Setup::new(scripted().answer("One.")).start().await;
+    let id = fixture.create_with("Hello").await;
+    fixture.follow(&id, None).await.until_kind("PROCESSING_END").await;
+    let now = pintle_agent::Clock::now(&pintle_agent::SystemClock);
+    // Another writer has the record of the cost.
+    let cost = Summary::new(SessionId::new(format!("cost-{id}")), now);
+    let _writer = fixture.host.store.create(cost.with_property(Summary::KIND, "cost")).await.unwrap();
+    let path = format!("/v1/sessions/{id}");
+    let deleted = fixture.send(Request::new("DELETE", &path)).await;
+    assert_eq!(deleted.status, 204, "{deleted:?}");
+    assert_eq!(fixture.get(&path).await.status, 404);
 }
 
 #[tokio::test]

@@ -17,9 +17,8 @@ use crate::blob::Blobs;
 /// Permission bits that the owner needs to change the entries of a directory.
 const OWNER: u32 = 0o700;
 
-/// Permission of the owner to write, and of all users.
+/// Permission of the owner to write.
 const OWNER_WRITE: u32 = 0o200;
-const WRITE: u32 = 0o222;
 
 /// Permission bits that let others than the owner read a file.
 const OTHERS_READ: u32 = 0o044;
@@ -365,12 +364,12 @@ async fn write(
 ) -> Result<(), CheckpointError> {
     let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
     let is_new = work.action != Action::Overwrite;
-    if let Some(mode) = work.mode.filter(|mode| mode & WRITE == 0) {
-        // A read-only file is writable for as long as its content is restored.
+    if let Some(mode) = work.mode.filter(|mode| mode & OWNER_WRITE == 0) {
+        // A file that its owner cannot write is writable for as long as its content is restored.
         env.set_mode(path, mode | OWNER_WRITE).await?;
         let written = env.write(path, bytes).await;
-        env.set_mode(path, mode).await?;
-        return Ok(written?);
+        let reset = env.set_mode(path, mode).await;
+        return Ok(written.and(reset)?);
     }
     if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
         // A replacement keeps the mode, so other users cannot read the content while it is written.

@@ -56,7 +56,7 @@ pub(super) struct Prefix {
 }
 
 /// Segments that follow each other.
-enum Chained {
+enum SegmentChain {
     Whole(Vec<Span>),
     /// One is missing that a later one follows; `seq` is the number of its last line.
     Missing {
@@ -140,11 +140,11 @@ impl JournalFiles {
         }
         loop {
             match self.chain(&own)? {
-                Chained::Whole(spans) if spans.is_empty() => {
+                SegmentChain::Whole(spans) if spans.is_empty() => {
                     return Err(damage.unwrap_or_else(|| StoreError::NotFound(self.id.clone())));
                 }
-                Chained::Whole(spans) => return Ok(Spans { spans, damage }),
-                Chained::Missing { epoch, seq } => {
+                SegmentChain::Whole(spans) => return Ok(Spans { spans, damage }),
+                SegmentChain::Missing { epoch, seq } => {
                     damage = Some(self.damaged(seq, "its segment is missing"));
                     own.split_off(&epoch);
                 }
@@ -153,7 +153,7 @@ impl JournalFiles {
     }
 
     /// Follows the segments back from the newest of these, which are those of this session.
-    fn chain(&self, own: &BTreeMap<u64, Origin>) -> Result<Chained, StoreError> {
+    fn chain(&self, own: &BTreeMap<u64, Origin>) -> Result<SegmentChain, StoreError> {
         let mut spans = Vec::new();
         let mut session = self.id.clone();
         let mut next = own.last_key_value().map(|(epoch, _)| *epoch);
@@ -165,7 +165,7 @@ impl JournalFiles {
                 self.first_line(&session, epoch, false)?
             };
             let Some(Origin { follows, forked_from }) = origin else {
-                return Ok(Chained::Missing { epoch, seq: end.map_or(1, |end: Position| end.seq) });
+                return Ok(SegmentChain::Missing { epoch, seq: end.map_or(1, |end: Position| end.seq) });
             };
             spans.push(Span { session: session.clone(), epoch, follows, end });
             next = (follows.epoch > 0).then_some(follows.epoch);
@@ -173,7 +173,7 @@ impl JournalFiles {
             session = forked_from.unwrap_or(session);
         }
         spans.reverse();
-        Ok(Chained::Whole(spans))
+        Ok(SegmentChain::Whole(spans))
     }
 
     /// Returns the file of a segment that a writer of this session wrote, or one of a session that it is a fork of.

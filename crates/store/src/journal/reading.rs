@@ -25,7 +25,7 @@ pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Rec
 ///
 /// # Errors
 ///
-/// Those of [`read_record`]; damage only if it leaves nothing of the record.
+/// As for [`read_record`]; damage only if it leaves nothing of the record.
 pub async fn read_intact(store: &dyn SessionStore, id: &SessionId) -> Result<IntactRecord, StoreError> {
     let (read, damage) = read_before_damage(store, id).await?;
     match (read, damage) {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::replace::in_form_of;
+pub(crate) use self::replace::keep_line_ends;
 use self::replace::{Replaced, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;

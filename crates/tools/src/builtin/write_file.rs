@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::diff::file_change;
-use super::edit_file::in_form_of;
+use super::edit_file::keep_line_ends;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::intent::DeclaredChange;
@@ -90,7 +90,7 @@ pub(crate) async fn write_file(
         OldContent::TooLarge => cx.files.compare(env, path, None).await,
         OldContent::Bytes(bytes) => cx.files.compare(env, path, Some(bytes)).await,
     };
-    let content = in_form_of(old.bytes().unwrap_or_default(), content);
+    let content = keep_line_ends(old.bytes().unwrap_or_default(), content);
     cx.declare(&[DeclaredChange { path, before: old.bytes(), after: Some(&content) }]).await?;
     env.write(path, &content).await?;
     cx.files.wrote(env, path, &content).await;

@@ -201,6 +201,51 @@ async fn temporary_files_of_an_interrupted_call_are_removed() {
     }
 }
 
+/// Other users can put files into the directory for copies.
+#[tokio::test]
+async fn only_own_private_copies_count_in_the_shared_directory() {
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    const CONTENT: &str = "a content of no other test\n";
+    let change =
+        DeclaredChange { path: Path::new("a"), before: Some(b"before\n"), after: Some(CONTENT.as_bytes()) };
+    for (mode, stays) in [(0o600, false), (0o604, true), (0o644, true), (0o700, true)] {
+        let harness = Harness::new();
+        harness.write("a", CONTENT);
+        let env = harness.env.as_ref();
+        let files = [change.intent(env).await];
+        let mut builder = tempfile::Builder::new();
+        let mut copy = builder.prefix(TEMPORARY_PREFIX).tempfile_in(COPIES_DIRECTORY).unwrap();
+        copy.write_all(CONTENT.as_bytes()).unwrap();
+        std::fs::set_permissions(copy.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(reconcile(env, &files).await, Reconciliation::Done);
+        assert_eq!(copy.path().exists(), stays, "{mode:o}");
+    }
+    // This environment has no owners.
+    let env = pintle_env::MemoryEnvironment::new("/p").with_file("a", CONTENT);
+    let files = [change.intent(&env).await];
+    let copy = Path::new(COPIES_DIRECTORY).join(".pintle-0011");
+    env.write(&copy, CONTENT.as_bytes()).await.unwrap();
+    assert_eq!(reconcile(&env, &files).await, Reconciliation::Done);
+    assert!(env.file_exists(&copy).await.unwrap());
+}
+
+#[tokio::test]
+async fn temporary_files_are_read_within_limits() {
+    for (others, stays) in [(MAX_LEFTOVERS - 1, false), (MAX_LEFTOVERS, true)] {
+        let env = pintle_env::MemoryEnvironment::new("/p").with_file("a", "two");
+        let change = DeclaredChange { path: Path::new("a"), before: Some(b"one"), after: Some(b"two") };
+        let files = [change.intent(&env).await];
+        for number in 0..others {
+            env.write(Path::new(&format!(".pintle-{number:04}")), b"theirs").await.unwrap();
+        }
+        let last = Path::new(".pintle-9999");
+        env.write(last, b"two").await.unwrap();
+        assert_eq!(reconcile(&env, &files).await, Reconciliation::Done);
+        assert_eq!(env.file_exists(last).await.unwrap(), stays, "{others}");
+    }
+}
+
 /// A process can die while a file is written in place. The copies of both contents decide.
 #[tokio::test]
 async fn a_torn_file_is_restored_from_its_copies() {

@@ -1,9 +1,9 @@
 //! Checks of a candidate, compared with the base.
 
 use super::PassedCheck;
-use crate::anchor::named;
 use crate::command_run::{CommandRun, End, Observation, Stability};
 use crate::contract::{Check, Pass};
+use crate::names::named;
 
 /// Judges a check by its runs before and now.
 ///

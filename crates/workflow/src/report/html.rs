@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Block, Line, Piece, Report, Table, dollars};
+use super::{Block, Line, Piece, Report, Table};
 use crate::local::Moment;
 use crate::task::{Found, Input, Outcome, Signal, Spent, StepId, StepKind};
 
@@ -134,7 +134,7 @@ fn bill<'a>(
     costs: impl Iterator<Item = (String, &'a Spent)>,
 ) -> String {
     let row = |name: String, spent: &Spent| {
-        vec![name, dollars(spent), spent.tokens.to_string(), took(spent.millis)]
+        vec![name, spent.dollars(), spent.tokens.to_string(), took(spent.millis)]
     };
     let (mut total, mut rows) = (Spent::default(), Vec::new());
     for (name, spent) in costs {
@@ -213,7 +213,7 @@ fn row_of(moment: &Moment) -> Vec<String> {
         }
     };
     let time = spent.map(|spent| took(spent.millis)).unwrap_or_default();
-    vec![moment.at.to_string(), lane, what, time, spent.map(|spent| dollars(&spent)).unwrap_or_default()]
+    vec![moment.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
 }
 
 fn lane(candidate: Option<usize>) -> String {

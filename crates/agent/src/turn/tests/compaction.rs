@@ -107,8 +107,13 @@ fn second_compaction_summarises_the_first() {
         }
         answer(&mut harness, &format!("answer to {text}"));
     }
-    let ends = harness.kinds().iter().filter(|kind| *kind == "COMPACTION_END").count();
-    assert!(ends >= 2, "{ends}");
+    let ends = harness.events.iter().filter_map(|event| match event {
+        EventKind::CompactionEnd { from, through, .. } => Some((*from, *through)),
+        _ => None,
+    });
+    let ends: Vec<(u64, u64)> = ends.collect();
+    assert!(ends.len() >= 2 && ends[0].0 == 0, "{ends:?}");
+    assert!(ends.windows(2).all(|pair| pair[1].0 == pair[0].1), "each continues after the last: {ends:?}");
     let messages = newest(&harness);
     assert_eq!(
         messages.iter().filter(|message| message.starts_with("User Summary")).count(),
@@ -121,7 +126,7 @@ fn second_compaction_summarises_the_first() {
 fn request_refused_as_too_long_is_compacted_once() {
     let mut harness = Harness::with(automatic());
     harness.submit("one");
-    answer(&mut harness, "first");
+    answer(&mut harness, &"first ".repeat(50));
     harness.submit("two");
     harness.failed(ErrorKind::ContextLength, "");
     assert!(newest(&harness).last().unwrap().starts_with("User This"), "{:?}", newest(&harness));
@@ -129,6 +134,42 @@ fn request_refused_as_too_long_is_compacted_once() {
     assert_eq!(newest(&harness), ["System system", "User Summary of t", "User two"], "the shortest tail");
     harness.failed(ErrorKind::ContextLength, "");
     assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed, "it would only be refused again");
+}
+
+#[test]
+fn a_refused_request_that_a_compaction_does_not_shrink_ends_the_run() {
+    let (long, long_summary) = ("first ".repeat(50), "s".repeat(400));
+    for (text, summary, status) in [
+        ("first", "Summary.", OutcomeStatus::ContextFull),
+        ("first", "A summary that is longer than the conversation.", OutcomeStatus::ContextFull),
+        (&*long, &*long_summary, OutcomeStatus::ContextFull),
+        (&*long, "Summary.", OutcomeStatus::Completed),
+    ] {
+        let mut harness = Harness::with(automatic());
+        harness.submit("one");
+        answer(&mut harness, text);
+        harness.submit("two");
+        harness.failed(ErrorKind::ContextLength, "");
+        let sent = harness.requests.len();
+        answer(&mut harness, summary);
+        let case = format!("{} characters replaced by {}", text.len(), summary.len());
+        if status == OutcomeStatus::Completed {
+            harness.say("second");
+        } else {
+            assert_eq!(harness.requests.len(), sent, "{case}: the request is not repeated");
+            let is_said = |event: &EventKind| matches!(event, EventKind::Warning { message } if message.contains("leave no room"));
+            assert_eq!(harness.events.iter().filter(|event| is_said(event)).count(), 1, "{case}");
+        }
+        assert_eq!(harness.last_outcome(), (status, SessionState::Idle), "{case}");
+        let mut folded = Machine::new(automatic(), None);
+        for (input, followed) in &harness.log {
+            folded.fold(input.clone(), followed);
+        }
+        assert_eq!((folded.state(), folded.current_run()), (SessionState::Idle, None), "{case}");
+        harness.submit("three");
+        harness.say("third");
+        assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed, "{case}: the session stays usable");
+    }
 }
 
 /// Fails the model call with this status.

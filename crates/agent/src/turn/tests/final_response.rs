@@ -60,6 +60,9 @@ fn a_cut_off_or_empty_response_is_asked_for_again_and_reported() {
         answer(&mut harness, parts);
         let outcome = &harness.outcomes[0];
         assert_eq!((outcome.status, outcome.text.as_str()), (status, text), "{parts:?}");
+        let state = harness.machine.state();
+        let end = EventKind::ProcessingEnd { state, outcome: Some(status) };
+        assert_eq!(harness.events.last(), Some(&end), "{parts:?}");
         assert_eq!(outcome.model_calls, parts.len() as u64, "{parts:?}");
         assert_eq!(outcome.usage.total_tokens, 11 * parts.len() as u64, "{parts:?}");
         assert_eq!(outcome.warning, None, "{parts:?}");

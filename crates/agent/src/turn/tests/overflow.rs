@@ -201,6 +201,26 @@ fn a_server_that_refuses_everything_ends_the_compaction() {
 }
 
 #[test]
+fn a_compaction_that_fails_after_a_piece_is_reported_as_partial() {
+    for (pieces, expected) in [(0, "was not compacted"), (1, "was compacted in part")] {
+        let mut harness = run_of(40, limits());
+        while size(harness.requests.last().unwrap()) > 15_000 {
+            harness.failed(ErrorKind::ContextLength, "");
+        }
+        for _ in 0..pieces {
+            harness.say("Done so far.");
+        }
+        assert!(is_for_summary(harness.requests.last().unwrap()), "{pieces}");
+        harness.failed(ErrorKind::Server, "");
+        let found: Vec<&str> = warnings(&harness)
+            .into_iter()
+            .filter(|message| message.contains("compacted: ") || message.contains("in part: "))
+            .collect();
+        assert!(matches!(found.as_slice(), [message] if message.contains(expected)), "{pieces}: {found:?}");
+    }
+}
+
+#[test]
 fn an_interrupt_ends_a_compaction_between_two_pieces() {
     for is_idle in [false, true] {
         for is_late in [false, true] {
@@ -360,4 +380,7 @@ fn a_manual_compaction_that_gains_nothing_says_so() {
     harness.tell(InputKind::Compact);
     harness.say("S");
     assert_eq!(warnings(&harness), [""; 0], "it gained something");
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Compact);
+    assert!(warnings(&harness)[0].contains("there is nothing to summarize yet"), "before the first input");
 }

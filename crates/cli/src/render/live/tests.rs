@@ -188,6 +188,31 @@ impl Harness {
     }
 }
 
+/// No event but its own ends a compaction that the user asks for between two runs.
+#[test]
+fn the_wait_for_a_summary_ends_with_the_compaction() {
+    let usage = json!({"input_tokens": 1, "output_tokens": 1, "total_tokens": 2});
+    let gained = json!({"through": 2, "tokens_before": 90, "tokens_after": 20, "usage": usage});
+    let failed = json!({"message": "the conversation was not compacted: x"});
+    for (is_in_turn, end, is_waiting) in [
+        (false, ("COMPACTION_END", gained.clone()), false),
+        (false, ("WARNING", failed.clone()), false),
+        (true, ("WARNING", failed), true),
+    ] {
+        let mut harness = Harness::new(80, 24, PLAIN);
+        if is_in_turn {
+            harness.event(("USER_INPUT", json!({"content": "fix it"})));
+        }
+        harness.event(("COMPACTION_START", json!({"through": 2})));
+        harness.event(requested());
+        harness.wait(TICK);
+        assert!(harness.screen().contains("waiting for the model"), "{}", harness.screen());
+        harness.event(end);
+        harness.wait(TICK);
+        assert_eq!(harness.screen().contains("waiting for the model"), is_waiting, "{}", harness.screen());
+    }
+}
+
 #[test]
 fn activity_is_shown_below_the_transcript_and_erased() {
     let mut harness = Harness::new(80, 24, PLAIN);

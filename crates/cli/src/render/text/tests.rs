@@ -137,6 +137,26 @@ fn nouns_agree_with_their_number() {
 }
 
 #[test]
+fn a_compaction_is_shown_with_the_entries_that_it_summarized() {
+    for (through, from, expected) in [
+        (954, Some(950), "4 entries"),
+        (951, Some(950), "1 entry"),
+        (12, Some(0), "12 entries"),
+        (12, None, "12 entries"),
+    ] {
+        let usage = json!({"input_tokens": 1, "output_tokens": 1, "total_tokens": 2});
+        let mut end =
+            json!({"through": through, "tokens_before": 9_000, "tokens_after": 1_000, "usage": usage});
+        if let Some(from) = from {
+            end["from"] = json!(from);
+        }
+        let mut view = TextView::new(PLAIN, Detail::Normal);
+        let shown = transcript(&mut view, &[("COMPACTION_END", end)]);
+        assert!(shown.contains(&format!("[compacted] {expected} summarized, ")), "{shown}");
+    }
+}
+
+#[test]
 fn run_is_formatted_as_a_transcript() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let mut shown = transcript(&mut view, &sample_run());

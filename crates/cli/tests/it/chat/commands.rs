@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
 use super::*;
+use crate::harness::KEY;
 
 fn with_home(harness: &Harness, home: &TempDir, arguments: &[&str]) -> Command {
     let mut command = chat(harness, arguments);
@@ -46,7 +47,12 @@ fn commands_of_the_user_are_completed_and_said() {
 fn models_of_other_providers_are_refused() {
     let turns = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Good day.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);
-    let mut terminal = Terminal::start(&chat(&harness, &[]));
+    // The base URL is not that of a gateway, because no provider is named.
+    let mut command = pintle(&["chat", "--toolset", "spec", "--dir"]);
+    command.arg(harness.directory.path()).env("ANTHROPIC_API_KEY", KEY).env("PINTLE_MODE", "auto");
+    command.env("ANTHROPIC_BASE_URL", harness.server.base_url(harness.dialect));
+    command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    let mut terminal = Terminal::start(&command);
     terminal.wait_for_text("say what to do");
     terminal.type_keys("/model gpt-5.2\r");
     terminal.wait_for_text("OPENAI_API_KEY");
@@ -60,6 +66,18 @@ fn models_of_other_providers_are_refused() {
     let requests = harness.server.requests();
     let models: Vec<_> = requests.iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(models, ["claude-opus-5-5", "claude-haiku-5-5"]);
+}
+
+#[test]
+fn a_gateway_serves_models_of_other_providers() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
+    let mut terminal = begin(&harness, &[]);
+    terminal.type_keys("/model gpt-5.2\r");
+    terminal.wait_for_text("gpt-5.2, from the next request on");
+    terminal.type_keys("hi\r");
+    terminal.wait_for_text("Hello.");
+    leave(terminal);
+    assert_eq!(harness.server.requests()[0].body["model"], "gpt-5.2");
 }
 
 #[test]

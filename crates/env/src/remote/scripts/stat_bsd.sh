@@ -4,6 +4,7 @@ stat_state() { stat -L -f '%Xp %z %Fm %i %Fc' "$1"; }
 stat_birth() { stat -L -f '%i %FB' "$1"; }
 identity() { stat -f '%u:%g %Mp%Lp' "$1"; }
 links() { stat -f %l "$1"; }
+inode() { stat -f '%d:%i' "$1"; }
 device() { stat -L -f %d "$1"; }
 entries='exec stat -f "%Xp %z %Fm %N//" "$@"'
 states='exec stat -f "%Xp %z %Fm %i %Fc %N//" "$@"'

@@ -9,6 +9,13 @@ has_attributes() {
     [ -n "$(getfattr --absolute-names -m '^user[.]' "$1" 2>/dev/null)" ]
 }
 
+# is_seen succeeds if the target is still the file that was checked, and not a link.
+is_seen() {
+    [ ! -L "$target" ] && [ "$(inode "$target")" = "$seen" ] && return
+    echo 'another file took its place meanwhile' >&2
+    return 1
+}
+
 # synchronise FILE makes its content durable.
 synchronise() { dd if=/dev/null of="$1" conv=notrunc,fsync 2>/dev/null || sync; }
 
@@ -18,21 +25,20 @@ if [ -e "$target" ] && ! [ -f "$target" ]; then exit $not_regular; fi
 old='' in_place='' before=''
 if [ -e "$target" ]; then
     old=$(identity "$target") || exit $failed
+    seen=$(inode "$target") || exit $failed
     mode=${old##* } owner=${old% *}
     bits=000$mode
     bits=${bits#"${bits%???}"}
+    if [ -O "$target" ]; then permission=[2367]??; else permission=*[2367]*; fi
     case $bits in
-    *[2367]*) ;;
+    $permission) ;;
     *) echo "$mode" >&2; exit $read_only ;;
     esac
     if ! [ -w "$target" ]; then
-        [ "${owner%:*}" = "$(id -u)" ] || exit $denied
+        [ -O "$target" ] || exit $denied
         # The owner has the permission.
-        case $bits in
-        [2367]??) echo 'the file system is read-only' >&2 && exit $failed ;;
-        esac
-        echo "$mode" >&2
-        exit $read_only
+        echo 'the file system is read-only' >&2
+        exit $failed
     fi
     if [ "$(links "$target")" != 1 ] || has_attributes "$target"; then in_place=yes; fi
 fi
@@ -73,8 +79,11 @@ if [ -z "$in_place" ]; then
         exit 0
     fi
 fi
+is_seen || exit $failed
 # A special built-in such as `:` would end the script.
 true >>"$target" || exit $failed
+# An overlay gives a file another inode when it is first opened for writing.
+seen=$(inode "$target") || exit $failed
 # A signal must not leave a part of the content.
 trap '' HUP INT TERM
 before=$temporary.before
@@ -84,13 +93,15 @@ before=$temporary.before
     exec cat "$target" >"$before"
 ) || exit $failed
 synchronise "$before"
+is_seen || exit $failed
 if ! cat "$temporary" >"$target"; then
-    if ! cat "$before" >"$target"; then
+    if ! is_seen || ! cat "$before" >"$target"; then
         echo "the file is damaged, and its former content is in $before" >&2
         before=''
     fi
     exit $failed
 fi
+is_seen || exit $failed
 # A write clears the bits that let a program run as another user.
 [ "$(identity "$target")" = "$old" ] || chmod "$mode" "$target" 2>/dev/null
 synchronise "$target"

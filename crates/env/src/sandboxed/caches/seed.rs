@@ -25,7 +25,7 @@ use nix::{
     unistd::{UnlinkatFlags, symlinkat, unlinkat},
 };
 
-use crate::{blocking::Cancelled, error::EnvError};
+use crate::{blocking::Cancelled, error::EnvError, file::TEMPORARY_PREFIX};
 
 /// Maximum number of entries that are linked or copied in all.
 const MAX_ENTRIES: usize = 500_000;
@@ -134,7 +134,7 @@ impl<'a> Seed<'a> {
     pub(super) fn replace(&self, name: impl AsRef<OsStr>, content: &[u8]) -> Result<(), EnvError> {
         let name = name.as_ref();
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let temporary = format!(".pintle-{}-{number}", std::process::id());
+        let temporary = format!("{TEMPORARY_PREFIX}{}-{number}", std::process::id());
         let temporary = temporary.as_str();
         let write = || -> io::Result<()> {
             match unlinkat(&self.descriptor, temporary, UnlinkatFlags::NoRemoveDir) {

@@ -357,7 +357,7 @@ async fn the_network_of_the_host_is_shared_if_allowed() {
     }
 }
 
-/// Sockets of one command, as those of Python's `forkserver`.
+/// Sockets of one command, such as Python's `forkserver` has.
 #[tokio::test]
 async fn named_sockets_work_in_writable_directories() {
     let harness = Harness::new();

@@ -6,7 +6,8 @@ use pintle_llm::{
 };
 use serde_json::{Value, json};
 
-use super::{MODEL, block, messages_dialect as dialect, start, stop};
+use super::streams::{block, start, stop};
+use super::{MODEL, messages_dialect as dialect};
 use crate::dialect::Dialect as _;
 use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 

@@ -4,12 +4,19 @@ use pintle_llm::{Message, Origin, Request, Response, Role, ThinkingData, ToolCal
 use serde_json::{Value, json};
 
 use super::{chunk, dialect};
-use crate::compatible::Chat;
+use crate::compatible::{Chat, OpenAiCompatible};
 use crate::dialect::Dialect as _;
 use crate::snapshot::{decoded, next, streamed};
 
 fn on_host(host: &str) -> Chat {
     Chat { host: host.to_owned(), ..dialect() }
+}
+
+#[test]
+fn the_host_is_that_of_the_parsed_base_url() {
+    let adapter = OpenAiCompatible::builder("https://user:password@API.mistral.ai:443/v1").build().unwrap();
+    assert_eq!(adapter.http.dialect().host, "api.mistral.ai");
+    OpenAiCompatible::builder("nonsense").build().unwrap_err();
 }
 
 fn body(dialect: &Chat, request: &Request) -> Value {

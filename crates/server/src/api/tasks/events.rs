@@ -6,14 +6,13 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use futures_util::StreamExt as _;
 use pintle_workflow::HostError;
 use serde_json::json;
 use tokio::time::Interval;
 
 use super::feed::{Item, TaskFeed};
 use super::problem_of;
-use crate::api::events::{AFTER, After, Frame, Frames, LAST, heartbeat, response};
+use crate::api::events::{AFTER, After, Frame, FrameSource, Frames, LAST, frames, heartbeat, response};
 use crate::api::input::{LastEventId, Path, Query};
 use crate::api::openapi::Operation;
 use crate::api::{App, Caller, Scope};
@@ -61,11 +60,7 @@ impl App {
         let open = OpenStream::new(&self.hub.counters);
         let (heartbeat, app) = (heartbeat(self), self.clone());
         let stream = TaskStream { feed, heartbeat, app, has_ended: false, _open: open };
-        let frames = futures_util::stream::unfold(stream, |mut stream| async move {
-            let frame = stream.next().await?;
-            Some((frame, stream))
-        });
-        Ok(frames.boxed())
+        Ok(frames(stream))
     }
 }
 
@@ -78,7 +73,7 @@ struct TaskStream {
     _open: OpenStream,
 }
 
-impl TaskStream {
+impl FrameSource for TaskStream {
     async fn next(&mut self) -> Option<Frame> {
         if self.has_ended {
             return None;
@@ -91,7 +86,9 @@ impl TaskStream {
             () = drained.cancelled() => None,
         }
     }
+}
 
+impl TaskStream {
     fn frame(&mut self, item: Result<Item, HostError>) -> Frame {
         match item {
             Ok(Item::Input { id, input }) => {

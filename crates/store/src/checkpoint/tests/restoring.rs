@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use pintle_env::EnvError;
+
 use super::workspace::{Workspace, left_alone, steps};
 use crate::checkpoint::*;
 
@@ -20,6 +22,9 @@ async fn every_kind_of_change_is_undone() {
         (&["a = 1", "a : 600"], &["- a"], &["Create a"]),
         (&["a = 1", "a : 4755"], &["a = 2", "a : 644"], &["Overwrite a"]),
         (&["a = 1", "a : 444"], &["a : 755"], &["SetMode a"]),
+        (&["a = 1", "a : 444"], &["a : 644", "a = 2", "a : 444"], &["Overwrite a"]),
+        (&["a = 1", "a : 464"], &["a : 644", "a = 2", "a : 464"], &["Overwrite a"]),
+        (&["a = 1", "a : 446"], &["a : 644", "a = 2", "a : 446"], &["Overwrite a"]),
         (&["d/a = 1", "d : 500"], &["d : 777", "d/a = 2"], &["SetMode d", "Overwrite d/a"]),
         (&["d/a = 1", "d : 2770"], &["- d"], &["Create d", "Create d/a"]),
         (&["l -> a"], &["l -> b"], &["Overwrite l"]),
@@ -215,6 +220,19 @@ async fn interrupted_restore_continues() {
         }
         assert_eq!(workspace.snapshot(), before, "{allowed}");
     }
+}
+
+#[tokio::test]
+async fn the_error_of_a_write_comes_before_that_of_the_mode_after_it() {
+    let workspace = Workspace::with(&["a = 1", "a : 444"]);
+    let target = workspace.take(None).await.manifest;
+    workspace.apply(&["a : 644", "a = 2", "a : 444"]);
+    let plan = workspace.plan(&target).await;
+    workspace.env.fails_at_write.store(true, Ordering::Relaxed);
+    let restored = workspace.carry_out(&plan).await;
+    let [failure] = restored.failed.as_slice() else { panic!("{restored:?}") };
+    let is_of_write = matches!(failure.error, CheckpointError::Environment(EnvError::Refused { .. }));
+    assert!(is_of_write, "{failure:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub(super) struct Watched {
     pub(super) unreadable: Mutex<BTreeSet<PathBuf>>,
     /// Number of changes until the environment is lost.
     pub(super) changes_left: AtomicUsize,
+    /// Whether the next write fails, and the environment is lost after it.
+    pub(super) fails_at_write: AtomicBool,
     /// Time that a read takes.
     pub(super) delay: Mutex<Duration>,
 }
@@ -71,6 +73,7 @@ impl Watched {
             most_files_read: AtomicUsize::new(0),
             unreadable: Mutex::default(),
             changes_left: AtomicUsize::new(usize::MAX),
+            fails_at_write: AtomicBool::new(false),
             delay: Mutex::default(),
         }
     }
@@ -145,6 +148,11 @@ impl ExecutionEnvironment for Watched {
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        if self.fails_at_write.load(Ordering::Relaxed) {
+            self.changes_left.store(0, Ordering::Relaxed);
+            let operation = format!("writing {}", path.display());
+            return Err(EnvError::Refused { operation, reason: "the disk is full".to_owned() });
+        }
         self.change()?;
         self.inner.write(path, bytes).await
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, TEMPORARY_PREFIX};
 use pintle_patch::{Change, ChangeKind, Plan};
 
 use super::directory_cache::DirectoryCache;
@@ -57,7 +57,7 @@ impl<'a> Steps<'a> {
         let mut steps = Self {
             env,
             cache: DirectoryCache::new(env),
-            prefix: format!(".pintle-{:016x}", RandomState::new().build_hasher().finish()),
+            prefix: format!("{TEMPORARY_PREFIX}{:016x}", RandomState::new().build_hasher().finish()),
             names: 0,
             // A single write is atomic.
             reserve: plan.changes.iter().filter(|change| change.new.is_some()).count() > 1,

@@ -50,7 +50,7 @@ pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replac
 
 /// Returns a whole new content with the byte-order mark and the line ends of the file that it replaces. Line ends of both
 /// kinds, and a file without any, change nothing.
-pub(crate) fn in_form_of(file: &[u8], content: &str) -> Vec<u8> {
+pub(crate) fn keep_line_ends(file: &[u8], content: &str) -> Vec<u8> {
     let text = Text::new(file);
     let feeds = text.line_feeds().count();
     let mut new = match text.crlf.len() {

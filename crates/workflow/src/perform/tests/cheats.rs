@@ -71,9 +71,9 @@ const NOTHING_DONE: [Cheat; 17] = [
         &["diff: it cannot be judged: its new and changed files have 200 MiB"],
     ),
     sampled(
-        "hides files in a repository of its own",
+        "hides files in a separate repository",
         "mkdir src/inner && cd src/inner && git init -q && echo 1 >a && git add a && git -c user.name=a -c user.email=b commit -qm x",
-        &["diff: it cannot be judged: `src/inner` is a repository of its own"],
+        &["diff: it cannot be judged: `src/inner` is a separate repository"],
     ),
     cheat(
         "links to a file outside",

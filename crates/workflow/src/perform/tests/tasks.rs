@@ -414,9 +414,9 @@ async fn files_that_a_change_leaves_out_are_named() {
     let new = "mkdir -p target/a && echo 1 >target/a/b.txt && echo 1 >target/new.txt";
     let cache = format!("{new} && touch target/CACHEDIR.TAG target/.rustc_info.json");
     for (script, expected) in [
-        (new.to_owned(), Some("`target/a/b.txt`, `target/new.txt` is not part of the change")),
-        ("ln -s src target".to_owned(), Some("`target` is not part of the change")),
-        (cache.clone(), Some("`target/new.txt` is not part of the change")),
+        (new.to_owned(), Some("not part of the change: `target/a/b.txt`, `target/new.txt` (")),
+        ("ln -s src target".to_owned(), Some("not part of the change: `target` (")),
+        (cache.clone(), Some("not part of the change: `target/new.txt` (")),
         (format!("{cache} && rm target/new.txt"), None),
         (format!("{new} && echo /target >.gitignore"), None),
         ("mkdir node_modules && echo 1 >node_modules/x".to_owned(), None),
@@ -433,7 +433,7 @@ async fn files_that_a_change_leaves_out_are_named() {
             assert_eq!(matches!(outcome, Outcome::Done(_)), is_right, "{script}: {report}");
             match expected {
                 Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
-                None => assert!(!report.contains("is not part of the change"), "{script}: {report}"),
+                None => assert!(!report.contains("not part of the change"), "{script}: {report}"),
             }
         }
     }
@@ -454,7 +454,7 @@ async fn links_to_dependencies_fail_no_anchor() {
 }
 
 #[tokio::test]
-async fn a_candidate_with_a_repository_inside_is_told() {
+async fn a_candidate_with_a_nested_repository_is_refused() {
     let with_commit = "git -C src/inside -c user.name=a -c user.email=b commit -q --allow-empty -m x";
     for commit in ["true", with_commit] {
         let project = Project::new().await;
@@ -463,7 +463,7 @@ async fn a_candidate_with_a_repository_inside_is_told() {
             project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
         let report = Report::of(&task).to_markdown();
         assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
-        assert!(report.contains("`src/inside` is a repository of its own"), "{commit}: {report}");
+        assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
     }
 }
 

@@ -1,0 +1,24 @@
+//! Names of files and commands in messages.
+
+/// Names that a message contains; the others are counted.
+pub(crate) const NAMED: usize = 5;
+
+/// Returns the first names, with the number of the others.
+pub(crate) fn named(names: &[String]) -> String {
+    let first = names.iter().take(NAMED).map(|name| format!("`{}`", shown(name)));
+    let mut text = first.collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
+}
+
+/// Returns a name or a command as one line that can stand between backticks.
+pub(crate) fn shown(text: &str) -> String {
+    let shown = |character: char| match character {
+        '`' => '\'',
+        _ if character.is_control() => ' ',
+        _ => character,
+    };
+    text.chars().map(shown).collect()
+}
