@@ -391,7 +391,8 @@ impl Selected {
             let summary = flags::describe_grant(place.describe(summary), args, grant.as_ref());
             if flags::had_grant(&summary) && !had_grant {
                 // Before the grant is on record, whose line may be damaged later.
-                writer.set_summary(summary.clone()).await.map_err(|error| failure(&error, &id))?;
+                let written = writer.set_summary(summary.clone()).await;
+                written.map_err(|error| unreadable(&error, &id))?;
             }
             let checkpoints = sessions.checkpoints(&id);
             let newest = record.entries.iter().rev().find_map(|entry| {
