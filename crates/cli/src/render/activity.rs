@@ -159,7 +159,7 @@ impl Activity {
             }
             EventKind::CompactionStart { .. } => self.summary = Summary::Due,
             EventKind::CompactionEnd { .. } => self.end_compaction(),
-            // A compaction that fails or is cancelled ends with a warning. Another request follows any other warning.
+            // A compaction that fails or is cancelled ends with a warning. Another compaction follows any other warning.
             EventKind::Warning { .. } if self.is_compacting() => self.end_compaction(),
             EventKind::ModelRetrying { attempt, delay_ms, error } => {
                 let at = now.saturating_add(Duration::from_millis(*delay_ms));
@@ -213,8 +213,12 @@ impl Activity {
         self.response = Some(PendingResponse { since: now, is_reasoning: false, retry: None });
     }
 
+    /// Ends the compaction. In a turn, another request follows.
     fn end_compaction(&mut self) {
-        (self.summary, self.response) = (Summary::Absent, None);
+        self.summary = Summary::Absent;
+        if !self.is_in_turn {
+            self.response = None;
+        }
     }
 
     /// Returns whether the model writes a summary that belongs to no turn.
