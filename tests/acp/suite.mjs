@@ -4,7 +4,7 @@
 // Usage: node suite.mjs AGENT [--update | --pintle]
 //
 // `--update` writes the conversations to `golden/` instead of comparing them. With `--pintle`, AGENT is a program that runs
-// `pintle acp` with the scripted model that COMPAT_SCRIPT names and the state in COMPAT_STATE; its conversations have costs
+// `pintle acp` with the scripted model that COMPAT_SCRIPT names, whose address is in COMPAT_STATE; its conversations have costs
 // and titles, and are compared with nothing.
 
 import assert from "node:assert/strict";

@@ -1,7 +1,9 @@
-// Binaries under test, scripts of the model, and directories that are removed at the end.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+// Binaries under test, scripts of the model, and homes that are removed at the end.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 // Returns the path in a variable; a binary that is missing fails the test and is never skipped.
 export function binary(variable) {
@@ -10,19 +12,33 @@ export function binary(variable) {
   return path;
 }
 
-// Creates a working directory, a directory of journals, and the environment of the binary.
+// Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces.
+function outsideTemporaryDirectories() {
+  const isOutside = (path) => ["/tmp/", "/var/tmp/"].every((temporary) => !`${path}/`.startsWith(temporary));
+  const bases = [dirname(fileURLToPath(import.meta.url)), homedir()].map((path) => realpathSync(path));
+  const base = bases.find(isOutside);
+  if (!base) throw new Error(`expected a directory that is not temporary: ${bases.join(", ")}`);
+  return base;
+}
+
+// Creates the home of a user, with a git configuration and a repository with a commit, and returns it with the environment of
+// the binary. The examples have their journals in another directory.
 export function workspace(t, script) {
-  const root = mkdtempSync(join(tmpdir(), "pintle-compat-"));
-  t.after(() => rmSync(root, { recursive: true, force: true }));
-  const directory = join(root, "work");
-  const state = join(root, "state");
+  const home = mkdtempSync(join(outsideTemporaryDirectories(), "home-"));
+  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  const directory = join(home, "work");
+  const state = join(home, "state");
   mkdirSync(directory);
   mkdirSync(state);
-  const file = join(root, "script.toml");
+  const file = join(home, "script.toml");
   writeFileSync(file, `name = "compat"\n${script}`);
+  writeFileSync(join(home, ".gitconfig"), "[user]\n\tname = A User\n\temail = user@example.org\n");
   const { PATH, PINTLE_BINARY } = process.env;
-  const env = { PATH, HOME: root, COMPAT_SCRIPT: file, COMPAT_STATE: state, ...(PINTLE_BINARY && { PINTLE_BINARY }) };
-  return { root, directory, env };
+  const run = (program, ...args) => execFileSync(program, args, { cwd: directory, env: { PATH, HOME: home }, encoding: "utf8" });
+  run("git", "init", "--quiet");
+  run("git", "commit", "--quiet", "--allow-empty", "--message=first");
+  const env = { PATH, HOME: home, COMPAT_SCRIPT: file, COMPAT_STATE: state, ...(PINTLE_BINARY && { PINTLE_BINARY }) };
+  return { home, directory, env, run };
 }
 
 // The smallest PNG: one transparent pixel.

@@ -1,6 +1,7 @@
-"""Binaries under test, scripts of the model, and directories that are removed at the end."""
+"""Binaries under test, scripts of the model, and homes that are removed at the end."""
 
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,23 +15,43 @@ def binary(variable: str) -> str:
     return path
 
 
+def outside_temporary_directories() -> Path:
+    """Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces."""
+    temporary = [Path("/tmp"), Path("/var/tmp")]
+    bases = [Path(__file__).resolve().parent, Path.home().resolve()]
+    for base in bases:
+        if not any(base.is_relative_to(directory) for directory in temporary):
+            return base
+    raise RuntimeError(f"expected a directory that is not temporary: {bases}")
+
+
 class CompatTest(unittest.IsolatedAsyncioTestCase):
-    """A test with a working directory, a directory of journals, and the environment of the binary."""
+    """A test with the home of a user, who has a git configuration and a repository with a commit, and with the environment of the
+    binary."""
 
     maxDiff = None
 
     def set_up(self, script: str) -> None:
-        root = tempfile.TemporaryDirectory(prefix="pintle-compat-")
-        self.addCleanup(root.cleanup)
-        self.directory = Path(root.name, "work")
-        state = Path(root.name, "state")
+        home = tempfile.TemporaryDirectory(prefix="home-", dir=outside_temporary_directories())
+        self.addCleanup(home.cleanup)
+        self.home = Path(home.name)
+        self.directory = self.home / "work"
+        state = self.home / "state"
         self.directory.mkdir()
         state.mkdir()
-        file = Path(root.name, "script.toml")
+        file = self.home / "script.toml"
         file.write_text(f'name = "compat"\n{script}')
+        (self.home / ".gitconfig").write_text("[user]\n\tname = A User\n\temail = user@example.org\n")
         self.env = {
-            "HOME": root.name,
+            "HOME": str(self.home),
             "COMPAT_SCRIPT": str(file),
             "COMPAT_STATE": str(state),
             **{name: os.environ[name] for name in ("PATH", "PINTLE_BINARY") if name in os.environ},
         }
+        self.run_program("git", "init", "--quiet")
+        self.run_program("git", "commit", "--quiet", "--allow-empty", "--message=first")
+
+    def run_program(self, *words: str) -> str:
+        """Runs a program as the user in the repository, and returns its output."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        return subprocess.run(words, cwd=self.directory, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -91,7 +91,7 @@ contains = "sum: 5"
                 await client.query("Write a.txt")
                 seen = [message async for message in client.receive_response()]
             self.assertEqual(self.result(seen).result, "Done.")
-            self.assertEqual(sorted(path.name for path in self.directory.iterdir()), made)
+            self.assertEqual(sorted(path.name for path in self.directory.glob("*.txt")), made)
 
     async def test_a_hook_denies_a_call(self):
         self.set_up(WRITE)

@@ -211,6 +211,89 @@ test("an approval by a click releases exactly one call", async () => {
   await until(async () => !/^\(/.test(await page.title()), "nothing waits any more");
 });
 
+const OF_TENANTS = `
+[[turn]]
+text = "I count it."
+call = [{ tool = "Bash", arguments = { command = "git config user.name >>log.txt; echo beyond >../beyond.txt" } }]
+[[turn]]
+text = "It is counted."
+`;
+
+/** Logs in with a token in the form of the page. */
+async function logIn(where, token) {
+  await where.goto(server.url);
+  await where.getByLabel("Token").fill(token);
+  await where.getByRole("button", { name: "Sign in" }).click();
+  await where.getByText("0 sessions").waitFor();
+}
+
+/** Creates a session in the dialog, and returns its id once its call waits for a decision. */
+async function create(where, text) {
+  await where.keyboard.press("n");
+  await where.getByLabel("Message").fill(text);
+  await where.getByRole("dialog").getByRole("button", { name: "Start" }).click();
+  await where.getByRole("article", { name: "Approval of Bash" }).waitFor();
+  return decodeURIComponent(new URL(where.url()).hash.replace("#/s/", ""));
+}
+
+async function approveCall(where) {
+  await where.getByRole("article", { name: "Approval of Bash" }).getByRole("button", { name: "Approve" }).click();
+  await where.locator(".row.text", { hasText: "It is counted." }).waitFor();
+  await where.locator(".row.end").waitFor();
+}
+
+test("two tenants with default settings see and decide their own sessions only", async () => {
+  server = await startServer(OF_TENANTS, { mode: null, tenants: { ann: "red", bob: "blue" } });
+  const other = await pages.open();
+  await logIn(page, server.tokens.ann);
+  const id = await create(page, "Count for the red ones.");
+  // The requests of this process are those of the first tenant.
+  server.token = server.tokens.ann;
+  const [{ call_id: call, fingerprint }] = (await server.get(`sessions/${id}/approvals`)).approvals;
+
+  await logIn(other, server.tokens.bob);
+  const status = (path, body) => other.evaluate(async ([at, data]) => {
+    const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() };
+    const response = await fetch(at, data ? { method: "POST", headers, body: JSON.stringify(data) } : {});
+    return response.status;
+  }, [`/v1/sessions${path}`, body]);
+  for (const part of ["", "/events", "/history", "/journal", "/approvals", "/export", "/audit"]) assert.equal(await status(`/${id}${part}`), 404, part);
+  assert.equal(await status(`/${id}/approvals/${call}`, { fingerprint, decision: "approve" }), 404);
+  assert.equal(await status(`/${id}/submit`, { text: "Go on" }), 404);
+  assert.equal(await status(""), 200);
+  // The connection of all tabs reports the error in its stream.
+  const streamed = await other.evaluate(async (at) => {
+    const reader = (await fetch(at)).body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let isDone = false; !isDone && !/event: followed\n[^]*?\n\n/.test(text); ) {
+      const { value = "", done } = await reader.read();
+      text += value;
+      isDone = done;
+    }
+    await reader.cancel();
+    return text;
+  }, `/v1/streams?follow=x:session:${id}`);
+  assert.match(streamed, /"name":"problem"[^]*"status":404/);
+  await other.goto(`${server.url}/#/s/${id}`);
+  await other.waitForURL(({ hash }) => hash === "#/");
+  await other.getByText("Choose a session").waitFor();
+  await other.getByText("0 sessions").waitFor();
+  assert.equal(server.file("log.txt"), null, "the call still waits");
+
+  await approveCall(page);
+  assert.equal(server.file("log.txt"), "A User\n");
+  const theirs = await create(other, "Count for the blue ones.");
+  await approveCall(other);
+  assert.equal(server.file("log.txt"), "A User\nA User\n");
+  assert.equal(server.file("../beyond.txt"), null, "commands are in the sandbox");
+  for (const [where, text] of [[page, "Count for the red ones."], [other, "Count for the blue ones."]]) {
+    await where.reload();
+    await where.locator(".sessions .title", { hasText: text }).waitFor();
+    assert.equal(await where.locator(".sessions .title").count(), 1);
+  }
+  assert.ok(server.isKept(id) && server.isKept(theirs));
+});
+
 test("a denial has words, which the model gets", async () => {
   server = await startServer(`
 [[turn]]

@@ -1,11 +1,12 @@
-// The real server with a scripted model, in directories that are removed at the end.
+// The real server with a scripted model and otherwise with default settings: the sandbox is on, and sessions are in the state
+// directory of a home that is removed at the end.
 //
 // PINTLE_BIN names the command; by default it is that of a debug build.
 
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
@@ -14,13 +15,26 @@ import { fileURLToPath } from "node:url";
 const BINARY = resolve(process.env.PINTLE_BIN ?? fileURLToPath(new URL("../../target/debug/pintle", import.meta.url)));
 const MODEL = "claude-opus-4-6";
 
+/** Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces. */
+function outsideTemporaryDirectories() {
+  const target = fileURLToPath(new URL("../../target/tmp", import.meta.url));
+  mkdirSync(target, { recursive: true });
+  const isOutside = (path) => ["/tmp/", "/var/tmp/"].every((temporary) => !`${path}/`.startsWith(temporary));
+  const bases = [target, homedir()].map((path) => realpathSync(path));
+  const base = bases.find(isOutside);
+  if (!base) throw new Error(`expected a directory that is not temporary: ${bases.join(", ")}`);
+  return base;
+}
+
 /**
  * Starts a server whose model follows a script, in the form of `pintle mock serve`.
- * `mode` is that of new sessions, and `directory` their working directory; by default it is a new one.
+ * `mode` is the mode of new sessions, or null for the default one. `directory` is their working directory; by default it is a new
+ * repository with a commit. `tenants` has the tenants of tokens by their names.
  */
-export async function startServer(script, { mode = "auto", directory } = {}) {
+export async function startServer(script, { mode = "auto", directory, tenants = {} } = {}) {
   const server = new Server(script, mode, directory);
   try {
+    for (const [name, tenant] of Object.entries(tenants)) server.addToken(name, tenant);
     await server.startModel();
     await server.start();
   } catch (error) {
@@ -32,22 +46,38 @@ export async function startServer(script, { mode = "auto", directory } = {}) {
 
 class Server {
   constructor(script, mode, directory) {
-    this.root = mkdtempSync(join(tmpdir(), "pintle-console-"));
+    this.home = mkdtempSync(join(outsideTemporaryDirectories(), "console-"));
     this.mode = mode;
-    this.directory = directory ?? join(this.root, "work");
+    this.directory = directory ?? join(this.home, "work");
     this.listen = "127.0.0.1:0";
     this.script = script;
     this.tasks = [];
-    for (const path of [this.directory, join(this.root, "state")]) mkdirSync(path, { recursive: true });
+    this.tokens = {};
+    writeFileSync(join(this.home, ".gitconfig"), "[user]\n\tname = A User\n\temail = user@example.org\n");
+    if (directory) return;
+    mkdirSync(this.directory);
+    this.git("init", "--quiet", "--initial-branch=main");
+    this.git("commit", "--quiet", "--allow-empty", "--message=first");
+  }
+
+  /** Runs git in the working directory, with the configuration of the user. */
+  git(...args) {
+    execFileSync("git", args, { cwd: this.directory, env: this.env() });
+  }
+
+  /** Adds a token of a tenant, which reads, runs and approves. */
+  addToken(name, tenant) {
+    const args = ["tokens", "add", name, "--scope", "read,run,approve", "--tenant", tenant];
+    this.tokens[name] = execFileSync(BINARY, args, { cwd: this.directory, env: this.env(), encoding: "utf8" }).trim();
   }
 
   env(more) {
     const { PATH, PINTLE_BINARY } = process.env;
-    return { PATH, HOME: this.root, PINTLE_STATE_DIR: join(this.root, "state"), ...(PINTLE_BINARY && { PINTLE_BINARY: resolve(PINTLE_BINARY) }), ...more };
+    return { PATH, HOME: this.home, ...(PINTLE_BINARY && { PINTLE_BINARY: resolve(PINTLE_BINARY) }), ...more };
   }
 
   async startModel() {
-    const script = join(this.root, "script.toml");
+    const script = join(this.home, "script.toml");
     writeFileSync(script, `name = "console"\n${this.script}`);
     this.model = spawn(BINARY, ["mock", "serve", "--script", script], { env: this.env(), stdio: ["ignore", "pipe", "inherit"] });
     this.modelUrl = await firstMatch(this.model, /^anthropic +(\S+)/);
@@ -55,7 +85,7 @@ class Server {
 
   /** Returns the flags and the environment of what has the scripted model. */
   modelled() {
-    const flags = ["--provider", "anthropic", "--model", MODEL, "--mode", this.mode, "--no-sandbox"];
+    const flags = ["--provider", "anthropic", "--model", MODEL, ...(this.mode ? ["--mode", this.mode] : [])];
     return [flags, { cwd: this.directory, env: this.env({ ANTHROPIC_API_KEY: "any-key", ANTHROPIC_BASE_URL: this.modelUrl }) }];
   }
 
@@ -70,14 +100,12 @@ class Server {
     this.token = hash.replace("#token=", "");
   }
 
-  /** Makes the working directory a repository with a commit of these files, and runs a task there, in a process of its own. */
+  /** Commits these files in the working directory, and runs a task there in a separate process. */
   runTask(files, contract) {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(this.directory, name), text);
-    const git = (...args) => execFileSync("git", ["-c", "user.name=console", "-c", "user.email=console@example.org", ...args], { cwd: this.directory, env: this.env() });
-    git("init", "--quiet", "--initial-branch=main");
-    git("add", "--all");
-    git("commit", "--quiet", "--message=first");
-    const file = join(this.root, "contract.toml");
+    this.git("add", "--all");
+    this.git("commit", "--quiet", "--message=second");
+    const file = join(this.home, "contract.toml");
     writeFileSync(file, contract);
     const [flags, options] = this.modelled();
     const task = spawn(BINARY, ["task", "run", "--contract", file, "--toolset", "spec", ...flags], { ...options, stdio: "ignore" });
@@ -102,7 +130,8 @@ class Server {
   async close() {
     for (const process of [...this.tasks, this.process]) await stop(process, "SIGKILL");
     await stop(this.model, "SIGKILL");
-    rmSync(this.root, { recursive: true, force: true });
+    // Commands end with their server, but not at once.
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
   }
 
   async request(method, path, body) {
@@ -145,6 +174,11 @@ class Server {
   /** Starts a session with a message, and returns its id. */
   async begin(text, more = {}) {
     return (await this.post("sessions", { message: { text }, ...more })).id;
+  }
+
+  /** Returns whether the record of a session is in the default state directory. */
+  isKept(id) {
+    return existsSync(join(this.home, ".local/state/pintle/sessions/sessions", id));
   }
 
   /** Returns a file of the working directory, or null. */

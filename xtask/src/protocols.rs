@@ -98,13 +98,17 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
             node.env("CODEX_BINARY", codex).env("CLAUDE_BINARY", claude);
         })?;
     }
+    sdks.run(&node, "the vendors' SDKs with the command in its default settings", |node| {
+        node.args(["--test", "--test-reporter=tap", "shipped.mjs"]).env("PINTLE_BINARY", &command);
+        node.env("CODEX_BINARY", &scripted).env("CLAUDE_BINARY", &scripted);
+    })?;
     let requirements = metadata.workspace_root.join("tests/compat/requirements.txt");
     let python = install::python(&requirements, &sdks.directory)?.join("python");
     // A warning of the command may separate the result from the name of the case.
     let is_passed = |line: &str| line == "ok" || line.ends_with("... ok");
     let of_python = Clients { is_passed, directory: sdks.directory.clone() };
     of_python.run(&python, "the vendors' SDKs for Python with the command", |python| {
-        python.args(["-B", "-m", "unittest", "--verbose", "test_claude", "test_codex"]);
+        python.args(["-B", "-m", "unittest", "--verbose", "test_claude", "test_codex", "test_shipped"]);
         python.env("PINTLE_BINARY", &command).env("CODEX_BINARY", &scripted).env("CLAUDE_BINARY", &scripted);
     })?;
     let editors = Clients {
