@@ -12,6 +12,9 @@ mod models;
 mod outcomes;
 mod planted_programs;
 mod protected_files;
+#[path = "../../crates/cli/tests/it/terminal/pty.rs"]
+#[expect(dead_code, reason = "the tests of the command use the rest")]
+mod pty;
 mod refusals;
 mod repository;
 mod rules;
@@ -20,5 +23,6 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod tasks;
+mod terminal;
 mod user;
 mod worktrees;
