@@ -2,9 +2,12 @@
 //!
 //! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
 
+#[path = "../../crates/cli/tests/it/acp/editor.rs"]
+mod acp;
 mod commands;
 mod compatible_servers;
 mod configuration;
+mod editor;
 mod files;
 mod grants;
 mod home;

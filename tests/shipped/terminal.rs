@@ -5,7 +5,7 @@ use pintle_testkit::Dialect;
 use super::pty::Terminal;
 use super::repository::{add_history, git};
 use super::sessions::listed;
-use super::user::{User, command_lines_with, wait_until_ended};
+use super::user::{User, assert_once, command_lines_with, wait_until_ended};
 use super::worktrees::is_confined;
 
 /// Changes a file, runs a command that waits for the file `go`, and runs one that sleeps.
@@ -61,13 +61,6 @@ fn leave(mut terminal: Terminal) -> String {
     assert_eq!(code, Some(0), "{screen}");
     assert!(!screen.contains("say what to do"), "{screen}");
     screen
-}
-
-#[track_caller]
-fn assert_once(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
-    }
 }
 
 #[test]

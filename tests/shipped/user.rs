@@ -111,6 +111,14 @@ impl User {
     }
 }
 
+/// Checks that the text contains each of these parts once.
+#[track_caller]
+pub(super) fn assert_once(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    }
+}
+
 /// Returns the command lines that contain this text, of all processes. Arguments are separated by NUL.
 pub(super) fn command_lines_with(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
