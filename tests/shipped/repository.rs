@@ -10,7 +10,7 @@ fn turns(command: &str) -> String {
     )
 }
 
-fn git(user: &User, arguments: &[&str]) -> String {
+pub(super) fn git(user: &User, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(arguments).current_dir(user.project()).env("HOME", user.at(""));
     let output = command.output().unwrap();
@@ -18,18 +18,23 @@ fn git(user: &User, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Creates a user with two commits, the first of them packed.
+/// Creates a user with a history, and a model that runs the command.
 fn user_with_history(command: &str) -> User {
     let user = User::new(&turns(command));
+    add_history(&user);
+    user
+}
+
+/// Adds two commits of a file to the project, the first of them packed.
+pub(super) fn add_history(user: &User) {
     for (number, pack) in [("one", true), ("two", false)] {
         std::fs::write(user.project().join("file"), number).unwrap();
-        git(&user, &["add", "file"]);
-        git(&user, &["commit", "--quiet", "--message", number]);
+        git(user, &["add", "file"]);
+        git(user, &["commit", "--quiet", "--message", number]);
         if pack {
-            git(&user, &["repack", "-adq"]);
+            git(user, &["repack", "-adq"]);
         }
     }
-    user
 }
 
 fn backups(user: &User) -> Vec<std::path::PathBuf> {

@@ -2,9 +2,12 @@
 //!
 //! The sandbox is on, sessions are kept in the state directory of the home, and git reads the user's configuration.
 
+#[path = "../../crates/cli/tests/it/acp/editor.rs"]
+mod acp;
 mod commands;
 mod compatible_servers;
 mod configuration;
+mod editor;
 mod files;
 mod grants;
 mod home;
@@ -12,6 +15,9 @@ mod models;
 mod outcomes;
 mod planted_programs;
 mod protected_files;
+#[path = "../../crates/cli/tests/it/terminal/pty.rs"]
+#[expect(dead_code, reason = "the tests of the command use the rest")]
+mod pty;
 mod refusals;
 mod repository;
 mod rules;
@@ -20,5 +26,6 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod tasks;
+mod terminal;
 mod user;
 mod worktrees;

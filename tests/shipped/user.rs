@@ -111,6 +111,37 @@ impl User {
     }
 }
 
+/// Checks that the text contains each of these parts once.
+#[track_caller]
+pub(super) fn assert_once(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    }
+}
+
+/// Returns the command lines that contain this text, of all processes. Arguments are separated by NUL.
+pub(super) fn command_lines_with(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    // A process may end meanwhile.
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+    lines.filter(|line| line.contains(text)).collect()
+}
+
+/// Waits until no process has this text in its command line.
+#[track_caller]
+pub(super) fn wait_until_ended(text: &str) {
+    let started = Instant::now();
+    loop {
+        let running = command_lines_with(text);
+        if running.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "still running: {running:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Returns the built command, which is beside the directory of this program.
 ///
 /// `cargo test --workspace --features pintle-cli/full` builds it, for the command's own tests; `cargo test -p pintle-tests` does

@@ -24,7 +24,7 @@ const SETTINGS: &str = "[apply]\n\twhitespace = error-all\n[branch]\n\tautoSetup
     \texternal = /bin/false\n\tignoreSubmodules = all\n\trelative = true\n\trenames = copies\n\tsubmodule = log\n\
     \talgorithm = patience\n[log]\n\tshowSignature = true\n[status]\n\tbranch = true\n\tshowUntrackedFiles = no\n";
 
-fn is_confined() -> bool {
+pub(super) fn is_confined() -> bool {
     pintle_test_conditions::BUBBLEWRAP.is_present() || pintle_test_conditions::LANDLOCK.is_present()
 }
 

@@ -1,115 +1,31 @@
 //! `pintle acp`: a conversation in an editor, with the sessions of the store.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdout, Stdio};
+mod editor;
 
 use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
+use self::editor::{Editor, session_of};
 use crate::harness::{Harness, pintle, run, run_with_input};
 
-/// Client of `pintle acp`.
-struct Editor {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    number: u64,
-    /// Updates since the newest request.
-    updates: Vec<Value>,
-    /// Option that is chosen when the agent asks.
-    choice: &'static str,
+fn start(harness: &Harness, flags: &[&str]) -> Editor {
+    start_with(harness, flags, Some(crate::harness::KEY))
 }
 
-impl Editor {
-    fn start(harness: &Harness, flags: &[&str]) -> Self {
-        Self::start_with(harness, flags, Some(crate::harness::KEY))
-    }
-
-    /// Starts the agent with this key in its environment.
-    fn start_with(harness: &Harness, flags: &[&str], key: Option<&str>) -> Self {
-        let mut command = pintle(&["acp", "--provider", harness.dialect.name(), "--toolset", "spec"]);
-        command.args(["--base-url", &harness.server.base_url(harness.dialect)]).args(flags);
-        command.envs(key.map(|key| ("ANTHROPIC_API_KEY", key)));
-        command.env("PINTLE_STATE_DIR", harness.path(".state"));
-        command.env("PINTLE_CONFIG_DIR", harness.path(".config"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut editor = Self { child, output, number: 0, updates: Vec::new(), choice: "allow_once" };
-        let answer = editor.request("initialize", &json!({"protocolVersion": 1, "clientCapabilities": {}}));
-        assert_eq!(answer.pointer("/result/agentCapabilities/loadSession"), Some(&json!(true)), "{answer}");
-        editor
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn request(&mut self, method: &str, params: &Value) -> Value {
-        self.number += 1;
-        let number = self.number;
-        self.updates.clear();
-        self.send(&json!({"jsonrpc": "2.0", "id": number, "method": method, "params": params}));
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the agent has ended");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            match message.get("method").and_then(Value::as_str) {
-                None if message.get("id") == Some(&json!(number)) => return message,
-                Some("session/update") => self.updates.push(message),
-                Some("session/request_permission") => {
-                    let options = message.pointer("/params/options").and_then(Value::as_array).unwrap();
-                    let kind = |option: &&Value| option.get("kind") == Some(&json!(self.choice));
-                    let chosen = options.iter().find(kind).and_then(|option| option.get("optionId")).unwrap();
-                    let outcome = json!({"outcome": {"outcome": "selected", "optionId": chosen}});
-                    let id = message.get("id").cloned();
-                    self.send(&json!({"jsonrpc": "2.0", "id": id, "result": outcome}));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn open(&mut self, method: &str, harness: &Harness, id: Option<&str>) -> Value {
-        let mut params = json!({"cwd": harness.path(""), "mcpServers": []});
-        if let (Some(id), Some(params)) = (id, params.as_object_mut()) {
-            params.insert("sessionId".to_owned(), json!(id));
-        }
-        self.request(method, &params)
-    }
-
-    fn prompt(&mut self, id: &str, text: &str) -> Value {
-        let prompt = json!([{"type": "text", "text": text}]);
-        self.request("session/prompt", &json!({"sessionId": id, "prompt": prompt}))
-    }
-
-    /// Returns the text of the model, which arrives in pieces.
-    fn said(&self) -> String {
-        let texts = self.updates.iter().filter_map(|update| update.pointer("/params/update/content/text"));
-        texts.filter_map(Value::as_str).collect()
-    }
-
-    fn kinds(&self) -> Vec<&str> {
-        let kinds = self.updates.iter().filter_map(|update| update.pointer("/params/update/sessionUpdate"));
-        kinds.filter_map(Value::as_str).collect()
-    }
-
-    fn end(mut self) {
-        drop(self.child.stdin.take());
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-    }
+/// Starts the agent with this key in its environment.
+fn start_with(harness: &Harness, flags: &[&str], key: Option<&str>) -> Editor {
+    let mut command = pintle(&["acp", "--provider", harness.dialect.name(), "--toolset", "spec"]);
+    command.args(["--base-url", &harness.server.base_url(harness.dialect)]).args(flags);
+    command.envs(key.map(|key| ("ANTHROPIC_API_KEY", key)));
+    command.env("PINTLE_STATE_DIR", harness.path(".state"));
+    command.env("PINTLE_CONFIG_DIR", harness.path(".config"));
+    Editor::start(&mut command, &json!({}))
 }
 
 /// Returns code and message of an error.
 fn error_of(answer: &Value) -> (i64, &str) {
     let code = answer.pointer("/error/code").and_then(Value::as_i64).unwrap_or_else(|| panic!("{answer}"));
     (code, answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default())
-}
-
-fn session_of(answer: &Value) -> String {
-    answer
-        .pointer("/result/sessionId")
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{answer}"))
-        .to_owned()
 }
 
 const TURNS: &str = r#"
@@ -129,8 +45,8 @@ const TURNS: &str = r#"
 #[test]
 fn a_conversation_goes_on_between_an_editor_and_a_terminal() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let mut editor = Editor::start(&harness, &[]);
-    let opened = editor.open("session/new", &harness, None);
+    let mut editor = start(&harness, &[]);
+    let opened = editor.open("session/new", &harness.path(""), None);
     let id = session_of(&opened);
     assert_eq!(opened.pointer("/result/modes/currentModeId"), Some(&json!("edit")), "{opened}");
     let answer = editor.prompt(&id, "Write it");
@@ -146,10 +62,10 @@ fn a_conversation_goes_on_between_an_editor_and_a_terminal() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("Hello again, in the terminal."), "{output:?}");
 
-    let mut editor = Editor::start(&harness, &[]);
+    let mut editor = start(&harness, &[]);
     let listed = editor.request("session/list", &json!({"cwd": harness.path("")}));
     assert_eq!(listed.pointer("/result/sessions/0/sessionId"), Some(&json!(id)), "{listed}");
-    let loaded = editor.open("session/load", &harness, Some(&id));
+    let loaded = editor.open("session/load", &harness.path(""), Some(&id));
     assert!(loaded.get("error").is_none(), "{loaded}");
     let replayed = editor.said();
     assert!(replayed.contains("Hello again, in the terminal."), "{replayed}");
@@ -162,8 +78,8 @@ fn a_conversation_goes_on_between_an_editor_and_a_terminal() {
 #[test]
 fn denials_modes_and_wrong_sessions_are_told() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let mut editor = Editor::start(&harness, &[]);
-    let id = session_of(&editor.open("session/new", &harness, None));
+    let mut editor = start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness.path(""), None));
     editor.choice = "reject_once";
     let answer = editor.prompt(&id, "Write it");
     assert_eq!(answer.pointer("/result/stopReason"), Some(&json!("end_turn")), "{answer}");
@@ -184,8 +100,8 @@ fn denials_modes_and_wrong_sessions_are_told() {
         assert!(message.contains(problem), "{method} {params}: {answer}");
     }
     // A second editor does not get a session that the first one has.
-    let mut other = Editor::start(&harness, &[]);
-    let answer = other.open("session/load", &harness, Some(&id));
+    let mut other = start(&harness, &[]);
+    let answer = other.open("session/load", &harness.path(""), Some(&id));
     let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
     assert!(message.contains("is in use by pintle with process id"), "{answer}");
     other.end();
@@ -197,11 +113,11 @@ fn commands_say_what_a_terminal_would() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     std::fs::create_dir_all(harness.path(".claude/commands")).unwrap();
     std::fs::write(harness.path(".claude/commands/review.md"), "Review $ARGUMENTS closely.").unwrap();
-    let mut editor = Editor::start(&harness, &[]);
-    let id = session_of(&editor.open("session/new", &harness, None));
+    let mut editor = start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness.path(""), None));
     editor.prompt(&id, "Write it\nnow");
     let update = |editor: &Editor, kind: &str| {
-        let updates = editor.updates.iter().filter_map(|update| update.pointer("/params/update"));
+        let updates = editor.received.iter().filter_map(|update| update.pointer("/params/update"));
         updates.rev().find(|update| update["sessionUpdate"] == kind).cloned().unwrap_or_default()
     };
     assert_eq!(update(&editor, "session_info_update")["title"], "Write it");
@@ -265,11 +181,11 @@ fn prompts_of_servers_are_commands() {
         command.env("PINTLE_CONFIG_DIR", harness.path(".config"));
         assert_eq!(run(&mut command).code, Some(0), "{arguments:?}");
     }
-    let mut editor = Editor::start(&harness, &[]);
-    let id = session_of(&editor.open("session/new", &harness, None));
+    let mut editor = start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness.path(""), None));
     let refused = editor.prompt(&id, "/mcp__test__review");
     let offered = editor
-        .updates
+        .received
         .iter()
         .filter_map(|update| update.pointer("/params/update/availableCommands")?.as_array())
         .flatten()
@@ -288,10 +204,10 @@ fn prompts_of_servers_are_commands() {
 #[test]
 fn sessions_are_deleted_unless_another_process_has_them() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let mut editor = Editor::start(&harness, &[]);
-    let id = session_of(&editor.open("session/new", &harness, None));
+    let mut editor = start(&harness, &[]);
+    let id = session_of(&editor.open("session/new", &harness.path(""), None));
     editor.prompt(&id, "Write it");
-    let mut other = Editor::start(&harness, &[]);
+    let mut other = start(&harness, &[]);
     let refused = other.request("session/delete", &json!({"sessionId": id}));
     let (code, message) = error_of(&refused);
     assert!(code == -32010 && message.contains("is in use by pintle with process id"), "{refused}");
@@ -311,8 +227,8 @@ fn sessions_are_deleted_unless_another_process_has_them() {
 #[test]
 fn keys_are_stored_and_removed_beside_the_editor() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let mut editor = Editor::start_with(&harness, &[], None);
-    let refused = editor.open("session/new", &harness, None);
+    let mut editor = start_with(&harness, &[], None);
+    let refused = editor.open("session/new", &harness.path(""), None);
     assert_eq!(error_of(&refused).0, -32000, "{refused}");
     let key = json!({"methodId": "api-key"});
     let refused = editor.request("authenticate", &key);
@@ -326,16 +242,16 @@ fn keys_are_stored_and_removed_beside_the_editor() {
     let stored = run_with_input(&mut login, crate::harness::KEY);
     assert_eq!(stored.code, Some(0), "{stored:?}");
     assert_eq!(editor.request("authenticate", &key).get("result"), Some(&json!({})));
-    session_of(&editor.open("session/new", &harness, None));
+    session_of(&editor.open("session/new", &harness.path(""), None));
 
     assert_eq!(editor.request("logout", &json!({})).get("result"), Some(&json!({})));
     let refused = editor.request("logout", &json!({}));
     assert!(error_of(&refused).1.starts_with("there is no key to remove"), "{refused}");
-    let refused = editor.open("session/new", &harness, None);
+    let refused = editor.open("session/new", &harness.path(""), None);
     assert_eq!(error_of(&refused).0, -32000, "{refused}");
     editor.end();
 
-    let mut editor = Editor::start(&harness, &[]);
+    let mut editor = start(&harness, &[]);
     let refused = editor.request("logout", &json!({}));
     assert_eq!(error_of(&refused).1, "the key of anthropic in ANTHROPIC_API_KEY is still used", "{refused}");
     editor.end();

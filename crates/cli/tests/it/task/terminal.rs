@@ -12,10 +12,8 @@ fn turns() -> String {
     TURNS.replace("WAIT", "true") + draft
 }
 
-fn at_terminal(project: &Project, command: &Command) -> Terminal {
-    Terminal::run(command, 120, 40, |command| {
-        command.current_dir(project.root());
-    })
+fn at_terminal(command: &Command) -> Terminal {
+    Terminal::run(command, 120, 40, |_| {})
 }
 
 #[test]
@@ -23,7 +21,7 @@ fn a_draft_is_shown_edited_and_accepted() {
     let project = Project::new(&turns());
     let mut command = project.run_command(&["The sums of issue 7 are wrong."]);
     command.env("VISUAL", "sed -i 's/^goal = .*/goal = \"Sums are right, and that is all.\"/'");
-    let mut terminal = at_terminal(&project, &command);
+    let mut terminal = at_terminal(&command);
     terminal.wait_for_text("[e]dit, [n]o:");
     let shown = terminal.output();
     assert!(shown.contains("command = \"sh -n src/add.sh\""), "{shown}");
@@ -56,7 +54,7 @@ fn a_draft_that_nobody_wants_is_no_task() {
     let command = project.run_command(&["The sums of issue 7 are wrong.", "--candidates", "2"]);
     let log = project.harness.path("log");
     let mut terminal = Terminal::run(&command, 120, 60, |command| {
-        command.current_dir(project.root()).stdout(std::fs::File::create(&log).unwrap());
+        command.stdout(std::fs::File::create(&log).unwrap());
     });
     let screen = terminal.wait_for_text("[e]dit, [n]o:");
     assert_eq!(screen.matches("[[candidate]]").count(), 2, "what is accepted is what runs: {screen}");
@@ -83,7 +81,7 @@ fn an_anchor_of_the_contract_is_approved_or_refused_and_not_changed() {
     let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\"]\n[anchor]\nkind = \"command\"\n\
                     command = \". src/add.sh; test $(add 3 -1) -eq 2\"\n";
     std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let mut terminal = at_terminal(&project, &project.run_command(&["--contract", "contract.toml"]));
+    let mut terminal = at_terminal(&project.run_command(&["--contract", "contract.toml"]));
     terminal.wait_for_text("[a]pprove or [r]efuse for good:");
     let id = project.only()["id"].as_str().unwrap().to_owned();
     let words = project.task(&["decide", &id, "refuse", "--words", "test zero too"]);
@@ -105,7 +103,7 @@ fn decisions_are_asked_for_where_the_task_runs() {
     let project = Project::new(&turns());
     let contract = "goal = \"Sums are right.\"\ngates = [\"anchor\", \"result\"]\n[[check]]\nname = \"a\"\ncommand = \"true\"\n";
     std::fs::write(project.root().join("contract.toml"), contract).unwrap();
-    let mut terminal = at_terminal(&project, &project.run_command(&["--contract", "contract.toml"]));
+    let mut terminal = at_terminal(&project.run_command(&["--contract", "contract.toml"]));
     let screen = terminal.wait_for_text("or what to change:");
     assert!(screen.contains("It adds to tests/negative.sh."), "{screen}");
     terminal.type_keys("a\n");
