@@ -7,30 +7,29 @@ pub(crate) mod files;
 #[cfg(target_os = "linux")]
 pub(crate) mod held;
 mod in_place;
+mod parent_directory;
+mod replacement;
 mod temporary;
 pub(crate) mod tree;
 
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions, Permissions},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom},
     ops::Range,
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
-use self::temporary::Temporary;
-use nix::{
-    errno::Errno,
-    fcntl::OFlag,
-    unistd::{Gid, Uid, fchown, geteuid},
-};
+use nix::{fcntl::OFlag, unistd::geteuid};
 
+use self::parent_directory::{ParentDirectory, create_parent};
+pub(crate) use self::replacement::replace;
 use crate::{
     blocking::Cancelled,
     error::EnvError,
-    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata, is_read_only},
+    file::{DirEntry, FileIdentity, FileKind, MAX_READ, Metadata},
     search::ignore_rules::IgnoreRules,
     walk::{WalkOutput, WalkRequest},
 };
@@ -38,14 +37,8 @@ use crate::{
 /// Maximum number of links followed in one path.
 pub(crate) const MAX_LINKS: usize = 40;
 
-/// Permission bits of a new file, before the umask.
-const NEW_FILE_MODE: u32 = 0o666;
-
 /// Opens a file itself, without following a link and without waiting for the other end of a pipe.
 const NO_LINK: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK);
-
-/// Permission bits of a replacement file until it takes over those of the original.
-const REPLACEMENT_MODE: u32 = 0o600;
 
 pub(crate) fn check_directory(path: &Path) -> Result<(), EnvError> {
     if metadata(path)?.is_dir() {
@@ -113,123 +106,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<
     let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
     // A path that is resolved by name has no recorded identity.
     replace(&target, bytes, cancelled, &|_| Ok(())).map_err(|error| error.map_path(as_requested))
-}
-
-/// Writes a complete file without following a link at `target`. `check_identity` accepts or refuses the existing file,
-/// which is open for writing.
-///
-/// The file is replaced by another one as a whole. If that would lose something of the existing file, or is not possible, it
-/// is [written in place](in_place::overwrite).
-pub(crate) fn replace(
-    target: &Path,
-    bytes: &[u8],
-    cancelled: &Cancelled,
-    check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
-) -> Result<(), EnvError> {
-    let failed = |source| EnvError::from_io("write", target, source);
-    let existing = ExistingFile::open(target, check_identity)?;
-    if let Some(existing) = &existing
-        && existing.metadata.nlink() > 1
-    {
-        return existing.overwrite(target, bytes, cancelled);
-    }
-    let (directory, mut file) = match (create_temporary(target, existing.is_some()), &existing) {
-        (Ok(created), _) => created,
-        (Err(error), Some(existing)) if is_directory_closed(&error) => {
-            return existing.overwrite(target, bytes, cancelled);
-        }
-        (Err(error), _) => return Err(error),
-    };
-    file.file_mut().write_all(bytes).map_err(failed)?;
-    if let Some(existing) = &existing
-        && !existing.carry_over_metadata(file.file()).map_err(failed)?
-    {
-        return existing.overwrite(target, bytes, cancelled);
-    }
-    file.file().sync_all().map_err(failed)?;
-    if cancelled.get() {
-        return Err(failed(write_cancelled()));
-    }
-    match (file.persist(target), &existing) {
-        (Ok(()), _) => sync_directory(&directory.keep()).map_err(failed),
-        (Err(error), Some(existing)) if is_irreplaceable(&error) => {
-            existing.overwrite(target, bytes, cancelled)
-        }
-        (Err(error), _) => Err(failed(error)),
-    }
-}
-
-/// A file that is to be written.
-struct ExistingFile {
-    metadata: fs::Metadata,
-    /// The file, open for writing; the error for a running program, which can only be replaced.
-    writer: Result<File, Errno>,
-}
-
-impl ExistingFile {
-    /// Opens a file without following a link; `None` if there is none.
-    fn open(
-        target: &Path,
-        check_identity: &dyn Fn(&File) -> Result<(), EnvError>,
-    ) -> Result<Option<Self>, EnvError> {
-        let failed = |source| EnvError::from_io("write", target, source);
-        let metadata = match fs::symlink_metadata(target) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        expect_regular(target, &metadata)?;
-        let mode = metadata.mode() & 0o7777;
-        if is_read_only(mode, is_owned(&metadata)) {
-            return Err(EnvError::ReadOnlyFile { path: target.to_path_buf(), mode });
-        }
-        let opened = OpenOptions::new().write(true).custom_flags(NO_LINK.bits()).open(target);
-        let file = match opened {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                return Ok(Some(Self { metadata, writer: Err(Errno::ETXTBSY) }));
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        // The file that is open counts, not the one that had its name before.
-        let metadata = file.metadata().map_err(failed)?;
-        expect_regular(target, &metadata)?;
-        check_identity(&file)?;
-        Ok(Some(Self { metadata, writer: Ok(file) }))
-    }
-
-    /// Gives a replacement the owner and mode of the file, and on Linux its extended attributes. Returns false if it cannot
-    /// have them all.
-    fn carry_over_metadata(&self, replacement: &File) -> io::Result<bool> {
-        let is_owner_kept = keep_owner_and_mode(replacement, &self.metadata)?;
-        // A running program is replaced in any case.
-        let Ok(writer) = &self.writer else { return Ok(true) };
-        Ok(is_owner_kept && in_place::copy_attributes(writer, replacement))
-    }
-
-    fn overwrite(&self, target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
-        let failed = |source| EnvError::from_io("write", target, source);
-        let writer = self.writer.as_ref().map_err(|errno| failed((*errno).into()))?;
-        in_place::overwrite(target, writer, bytes, cancelled).map_err(failed)
-    }
-}
-
-/// Returns true if a directory accepts no new file, whatever its file.
-fn is_directory_closed(error: &EnvError) -> bool {
-    let is_closed = |source: &io::Error| {
-        matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
-    };
-    matches!(error, EnvError::PermissionDenied { .. })
-        || matches!(error, EnvError::Io { source, .. } if is_closed(source))
-}
-
-/// Returns true if a file cannot be replaced at its name: it is a mount point, or its directory is closed or sticky.
-fn is_irreplaceable(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ResourceBusy | io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-    )
 }
 
 fn write_cancelled() -> io::Error {
@@ -434,121 +310,6 @@ pub(crate) fn too_many_links() -> io::Error {
     io::Error::other(format!("more than {MAX_LINKS} symbolic links"))
 }
 
-/// Creates the temporary file that will become or replace a file. A replacement is readable by its
-/// owner alone while it is written: the file may be a secret.
-fn temporary_file(directory: &Path, is_replacement: bool) -> io::Result<Temporary> {
-    Temporary::create(directory, if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE })
-}
-
-/// Creates the directories above `target`, and a temporary file beside it.
-fn create_temporary(target: &Path, is_replacement: bool) -> Result<(ParentDirectory, Temporary), EnvError> {
-    let attempt = || {
-        let directory = create_parent(target)?;
-        let file = temporary_file(&directory.path, is_replacement);
-        Ok::<_, EnvError>((directory, file))
-    };
-    let mut attempted = attempt()?;
-    // A concurrent write that created the directory and then failed has removed it again.
-    if let (_, Err(error)) = &attempted
-        && error.kind() == io::ErrorKind::NotFound
-    {
-        attempted = attempt()?;
-    }
-    let (directory, file) = attempted;
-    Ok((directory, file.map_err(|source| EnvError::from_io("write", target, source))?))
-}
-
-/// An existing directory, possibly just created. Created directories are removed on drop unless
-/// they are kept or no longer empty.
-#[derive(Debug)]
-struct ParentDirectory {
-    path: PathBuf,
-    /// The created directories, outermost first.
-    created: Vec<PathBuf>,
-}
-
-impl ParentDirectory {
-    /// Keeps the created directories.
-    fn keep(mut self) -> PathBuf {
-        self.created.clear();
-        std::mem::take(&mut self.path)
-    }
-
-    /// Creates the directory with its missing parents.
-    fn create(path: &Path) -> io::Result<Self> {
-        let mut directory = Self { path: path.to_path_buf(), created: Vec::new() };
-        let mut missing = Vec::new();
-        for above in path.ancestors() {
-            if directory.create_one(above)? {
-                break;
-            }
-            missing.push(above);
-        }
-        for below in missing.into_iter().rev() {
-            if !directory.create_one(below)? {
-                return Err(io::ErrorKind::NotFound.into());
-            }
-        }
-        Ok(directory)
-    }
-
-    /// Creates one directory unless it exists; returns false if its parent is missing.
-    fn create_one(&mut self, path: &Path) -> io::Result<bool> {
-        match fs::create_dir(path) {
-            Ok(()) => {
-                self.created.push(path.to_path_buf());
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(_) if path.is_dir() => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for ParentDirectory {
-    fn drop(&mut self) {
-        for path in self.created.iter().rev() {
-            if let Err(error) = fs::remove_dir(path) {
-                tracing::debug!(path = %path.display(), %error, "cannot remove a created directory");
-            }
-        }
-    }
-}
-
-/// Creates the directories above `path`.
-fn create_parent(path: &Path) -> Result<ParentDirectory, EnvError> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    match ParentDirectory::create(parent) {
-        Ok(directory) => Ok(directory),
-        // A file in place of a directory is reported as existing.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(EnvError::NotADirectory { path: parent.to_path_buf() })
-        }
-        Err(source) => Err(EnvError::from_io("create", parent, source)),
-    }
-}
-
-/// Gives a new file the owner and mode of an old one. Returns false if it cannot have the same owner.
-fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<bool> {
-    let new = file.metadata()?;
-    let mut mode = old.mode() & 0o7777;
-    let mut is_owner_kept = true;
-    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
-        // Only the superuser can change the owner.
-        if let Err(error) = fchown(file, Some(uid), Some(gid)) {
-            tracing::debug!(%error, "cannot keep the owner of a file");
-            is_owner_kept = false;
-            // A setuid program must not start to run as another user.
-            mode &= 0o1777;
-        }
-    }
-    // After the owner, since changing the owner clears bits.
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(is_owner_kept)
-}
-
 /// Makes a rename durable.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory).and_then(|directory| directory.sync_all()) {
@@ -569,6 +330,10 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use nix::unistd::Uid;
+
+    use super::replacement::temporary_file;
+    use super::temporary::Temporary;
     use super::*;
 
     fn mode(file: &Temporary) -> u32 {

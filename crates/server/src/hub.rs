@@ -1,31 +1,30 @@
 //! The sessions that a server has open.
 
+mod following;
+mod live;
 mod room;
 mod takeover;
 mod waiting;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
-use pintle_agent::{
-    EventKind, Events, Session, SessionEvent, SessionHandle, SessionId, SessionState, TreeEvents,
-};
+use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::{SessionStore, StoreError, StoredJournal, Summary};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::counters::Counters;
 use crate::files::{RestoreReport, RestoreRequest};
-use crate::host::{HostError, NewSession, OpenSession, SessionControls, SessionHost};
+use crate::host::{HostError, NewSession, OpenSession, SessionHost};
 use crate::limits::ServerLimits;
 use crate::problem::{CONFLICT, FAILED, Problem};
 
+pub(crate) use self::live::{Live, Watching};
 pub(crate) use self::room::TENANT;
 pub use self::takeover::TakenUp;
 use self::waiting::{Tenant, Waiting};
@@ -35,12 +34,6 @@ pub(crate) const SERVED: &str = "served";
 
 /// Changes that wait for a slow subscriber, who looks at everything again when there are more.
 const CHANGES: usize = 1_024;
-
-/// Time after which a change is told again, with what was written meanwhile.
-const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Time between two looks at a run that is to end.
-const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Open sessions, and the store with all others.
 #[derive(Debug)]
@@ -83,106 +76,6 @@ impl Change {
         match self {
             Self::Of(id) | Self::Deleted { id, .. } => id,
         }
-    }
-}
-
-/// An open session.
-#[derive(Debug)]
-pub(crate) struct Live {
-    pub(crate) id: SessionId,
-    pub(crate) handle: SessionHandle,
-    pub(crate) controls: Arc<dyn SessionControls>,
-    /// Held while settings are compared and changed.
-    pub(crate) changing: tokio::sync::Mutex<()>,
-    tenant: Tenant,
-    /// When it did something last.
-    active: Mutex<Instant>,
-    /// `None` once it is being closed.
-    session: RwLock<Option<Session>>,
-    /// Cloned by everybody who watches.
-    watched: Arc<()>,
-    /// Whether calls that waited when it was opened are prepared anew, and not asked about yet.
-    asks_anew: AtomicBool,
-    leaving: CancellationToken,
-    ended: CancellationToken,
-}
-
-/// Marks a session as watched until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matters")] Arc<()>);
-
-impl Live {
-    fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
-        let OpenSession { mut session, controls } = opened;
-        // Dropping it would interrupt what goes on.
-        if let Some(run) = session.resumed() {
-            run.detach();
-        }
-        // Earlier events are read from the record.
-        session.forget_events(session.first_new_event());
-        Self {
-            id: session.id().clone(),
-            handle: session.handle(),
-            controls,
-            changing: tokio::sync::Mutex::default(),
-            tenant,
-            active: Mutex::new(Instant::now()),
-            session: RwLock::new(Some(session)),
-            watched: Arc::default(),
-            asks_anew: AtomicBool::new(asks_anew),
-            leaving: CancellationToken::new(),
-            ended: CancellationToken::new(),
-        }
-    }
-
-    /// Reads from the session; `None` once it is being closed.
-    pub(crate) fn with<T>(&self, read: impl FnOnce(&Session) -> T) -> Option<T> {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
-    }
-
-    /// Returns the events of the session from `seq` on.
-    pub(crate) fn events_from(&self, seq: u64) -> Option<Events> {
-        self.with(|session| session.events_from(seq))
-    }
-
-    /// Returns the events of the session and of its subagents.
-    pub(crate) fn tree_events(&self) -> Option<TreeEvents> {
-        self.with(Session::tree_events)
-    }
-
-    /// Returns whether its record has calls that wait, about which it has not asked since it was opened.
-    pub(crate) fn asks_anew(&self) -> bool {
-        self.asks_anew.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn watch(&self) -> Watching {
-        Watching(Arc::clone(&self.watched))
-    }
-
-    /// Completes when the session is not open any more.
-    pub(crate) async fn ended(&self) {
-        self.ended.cancelled().await;
-    }
-
-    /// Returns whether nothing goes on, and nothing waits to.
-    fn is_resting(&self) -> bool {
-        let is_resting = self.with(|session| {
-            session.state() != SessionState::Processing && session.background_commands().is_empty()
-        });
-        is_resting.unwrap_or(true) && self.handle.queued().is_empty()
-    }
-
-    fn is_idle(&self) -> bool {
-        self.is_resting() && Arc::strong_count(&self.watched) == 1
-    }
-
-    /// Returns for how long it has done nothing.
-    fn rested(&self) -> Duration {
-        lock(&self.active).elapsed()
-    }
-
-    fn is_active(&self) {
-        *lock(&self.active) = Instant::now();
     }
 }
 
@@ -399,90 +292,6 @@ impl Hub {
         live
     }
 
-    /// Follows a session until it ends, does nothing any more, or the server shuts down.
-    async fn keep(self: Arc<Self>, live: Arc<Live>) {
-        let is_idle = match live.with(|session| session.events_from(session.first_new_event())) {
-            Some(events) => self.follow(&live, events).await,
-            None => false,
-        };
-        self.close(&live).await;
-        if is_idle {
-            // A message may have come while it was being closed.
-            self.open_if_work(live.id.clone()).await;
-        }
-    }
-
-    /// Returns whether it does nothing any more.
-    async fn follow(self: &Arc<Self>, live: &Live, mut events: Events) -> bool {
-        let mut waiting = 0;
-        let mut again = tokio::time::interval(AGAIN_INTERVAL);
-        let mut is_stale = false;
-        let mut look = tokio::time::interval(look_interval(self.limits.idle));
-        loop {
-            tokio::select! {
-                event = events.next() => {
-                    let Some(event) = event else { return false };
-                    live.is_active();
-                    self.observe(live, &event);
-                    is_stale |= is_change(&event.kind);
-                }
-                _ = again.tick() => {
-                    // It may make way now.
-                    self.serve_waiting();
-                    // The summary is written after the event, and calls of subagents are no events of the session.
-                    let approvals = live.handle.tree_approvals().len();
-                    if std::mem::take(&mut is_stale) || approvals != waiting {
-                        waiting = approvals;
-                        self.changed(&live.id);
-                    }
-                }
-                () = self.closing.cancelled() => return false,
-                () = live.leaving.cancelled() => return false,
-                _ = look.tick() => {
-                    if !live.is_idle() {
-                        live.is_active();
-                    } else if live.rested() >= self.limits.idle {
-                        return true;
-                    }
-                }
-            }
-        }
-    }
-
-    fn observe(&self, live: &Live, event: &SessionEvent) {
-        // Pieces of text are no events of the record.
-        if event.offset.is_none() {
-            self.counters.count_event(&event.kind);
-        }
-        if asks_or_goes_on(&event.kind) {
-            live.asks_anew.store(false, Ordering::Relaxed);
-        }
-        if is_change(&event.kind) {
-            self.changed(&live.id);
-        }
-        if matches!(event.kind, EventKind::ProcessingEnd { .. }) {
-            // Later subscribers read them from the record.
-            live.with(|session| session.forget_events(event.seq));
-        }
-    }
-
-    async fn close(self: &Arc<Self>, live: &Live) {
-        let session = live.session.write().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(session) = session {
-            if self.closing.is_cancelled() {
-                drain(&session, self.limits.drain).await;
-            }
-            // A run that goes on, or begins now, is left as it is, for the next opening. Fails only if the session has ended.
-            let _ = live.handle.leave();
-            live.controls.close(session).await;
-        }
-        lock(&self.live).remove(&live.id);
-        lock(&self.decided).retain(|(session, ..), _| *session != live.id);
-        live.ended.cancel();
-        self.changed(&live.id);
-        self.serve_waiting();
-    }
-
     /// Opens a session that is closed, if it has something to do.
     fn open_if_work(self: Arc<Self>, id: SessionId) -> BoxFuture<'static, ()> {
         Box::pin(async move {
@@ -567,48 +376,6 @@ impl Hub {
         }
         self.drained.cancel();
     }
-}
-
-/// Waits for the end of a run, unless it waits for a decision.
-async fn drain(session: &Session, time: Duration) {
-    let handle = session.handle();
-    let rests = async {
-        while session.state() == SessionState::Processing && handle.approvals().is_empty() {
-            tokio::time::sleep(DRAIN_INTERVAL).await;
-        }
-    };
-    let _ = tokio::time::timeout(time, rests).await;
-}
-
-/// Returns how often to look whether a session is idle.
-fn look_interval(idle: Duration) -> Duration {
-    (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(30))
-}
-
-/// Returns whether a list shows something else after this event.
-fn is_change(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::UserInput { .. }
-            | EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalDecided { .. }
-            | EventKind::ModelResponse { .. }
-            | EventKind::PolicyChanged(_)
-            | EventKind::ProcessingEnd { .. }
-            | EventKind::SessionEnd { .. }
-            | EventKind::SessionResumed { .. }
-    )
-}
-
-/// Returns whether a call was asked about, or a run goes on without.
-fn asks_or_goes_on(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::ApprovalRequested { .. }
-            | EventKind::ApprovalDecided { .. }
-            | EventKind::ToolCallEnd { .. }
-            | EventKind::ProcessingEnd { .. }
-    )
 }
 
 fn is_under_way(summary: &Summary) -> bool {

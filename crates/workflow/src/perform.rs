@@ -3,12 +3,17 @@
 //! Nothing that a candidate leaves counts but the content of its files when its work ends. Its diff goes into a clean clone, with
 //! fresh time stamps, and all that is judged runs there.
 
+mod anchor;
+mod clean;
 mod control;
 mod draft;
+mod evidence;
 mod ports;
+mod review;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,18 +30,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::runs::{Line, Runs};
-use crate::anchor::{ANCHOR_RUNS, Anchor, AnchorFacts};
-use crate::command_run::{CommandRun, Observation, Reference, Stability};
-use crate::contract::{AnchorPlan, CandidatePlan, Contract};
-use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, Control, passes};
+use crate::anchor::Anchor;
+use crate::command_run::Reference;
+use crate::contract::{CandidatePlan, Contract};
 use crate::local::Performer;
-use crate::prompts;
 use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, remove_directory};
-use crate::secrets;
-use crate::task::{
-    Candidate, Found, Order, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts, WorkLimits,
-};
+use crate::task::{Candidate, Found, Order, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkLimits};
 use crate::worker::{Assignment, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
 
 /// Carries out the steps of one task.
@@ -235,275 +234,6 @@ impl Performance<'_> {
         self.fence.check().map_err(|_| StepError::Lost)
     }
 
-    /// Runs all checks on the base.
-    async fn baseline(&mut self) -> Result<Found, StepError> {
-        let base = self.repository.base().to_owned();
-        let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
-        for check in &self.contract().checks {
-            let clean = Clean::at(self, &base).await?;
-            let seen = clean.seen(self, Line::from(check), check.runs as usize).await?;
-            if let Some(problem) = crate::evidence::incomparable(check, &seen) {
-                return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
-            }
-            baseline.checks.insert(check.name.clone(), seen);
-        }
-        let failures = baseline.failures().map(|(name, run)| {
-            format!(
-                "check `{}` failed before any change: it {}",
-                crate::names::shown(name),
-                run.end.describe()
-            )
-        });
-        let failures: Vec<String> = failures.collect();
-        baseline.remarks.extend(failures);
-        Ok(Found::Baseline(baseline))
-    }
-
-    /// Finds an anchor, and runs it on the base.
-    async fn anchor(&mut self, feedback: Option<&str>, limits: WorkLimits) -> Result<Found, StepError> {
-        let base = self.repository.base().to_owned();
-        let mut facts = match &self.contract().anchor {
-            AnchorPlan::Command { command, results, report } => AnchorFacts {
-                command: command.clone(),
-                results: *results,
-                report: report.clone(),
-                session: None,
-                patch: None,
-                control: None,
-                files: Vec::new(),
-                runs: Vec::new(),
-                failing_before: Default::default(),
-            },
-            AnchorPlan::Test | AnchorPlan::None { .. } => self.proposal(&base, feedback, limits).await?,
-        };
-        let line = Line::new(&facts.command).with_results(facts.results, facts.report.as_deref());
-        let commit = match &facts.patch {
-            None => base.clone(),
-            Some(patch) => {
-                // Tests of the same command that fail without it prove nothing.
-                let clean = Clean::at(self, &base).await?;
-                let before = clean.seen(self, line, 1).await?;
-                let before = Observation::of(&before);
-                facts.failing_before = [Stability::Fails, Stability::Breaks]
-                    .into_iter()
-                    .flat_map(|stability| before.having(stability).map(str::to_owned).collect::<Vec<_>>())
-                    .collect();
-                self.repository.with_patch(&base, &self.kept(patch).await?).await?
-            }
-        };
-        let clean = Clean::at(self, &commit).await?;
-        facts.runs = clean.seen(self, line, ANCHOR_RUNS).await?;
-        if facts.results.is_some() {
-            facts.control = self.place_for_control(&commit, line, &facts.files).await?;
-        }
-        Ok(Found::Anchor(Box::new(facts)))
-    }
-
-    /// Finds a file of the anchor in which a control runs, and fails.
-    async fn place_for_control(
-        &self,
-        commit: &str,
-        line: Line<'_>,
-        files: &[ChangedFile],
-    ) -> Result<Option<String>, StepError> {
-        let known = files.iter().find(|file| control::form(&file.path).is_some());
-        let Some(file) = known.map(|file| file.path.clone()) else { return Ok(None) };
-        let control = Clean::control(self, commit, line, &file).await?;
-        Ok(control.is_some_and(|control| control.is_seen_failing()).then_some(file))
-    }
-
-    /// Lets a session propose an anchor.
-    async fn proposal(
-        &mut self,
-        base: &str,
-        feedback: Option<&str>,
-        limits: WorkLimits,
-    ) -> Result<AnchorFacts, StepError> {
-        let place = self.performer.place("anchor").await?;
-        self.make_once(&place, base, None).await?;
-        let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
-        let plan = CandidatePlan::default();
-        let mut assignment = self.assignment(&place, message, &plan, limits);
-        assignment.answer = Some(prompts::proposal_schema());
-        let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
-        let answer =
-            worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
-        let proposal: prompts::Proposal = serde_json::from_value(answer)
-            .map_err(|error| StepError::Other(format!("the answer of the session is none: {error}")))?;
-        let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
-        Ok(AnchorFacts {
-            command: proposal.command,
-            results: proposal.results,
-            report: proposal.report,
-            session: Some(session),
-            patch: Some(diff.patch),
-            control: None,
-            files: diff.files,
-            runs: Vec::new(),
-            failing_before: Default::default(),
-        })
-    }
-
-    /// Lets a candidate work.
-    async fn work(&mut self, feedback: Option<&str>, limits: WorkLimits) -> Result<Found, StepError> {
-        let session = self.performer.session_of(self.step);
-        self.performer.waiting().insert(session.clone(), Vec::new());
-        let prepared = self.prepared(feedback, limits).await;
-        let steering = self.performer.waiting().remove(&session).unwrap_or_default();
-        let (start, mut assignment) = prepared?;
-        assignment.steering = steering;
-        let place = assignment.place.clone();
-        let worked = self.let_work(assignment).await?;
-        // Taken now: jobs that go on change nothing that counts.
-        let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
-        let (diff, unfit) = match taken {
-            Ok(diff) => (Some(diff), None),
-            Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
-    }
-
-    /// Makes the place of a candidate, and returns the commit that it starts from and its assignment.
-    async fn prepared(
-        &self,
-        feedback: Option<&str>,
-        limits: WorkLimits,
-    ) -> Result<(String, Assignment), StepError> {
-        let start = self.anchored().await?;
-        let index = self.step.candidate.unwrap_or_default();
-        let place = self.performer.place(&format!("candidates/{index}")).await?;
-        let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
-        self.make_once(&place, &start, before.as_ref()).await?;
-        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
-        let number = self.step.attempt;
-        let message = match self.candidate().is_some_and(Candidate::knows_goal) {
-            true => prompts::more_work(number, feedback),
-            false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
-        };
-        Ok((start, self.assignment(&place, message, &plan, limits)))
-    }
-
-    /// Puts the diff of a candidate into a clean clone, and runs everything there.
-    async fn evidence(&mut self) -> Result<Found, StepError> {
-        let work = self.candidate().and_then(|candidate| candidate.attempts().last()?.work.clone());
-        let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
-        let Some(diff) = work.diff else {
-            let reason = work.unfit.unwrap_or_else(|| "there is no diff".to_owned());
-            return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
-        };
-        let patch = self.kept(&diff.patch).await?;
-        let start = self.anchored().await?;
-        let commit = match self.repository.with_patch(&start, &patch).await {
-            Ok(commit) => commit,
-            Err(RepositoryError::Unfit(reason)) => {
-                return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let mut facts = CandidateFacts::of(diff);
-        facts.secrets = secrets::in_patch(&patch, &self.performer.secrets);
-        if let Some(anchor) = self.task.anchor() {
-            facts.anchor = self.tried(&commit, Line::from(anchor), ANCHOR_RUNS, &mut facts).await?;
-            let control = anchor.control().filter(|_| passes(anchor, &facts.anchor));
-            if let Some(file) = control {
-                facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
-            }
-        }
-        for check in &self.contract().checks {
-            let seen = self.tried(&commit, Line::from(check), check.runs as usize, &mut facts).await?;
-            facts.checks.insert(check.name.clone(), seen);
-        }
-        Ok(Found::Evidence(Box::new(facts)))
-    }
-
-    /// Runs a command in a clean clone of its own: another command may have let the code change what is beside the files that
-    /// are compared, such as installed dependencies. Adds what keeps the clone from being judged to the facts.
-    async fn tried(
-        &self,
-        commit: &str,
-        line: Line<'_>,
-        times: usize,
-        facts: &mut CandidateFacts,
-    ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.tried_in_one(commit, line, times, facts).await?;
-        if !differ(&seen) {
-            return Ok(seen);
-        }
-        let mut apart = Vec::with_capacity(times);
-        for _ in 0..times {
-            apart.extend(self.tried_in_one(commit, line, 1, facts).await?);
-        }
-        Ok(apart)
-    }
-
-    async fn tried_in_one(
-        &self,
-        commit: &str,
-        line: Line<'_>,
-        times: usize,
-        facts: &mut CandidateFacts,
-    ) -> Result<Vec<CommandRun>, StepError> {
-        if facts.not_applied.is_some() {
-            return Ok(Vec::new());
-        }
-        let clean = Clean::at(self, commit).await?;
-        facts.not_applied = clean.not_prepared(self).await?;
-        if facts.not_applied.is_some() {
-            return Ok(Vec::new());
-        }
-        let seen = clean.runs(self).await?.repeat_and_close(line, times).await?;
-        match self.changed_by_commands(&clean, commit).await {
-            Ok(changed) => {
-                facts.protected.extend(changed);
-                facts.protected.sort();
-                facts.protected.dedup();
-            }
-            Err(StepError::Repository(RepositoryError::Unfit(reason))) => {
-                facts.not_applied = Some(format!("after its commands, {reason}"));
-            }
-            Err(error) => return Err(error),
-        }
-        clean.remove(self).await?;
-        Ok(seen)
-    }
-
-    /// Returns the protected files that the commands have changed.
-    async fn changed_by_commands(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
-        let changed = self.repository.changes(&clean.place.root, commit).await?;
-        let anchored =
-            |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
-        let rules = self.task.rules();
-        // New files next to tests, such as snapshots, change none of them.
-        let is_judging = |file: &ChangedFile| {
-            file.kind != ChangeKind::Added && (rules.is_protected(&file.path) || anchored(&file.path))
-        };
-        Ok(changed.into_iter().filter(is_judging).map(|file| file.path).collect())
-    }
-
-    /// Lets a session of its own review a change that has its evidence.
-    async fn review(&mut self, limits: WorkLimits) -> Result<Found, StepError> {
-        let proof = self.candidate().and_then(Candidate::proof);
-        let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
-        let patch = self.kept(&proof.diff().patch).await?;
-        let commit = self.repository.with_patch(&self.anchored().await?, &patch).await?;
-        let place = self.performer.place(&self.step.to_string()).await?;
-        self.make_once(&place, &commit, None).await?;
-        let evidence = crate::report::evidence(self.contract(), &proof);
-        let message = prompts::review(self.contract(), &String::from_utf8_lossy(&patch), &evidence);
-        let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
-        let mut assignment = self.assignment(&place, message, &plan, limits);
-        assignment.answer = Some(prompts::review_schema());
-        let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
-        let review = worked.answer.and_then(|answer| serde_json::from_value::<prompts::Review>(answer).ok());
-        let review = review.ok_or_else(|| StepError::Other("the reviewer gave no answer".to_owned()))?;
-        remove_directory(self.performer.machine.as_ref(), place.directory()).await?;
-        let prompts::Review { findings, remarks } = review;
-        Ok(Found::Review(ReviewFacts { session, findings, remarks }))
-    }
-
     fn candidate(&self) -> Option<&Candidate> {
         self.task.candidates().get(self.step.candidate?)
     }
@@ -582,111 +312,6 @@ impl Performance<'_> {
             None => Ok(worked),
         }
     }
-}
-
-/// Returns whether runs in one clone differ. A run may have left files that the next one stumbles over: then each has to have a
-/// clone of its own, and only what differs there is flaky.
-fn differ(runs: &[CommandRun]) -> bool {
-    let observed = Observation::of(runs);
-    observed.ends.len() > 1 || observed.having(Stability::Flaky).next().is_some()
-}
-
-/// A clean clone, in which we run what is judged.
-struct Clean {
-    place: Place,
-    commit: String,
-}
-
-impl Clean {
-    async fn at(of: &Performance<'_>, commit: &str) -> Result<Self, StepError> {
-        of.check()?;
-        let place = of.performer.place(&format!("clean/{}", of.step)).await?;
-        of.repository.clone_to(&place.root, commit).await?;
-        Ok(Self { place, commit: commit.to_owned() })
-    }
-
-    async fn runs<'a>(&'a self, of: &Performance<'a>) -> Result<Runs<'a>, StepError> {
-        let open = of.performer.places.open(&self.place).await?;
-        Ok(Runs::new(&self.place, open, of.performer.blobs.as_ref(), of.cancel))
-    }
-
-    /// Prepares the clone, and returns why that failed, with the end of the output.
-    async fn not_prepared(&self, of: &Performance<'_>) -> Result<Option<String>, StepError> {
-        let Some(prepare) = &of.contract().prepare else { return Ok(None) };
-        let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
-        let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
-        let mut reason = format!("`{}` {}", crate::names::shown(prepare), run.end.describe());
-        for line in run.last_lines(of.performer.blobs.as_ref()).await? {
-            reason.push_str("\n    ");
-            reason.push_str(&line);
-        }
-        Ok(Some(reason))
-    }
-
-    /// Prepares the clone, runs a command in it, and removes it.
-    async fn seen(
-        self,
-        of: &Performance<'_>,
-        line: Line<'_>,
-        times: usize,
-    ) -> Result<Vec<CommandRun>, StepError> {
-        let commit = self.commit.clone();
-        let seen = self.seen_in_one(of, line, times).await?;
-        if !differ(&seen) {
-            return Ok(seen);
-        }
-        let mut apart = Vec::with_capacity(times);
-        for _ in 0..times {
-            apart.extend(Self::at(of, &commit).await?.seen_in_one(of, line, 1).await?);
-        }
-        Ok(apart)
-    }
-
-    async fn seen_in_one(
-        self,
-        of: &Performance<'_>,
-        line: Line<'_>,
-        times: usize,
-    ) -> Result<Vec<CommandRun>, StepError> {
-        if let Some(reason) = self.not_prepared(of).await? {
-            return Err(StepError::Other(reason));
-        }
-        let seen = self.runs(of).await?.repeat_and_close(line, times).await?;
-        self.remove(of).await?;
-        Ok(seen)
-    }
-
-    /// Runs a command with a control in a file; `None` for a file that cannot have one. The clone is a new one, since code that
-    /// ran in another may have made a link of the file.
-    async fn control(
-        of: &Performance<'_>,
-        commit: &str,
-        line: Line<'_>,
-        file: &str,
-    ) -> Result<Option<Control>, StepError> {
-        let Some(form) = control::form(file) else { return Ok(None) };
-        let clean = Self::at(of, commit).await?;
-        let (test, path, machine) =
-            (control::name(), clean.place.root.join(file), of.performer.machine.as_ref());
-        let mut text = match machine.read(&path, None).await {
-            Ok(text) => text,
-            // The candidate has removed it.
-            Err(EnvError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        text.extend_from_slice(form(&test).as_bytes());
-        machine.write(&path, &text).await?;
-        let runs = clean.seen(of, line, 1).await?;
-        Ok(runs.into_iter().next().map(|run| Control { test, run }))
-    }
-
-    async fn remove(self, of: &Performance<'_>) -> Result<(), StepError> {
-        Ok(remove_directory(of.performer.machine.as_ref(), self.place.directory()).await?)
-    }
-}
-
-fn newest_diff(candidate: &Candidate) -> Option<&Diff> {
-    candidate.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
 }
 
 impl fmt::Debug for RepositoryPerformer {

@@ -5,20 +5,19 @@
 //! with the summary so far. The summary replaces all entries up to a cut, before which no call is open, and the user's own
 //! messages among them are kept beside it. Requests continue with the rest, and the history keeps everything.
 
+mod overflow;
 mod pieces;
+mod requests;
 mod user_messages;
 
-use pintle_llm::{
-    ErrorInfo, ErrorKind, HistoryItem, Message, MessageList, Request, Response, ToolChoice, ToolList,
-};
+use pintle_llm::{ErrorInfo, HistoryItem, Message, MessageList, Response};
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
 use super::window::CHARS_PER_TOKEN;
 use super::{Machine, Phase};
 use crate::protocol::{
-    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, OutcomeStatus, SessionState, Turn,
-    TurnContext, TurnKind,
+    Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
 };
 
 /// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
@@ -26,10 +25,6 @@ const TAIL_SHARE: u64 = 4;
 
 /// A compaction that gains less than this part of the window is not tried again until the history has grown by as much.
 const LEAST_GAIN: u64 = 10;
-
-/// Share of the context window, in percent, above which a refusal without a known reason counts as a prompt that is too
-/// long.
-const ASSUMED_ABOVE: u64 = 90;
 
 /// Percent by which the use of the context has to change before it is reported again.
 const USAGE_STEP: u64 = 10;
@@ -40,18 +35,9 @@ const MAX_REQUESTS: u32 = 10;
 /// Size below which a request for the summary of a piece is not made smaller again, in tokens.
 const LEAST_ROOM: u64 = 250;
 
-/// Part of the room for a piece that the summary so far takes at most: one third.
-const SUMMARY_SHARE: usize = 3;
-
-const INSTRUCTION: &str = include_str!("../../prompts/summary.md");
-
-const INSTRUCTION_FOR_TEXT: &str = include_str!("../../prompts/summary_of_text.md");
-
 const INTRODUCTION: &str = "Summary of the conversation so far, which it replaces:\n\n";
 
 const USER_MESSAGES: &str = "Messages of the user in it, verbatim, the oldest first:\n\n";
-
-const PIECE: &str = "Part of the conversation to summarize:\n\n";
 
 /// State of compaction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -204,196 +190,6 @@ impl Machine {
         started
     }
 
-    /// Starts a compaction with the shortest tail, once, after a provider refused a request as too long. Returns whether it
-    /// did.
-    pub(super) fn compact_after_refusal(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
-        self.measure_system();
-        let assumed = self.assumed_overflow(error);
-        let may = (error.kind == ErrorKind::ContextLength || assumed.is_some())
-            && self.limits.compaction.at_percent.is_some()
-            && !self.compactions.after_refusal
-            && self.may_call_model();
-        let Some(through) = may.then(|| self.cut(0)).flatten() else { return false };
-        let Some(context) = self.context.take() else { return false };
-        self.compactions.after_refusal = true;
-        if let Some(percent) = assumed {
-            self.note_assumed_overflow();
-            let message = format!(
-                "the provider refused a request that takes ~{percent}% of the context window ({error}); it may be too long, so the conversation is compacted once"
-            );
-            out.push(Action::emit(EventKind::Warning { message }));
-        }
-        let window = context.context_window.min(self.estimated_tokens());
-        let current = CurrentCompaction {
-            through,
-            is_manual: false,
-            is_after_overflow: error.kind == ErrorKind::ContextLength,
-            is_cancelled: false,
-            is_partial: false,
-            requests: 0,
-            before: self.chars,
-            window,
-            room: Some(window / 2),
-        };
-        let started = self.request_summary(current, &context, out);
-        self.context = Some(context);
-        started
-    }
-
-    /// Returns the share of the context window, in percent, of a request that was refused without a known reason, if that
-    /// is probably the reason. Once per run.
-    fn assumed_overflow(&self, error: &ErrorInfo) -> Option<u64> {
-        let is_unknown = error.kind == ErrorKind::InvalidRequest
-            && !error.refused_reasoning
-            && matches!(error.status, Some(400 | 422));
-        let is_first = self.progress.as_ref().is_some_and(|progress| !progress.assumed_overflow);
-        let window = self.context.as_ref().map_or(0, |context| context.context_window);
-        let used = self.estimated_tokens().saturating_mul(100);
-        let is_nearly_full = used > window.saturating_mul(ASSUMED_ABOVE);
-        (is_unknown && is_first && is_nearly_full).then(|| used / window.max(1))
-    }
-
-    fn note_assumed_overflow(&mut self) {
-        if let Some(progress) = &mut self.progress {
-            progress.assumed_overflow = true;
-        }
-    }
-
-    /// Allows a compaction after the next refusal: a request was answered, or an input begins.
-    pub(super) fn allow_compaction_after_refusal(&mut self) {
-        self.compactions.after_refusal = false;
-    }
-
-    /// Asks for the summary, or for that of the next piece, unless the budget has too little left for it. Returns whether it
-    /// did.
-    fn request_summary(
-        &mut self,
-        mut current: CurrentCompaction,
-        context: &TurnContext,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let (mut request, through) = match current.room {
-            None => (self.request_for_summary(context), current.through),
-            Some(room) => self.request_for_piece(&current, room, context),
-        };
-        if let Some(model) = &self.limits.compaction.model {
-            request.model.clone_from(model);
-        }
-        // The provider has counted the conversation, and not the text of a piece.
-        let counted = self.counted_prompt;
-        if current.room.is_some() {
-            self.counted_prompt = None;
-        }
-        let reserved = self.reserve(context, &mut request);
-        self.counted_prompt = counted;
-        if reserved.is_err() {
-            return false;
-        }
-        current.requests += 1;
-        self.compactions.current = Some(current);
-        self.model_calls += 1;
-        let model_call = ModelCallId(self.model_calls);
-        if let Some(progress) = &mut self.progress {
-            progress.model_calls += 1;
-        }
-        self.state = SessionState::Processing;
-        self.phase = Phase::Compacting { model_call, through };
-        out.push(Action::emit(EventKind::CompactionStart { through: through as u64 }));
-        // It is no part of the conversation, so the next request is compared with the one before.
-        let chain = request.prefix_chain();
-        if let Some(fingerprint) = chain.last() {
-            let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
-            let messages = request.messages.len();
-            out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
-        }
-        let reserved = self.reserved().map(Box::new);
-        out.push(Action::CallModel { model_call, request: Box::new(request), reserved });
-        true
-    }
-
-    /// Returns the request of the conversation with the instruction after it.
-    fn request_for_summary(&mut self, context: &TurnContext) -> Request {
-        let mut request = self.request(context);
-        // Media of the part that is cut off need not be sent once more, but the beginning has to stay as it was.
-        request.messages.extend([HistoryItem::from(Message::user(INSTRUCTION.trim_end()))]);
-        request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::None);
-        request
-    }
-
-    /// Returns the request for the summary of the next piece with at most `room` tokens, and the first entry after the
-    /// piece.
-    fn request_for_piece(
-        &mut self,
-        current: &CurrentCompaction,
-        room: u64,
-        context: &TurnContext,
-    ) -> (Request, usize) {
-        let size =
-            |tokens: u64| usize::try_from(tokens.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
-        let room = size(room).saturating_sub(INSTRUCTION.len() + INSTRUCTION_FOR_TEXT.len());
-        let room = room.max(size(LEAST_ROOM));
-        let newest = self.compactions.newest();
-        let from = newest.map_or(0, |compaction| compaction.through);
-        let mut text = String::new();
-        if let Some(compaction) = newest {
-            text.push_str(INTRODUCTION);
-            text.push_str(&pieces::cut_middle(&compaction.summary, room / SUMMARY_SHARE));
-            text.push_str("\n\n");
-        }
-        let left = room.saturating_sub(text.chars().count());
-        let requests_left = MAX_REQUESTS.saturating_sub(current.requests) as usize;
-        let piece = pieces::next_piece(&self.history, from, current.through, left, requests_left);
-        text.push_str(PIECE);
-        text.push_str(&piece.text);
-        let mut request = self.request(context);
-        let messages = [
-            Message::system(INSTRUCTION_FOR_TEXT.trim_end()),
-            Message::user(text),
-            Message::user(INSTRUCTION.trim_end()),
-        ];
-        request.messages = messages.into_iter().map(HistoryItem::from).collect();
-        request.tools = ToolList::default();
-        request.tool_choice = None;
-        (request, piece.through)
-    }
-
-    /// Asks for the summary of the next piece, unless a limit forbids it. Returns whether it did.
-    fn request_next_piece(&mut self, current: CurrentCompaction, out: &mut Vec<Action>) -> bool {
-        if current.requests >= MAX_REQUESTS || !self.may_call_model() {
-            return false;
-        }
-        let Some(context) = self.context.take() else { return false };
-        let started = self.request_summary(current, &context, out);
-        self.context = Some(context);
-        started
-    }
-
-    /// Asks again after the provider refused a request for a summary as too long: with half of it, as text. Returns whether
-    /// it did.
-    fn retry_in_pieces(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
-        let Some(mut current) = self.running_compaction() else { return false };
-        self.measure_system();
-        let is_assumed = current.room.is_none() && self.assumed_overflow(error).is_some();
-        let is_last = current.requests >= MAX_REQUESTS || !self.may_call_model();
-        if is_last || (error.kind != ErrorKind::ContextLength && !is_assumed) {
-            return false;
-        }
-        let refused = current.room.unwrap_or_else(|| self.estimated_tokens());
-        if current.room.is_some_and(|room| room / 2 < LEAST_ROOM) {
-            return false;
-        }
-        if is_assumed {
-            self.note_assumed_overflow();
-        }
-        current.window = current.window.min(refused);
-        current.room = Some(current.window / 2);
-        let message = format!(
-            "the provider refused the request for a summary as too long ({error}); it is made shorter"
-        );
-        out.push(Action::emit(EventKind::Warning { message }));
-        self.request_next_piece(current, out)
-    }
-
     /// Returns the compaction in progress, unless it is being stopped.
     fn running_compaction(&self) -> Option<CurrentCompaction> {
         self.compactions.current.filter(|current| !current.is_cancelled && self.ending.is_none())
@@ -468,16 +264,6 @@ impl Machine {
             self.end_compaction(None, out);
         }
         true
-    }
-
-    /// Ends the input after a compaction that did not make a refused request smaller: the provider would refuse it again.
-    fn end_without_room(&mut self, out: &mut Vec<Action>) {
-        self.compactions.current = None;
-        let message = "the provider refused the request as too long, and the compaction did not make it smaller: \
-                       the system prompt, the tools and the newest message leave no room";
-        out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
-        self.stop_children(out);
-        self.finish_input(OutcomeStatus::ContextFull, out);
     }
 
     /// Records the size that a compaction saved.

@@ -1,20 +1,22 @@
 //! Calls of one response: their scheduling and their results.
 
+mod calls;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{Error, ErrorKind, Fingerprint, Retry, ToolCall, ToolCallKind, ToolResult};
+use pintle_llm::{Fingerprint, ToolCall, ToolCallKind, ToolResult};
 use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use pintle_tools::{Effect, FileIntent, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Machine, Phase, approval};
+use super::approval;
 use crate::protocol::{
     Action, ApprovalEnding, CallKey, CallKind, CallPlan, ChangedArguments, EventKind, HookAdditions,
-    ImageSummary, ModelCallId, Preparation, Principal, Timer, Timestamp, Turn, add_context,
+    ModelCallId, Principal, Timestamp, add_context,
 };
 
 /// Calls of one response, in the model's order.
@@ -131,9 +133,6 @@ impl NotRun {
         }
     }
 }
-
-const LOST: &str =
-    "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
 
 pub(super) const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
 
@@ -459,299 +458,6 @@ fn must_keep_order(a: &CallPlan, b: &CallPlan) -> bool {
         (Effect::Execute, Effect::Write) | (Effect::Write, Effect::Execute) => true,
         (Effect::Read | Effect::Network, _) | (_, Effect::Read | Effect::Network) => false,
         (Effect::Execute, Effect::Execute) => false,
-    }
-}
-
-impl Machine {
-    pub(super) fn call_prepared(
-        &mut self,
-        key: CallKey,
-        preparation: Preparation,
-        judged: Judged,
-        out: &mut Vec<Action>,
-    ) {
-        if self.take_preparation(key, preparation, judged, out) {
-            self.advance_round(out);
-        }
-    }
-
-    /// Reports that a gate refused a call right before its effect.
-    pub(super) fn call_judged(&self, key: CallKey, judgement: Judgement, out: &mut Vec<Action>) {
-        let Phase::RunningTools(round) = &self.phase else { return };
-        if let Some(state) = round.get(key)
-            && matches!(state.stage, Stage::Running { .. })
-        {
-            emit_judgement(state, judgement, out);
-        }
-    }
-
-    /// Takes the preparation of a call. Returns whether it was expected.
-    pub(super) fn take_preparation(
-        &mut self,
-        key: CallKey,
-        preparation: Preparation,
-        judged: Judged,
-        out: &mut Vec<Action>,
-    ) -> bool {
-        let Phase::RunningTools(round) = &mut self.phase else { return false };
-        let Some(state) = round.get_mut(key) else { return false };
-        if !matches!(state.stage, Stage::Preparing) {
-            return false;
-        }
-        if let Preparation::Ready(plan) | Preparation::Ask { plan, .. } = &preparation {
-            emit_repairs(&state.call, plan, out);
-        }
-        if judged.changed.is_some() {
-            state.changed = judged.changed;
-        }
-        emit_judgement(state, judged.judgement, out);
-        let HookAdditions { context, stop } = judged.additions;
-        state.context = state.context.take().or(context);
-        self.stop_reason = self.stop_reason.take().or(stop);
-        match preparation {
-            Preparation::Ready(plan) => {
-                state.stage = Stage::Ready(plan);
-            }
-            Preparation::Ask { plan, fingerprint, .. }
-                if state.approved && state.ticket == Some(fingerprint) =>
-            {
-                out.push(Action::ConfirmApproval { call: key, by: state.approved_by.clone() });
-                state.stage = Stage::Ready(plan);
-            }
-            Preparation::Ask { plan, arguments, fingerprint, .. } if state.was_decided_with(&arguments) => {
-                state.ticket = Some(fingerprint);
-                state.approved = true;
-                let by = state.changed.as_ref().and_then(|changed| changed.by.clone());
-                out.push(Action::ConfirmApproval { call: key, by });
-                state.stage = Stage::Ready(plan);
-            }
-            Preparation::Ask { plan, arguments, reason, fingerprint, sandbox } => {
-                if state.ticket.is_some_and(|ticket| ticket != fingerprint) {
-                    out.push(approval::ended(&state.call.id, ApprovalEnding::Superseded));
-                }
-                state.ticket = Some(fingerprint);
-                state.approved = false;
-                state.asked = Some(approval::content(&state.call.name, &arguments));
-                state.stage = Stage::Asking(plan);
-                let call_id = state.call.id.clone();
-                if let Some(after) = self.limits.approval_timeout {
-                    out.push(Action::SetTimer { timer: Timer::Approval(key), after });
-                }
-                // A subscriber may decide as soon as it reads the event.
-                out.push(Action::AskApproval { call: key, call_id: call_id.clone() });
-                out.push(Action::emit(EventKind::ApprovalRequested {
-                    call_id,
-                    tool_name: state.call.name.clone(),
-                    call_kind: state.kind,
-                    arguments,
-                    reason,
-                    fingerprint,
-                    sandbox,
-                }));
-            }
-            Preparation::Refused { error, message } => {
-                if error == ToolErrorKind::EnvironmentLost {
-                    self.environment_lost = true;
-                }
-                state.refuse(error, &message, out);
-            }
-        }
-        true
-    }
-
-    pub(super) fn tool_started(&mut self, key: CallKey, out: &mut Vec<Action>) {
-        let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
-        if let Stage::Running { plan, since: since @ None } = &mut state.stage {
-            *since = Some(now);
-            // One decision releases one start. Until a call declares its changes it has had no effect.
-            state.approved = state.approved && plan.declares_changes;
-            state.emit_start(out);
-            out.push(Action::RunTool { call: key });
-        }
-    }
-
-    pub(super) fn tool_finished(&mut self, key: CallKey, finished: Execution, out: &mut Vec<Action>) {
-        if self.take_result(key, finished, out) {
-            self.advance_round(out);
-        }
-    }
-
-    /// Takes the result of a call. Returns whether it was expected.
-    pub(super) fn take_result(&mut self, key: CallKey, finished: Execution, out: &mut Vec<Action>) -> bool {
-        let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return false };
-        let Some(state) = round.get_mut(key) else { return false };
-        let Stage::Running { since, .. } = state.stage else { return false };
-        // Starts and ends pair, even if the start never came.
-        state.emit_start(out);
-        let since = since.unwrap_or(now);
-        let mut result = finished.result;
-        if finished.error == Some(ToolErrorKind::EnvironmentLost) {
-            self.environment_lost = true;
-        }
-        self.stop_reason = self.stop_reason.take().or(finished.stop);
-        if let Some(question) = finished.question {
-            // Several questions of one round are asked together.
-            let earlier = self.question.take().map(|earlier| earlier + "\n\n").unwrap_or_default();
-            self.question = Some(earlier + &question);
-        }
-        if let (Some(changed), Value::String(text)) = (&state.changed, &mut result.content) {
-            text.insert_str(0, &changed.note());
-        }
-        if let Value::String(text) = &mut result.content {
-            add_context(text, state.context.as_deref());
-        }
-        // The result belongs to this call, whatever id the tool returned.
-        result.tool_call_id.clone_from(&state.call.id);
-        let images = result.images.iter().map(ImageSummary::of).collect();
-        state.stage = Stage::Done(result);
-        out.push(Action::emit(EventKind::ToolCallEnd {
-            call_id: state.call.id.clone(),
-            tool_name: state.call.name.clone(),
-            output: finished.output,
-            error: finished.error,
-            timeout_ms: finished.timed_out.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
-            exit_code: finished.exit_code,
-            duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
-            changes: finished.changes,
-            images,
-        }));
-        true
-    }
-
-    pub(super) fn tool_lost(&mut self, key: CallKey, out: &mut Vec<Action>) {
-        if self.take_loss(key, out) {
-            self.advance_round(out);
-        }
-    }
-
-    /// Answers a call that was stopped. Returns whether that was expected.
-    pub(super) fn take_loss(&mut self, key: CallKey, out: &mut Vec<Action>) -> bool {
-        let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return false };
-        let Some(state) = round.get_mut(key) else { return false };
-        let Stage::Running { since, .. } = &state.stage else { return false };
-        if let Some(since) = since {
-            let ran = now.since(*since);
-            state.lose(LOST, ran, out);
-        } else {
-            state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
-        }
-        true
-    }
-
-    /// Takes the start of a call that another version of this program started.
-    pub(super) fn take_start(&mut self, key: CallKey, out: &mut Vec<Action>) {
-        let now = self.now;
-        let Phase::RunningTools(round) = &mut self.phase else { return };
-        let Some(state) = round.get_mut(key) else { return };
-        let (Stage::Ready(plan) | Stage::Asking(plan)) = &state.stage else { return };
-        let plan = plan.clone();
-        state.approved = state.approved && plan.declares_changes;
-        state.stage = Stage::Running { plan, since: Some(now) };
-        state.emit_start(out);
-        self.spent.tool_calls += 1;
-    }
-
-    pub(super) fn advance_round(&mut self, out: &mut Vec<Action>) {
-        if self.ending.is_none() {
-            self.start_calls(out);
-        }
-        self.settle_round(out);
-    }
-
-    fn start_calls(&mut self, out: &mut Vec<Action>) {
-        if self.limit_on_tool_call().is_none() {
-            let left = self.tool_calls_left();
-            let Phase::RunningTools(round) = &mut self.phase else { return };
-            let started = round.start(left, out);
-            self.spent.tool_calls += started;
-            self.note_started(started);
-        }
-        if !self.ask_for_tool_calls(out) {
-            self.hold_calls(out);
-        }
-    }
-
-    /// Records the results of a round in which every call has one.
-    pub(super) fn record_round(&mut self) {
-        let Phase::RunningTools(round) = &self.phase else { return };
-        let results = round.results();
-        for (state, result) in round.calls.iter().zip(&results) {
-            self.calls.push(&state.call, Some(result), self.limits.loop_detection_window);
-        }
-        self.record(Turn::tool_results(results, self.now));
-    }
-
-    /// Ends the round if every call has its result.
-    pub(super) fn settle_round(&mut self, out: &mut Vec<Action>) {
-        let Phase::RunningTools(round) = &self.phase else { return };
-        if !round.is_done() {
-            return;
-        }
-        self.record_round();
-        let lost = std::mem::take(&mut self.environment_lost);
-        let stopped = self.stop_reason.take();
-        let question = self.question.take();
-        if self.ending.is_some() || lost || stopped.is_some() {
-            // The run ends for another reason.
-            self.over_budget = None;
-        }
-        if self.ending.is_some() {
-            self.conclude(out);
-        } else if lost {
-            let error =
-                Error::new(ErrorKind::Network, "the execution environment is lost").with_retry(Retry::Never);
-            self.fail(error.info().clone(), out);
-        } else if let Some(reason) = stopped {
-            self.fail_stopped(reason, out);
-        } else if let Some(question) =
-            question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
-        {
-            self.await_answer(question, out);
-        } else {
-            // A steering message may be the answer.
-            self.next_round(out);
-        }
-    }
-
-    /// Answers calls that will not run, so that providers accept the history.
-    pub(super) fn settle_unrun(&mut self, calls: Vec<ToolCall>, why: NotRun, out: &mut Vec<Action>) {
-        if calls.is_empty() {
-            return;
-        }
-        let mut results = Vec::with_capacity(calls.len());
-        for call in calls {
-            let message = why.for_model();
-            out.push(start_event(&call, self.call_kind(&call.name)));
-            out.push(failure_event(&call, message, ToolErrorKind::Cancelled, Duration::ZERO));
-            results.push(ToolResult::new(call.id, message, true));
-        }
-        self.record(Turn::tool_results(results, self.now));
-    }
-}
-
-fn emit_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
-    if !plan.repairs.is_empty() {
-        out.push(Action::emit(EventKind::ToolCallRepaired {
-            call_id: call.id.clone(),
-            tool_name: call.name.clone(),
-            repairs: plan.repairs.clone(),
-        }));
-    }
-}
-
-fn emit_judgement(state: &CallState, judgement: Judgement, out: &mut Vec<Action>) {
-    if !judgement.is_empty() || state.changed.is_some() {
-        out.push(Action::emit(EventKind::CallJudged {
-            call_id: state.call.id.clone(),
-            tool_name: state.call.name.clone(),
-            permission: judgement.permission(),
-            steps: judgement,
-            changed: state.changed.clone(),
-        }));
     }
 }
 

@@ -1,13 +1,18 @@
 //! Applies `--sandbox`, `--network` and `--confine` to an environment.
 
+#[cfg(target_os = "linux")]
+mod linux;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
 
+#[cfg(target_os = "linux")]
+use self::linux::sandboxed;
 use super::repository_guard::RepositoryGuard;
-use super::secrets::{self, HiddenPaths};
+use super::secrets::HiddenPaths;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use crate::args::{ConfinementArgs, SandboxName};
@@ -199,154 +204,6 @@ enum Sandbox {
     Unavailable { reasons: String },
 }
 
-#[cfg(target_os = "linux")]
-async fn sandboxed(
-    args: &ConfinementArgs,
-    use_of: &SandboxUse,
-    builder: LocalEnvironmentBuilder,
-    files: &GuardedFiles<'_>,
-    process_env: &ProcessEnv,
-) -> Result<Sandbox, Failure> {
-    use pintle_env::{ProjectCaches, Protection, ReadOnly, SandboxLevel, Sandboxed};
-    use pintle_governance::protected_paths;
-
-    use super::machine::Machine;
-    use crate::console;
-    use crate::policy::PROJECT_DIRECTORY;
-
-    /// Protections that only cause a notice if the machine lacks them.
-    const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
-
-    let temporary = TemporaryDirectory::create().or_failed("cannot create a temporary directory")?;
-    let plain = builder.clone().build().or_failed(UNUSABLE)?;
-    let workspace = plain.working_directory().to_path_buf();
-    // The trials end by themselves, soon.
-    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
-    let Machine { support, is_remembered } = match use_of.may_recall {
-        true => Machine::recall_or_probe(&trials, use_of.keeps_state, process_env).await?,
-        false => Machine::probe(&trials, use_of.keeps_state, process_env).await?,
-    };
-    let wanted = |level: &SandboxLevel| match args.level() {
-        SandboxName::Full => *level == SandboxLevel::Full,
-        SandboxName::Writes => *level == SandboxLevel::Writes,
-        SandboxName::Auto | SandboxName::Off => true,
-    };
-    let reason = |level: SandboxLevel| {
-        let reason = support.unavailable(level).filter(|_| wanted(&level));
-        reason.map(|reason| format!("level {level}: {reason}"))
-    };
-    let Some(level) = support.levels().into_iter().find(wanted) else {
-        let reasons: Vec<String> =
-            [SandboxLevel::Full, SandboxLevel::Writes].into_iter().filter_map(reason).collect();
-        return Ok(Sandbox::Unavailable { reasons: reasons.join("; ") });
-    };
-
-    let lasting = secrets::cache_directory(&workspace, process_env).filter(|_| use_of.keeps_state);
-    let lasting = match lasting {
-        Some(directory) => ProjectCaches::prepare(directory, process_env.variables()).await.ok(),
-        None => None,
-    };
-    let caches = match lasting {
-        Some(caches) => caches,
-        // What is built goes with the session.
-        None => ProjectCaches::prepare(temporary.path().join("caches"), process_env.variables())
-            .await
-            .or_failed("cannot prepare the caches of the project")?,
-    };
-    let builder = match level {
-        SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
-        SandboxLevel::Writes => builder,
-    };
-    let local = builder.build().or_failed(UNUSABLE)?;
-    let mut sandbox = Sandboxed::new(local)
-        .with_level(level)
-        .with_support(support.clone())
-        .with_network(args.has_network())
-        // With the network of the machine, abstract sockets would lead to its services.
-        .with_unix_sockets(level == SandboxLevel::Full && !args.has_network())
-        .with_temporary(temporary.path())
-        .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
-        .with_writable_while(&workspace, &use_of.writes)
-        .leavable(use_of.can_be_left);
-    let mut writable = secrets::of_repository(&workspace, process_env);
-    for root in &writable {
-        sandbox = sandbox.with_writable_while(root, &use_of.writes);
-    }
-    writable.push(process_env.real_path(&workspace));
-    let mut found =
-        protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
-    if use_of.is_disposable {
-        leave_out_nested(&mut found, &process_env.real_path(&workspace));
-    }
-    let is_writable = |git: &PathBuf| {
-        writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
-    };
-    let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
-    let mut protected = Vec::new();
-    match level {
-        SandboxLevel::Full => {
-            let denied = denied_reads(files.denials, &plain, process_env).await?;
-            sandbox = files.hidden.paths.iter().chain(&denied).fold(sandbox, Sandboxed::with_hidden);
-            files.record.note(&found.found);
-            protected = found.paths;
-            sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
-        }
-        SandboxLevel::Writes => {
-            // Without a reason, the user has chosen the level.
-            let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
-            console::notice(&format!(
-                "the sandbox limits writes only: commands can read all that you can, and change git's settings{why}"
-            ));
-        }
-    }
-    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
-    for protection in OPTIONAL {
-        if unenforced.contains(&protection) {
-            console::notice(&format!("this machine cannot block {protection}"));
-        }
-        sandbox = sandbox.accepting(protection);
-    }
-    let of_servers = Arc::new(sandbox.clone().leavable(true));
-    let sandbox = Arc::new(sandbox);
-    let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
-    let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
-        sandbox
-    } else {
-        Arc::new(ReadOnly::new(sandbox).allow_commands().unless(&use_of.writes))
-    };
-    Ok(Sandbox::Built(Box::new(ConfinedLocal {
-        environment: confine(args, environment, [temporary.path().to_path_buf()]),
-        of_servers,
-        kill_all: Arc::new(move || killed.kill_all()),
-        temporary: Some(temporary),
-        sandbox: SandboxState::Level(level.to_string()),
-        is_remembered,
-        protected,
-        replaced: Some(Arc::new(move || held.replaced_paths())),
-        repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
-    })))
-}
-
-/// Leaves out the repositories and worktrees in a workspace, other than its own repository.
-#[cfg(target_os = "linux")]
-fn leave_out_nested(found: &mut pintle_governance::ProtectedPaths, workspace: &std::path::Path) {
-    use std::path::Path;
-
-    let own = workspace.join(".git");
-    // The entry named `.git` that a path is in.
-    let entry_of = |path: &PathBuf| {
-        let below = path.strip_prefix(workspace).ok()?;
-        below.ancestors().find(|above| above.ends_with(".git")).map(|entry| workspace.join(entry))
-    };
-    let entries = found.paths.iter().chain(&found.git_directories).filter_map(entry_of);
-    let nested =
-        entries.filter(|entry| *entry != own).filter_map(|entry| entry.parent().map(Path::to_path_buf));
-    let nested: Vec<PathBuf> = nested.chain([own.join("worktrees")]).collect();
-    let is_kept = |path: &PathBuf| !nested.iter().any(|tree| path.starts_with(tree));
-    found.paths.retain(is_kept);
-    found.git_directories.retain(is_kept);
-}
-
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
 ///
 /// # Errors
@@ -395,37 +252,6 @@ fn no_network_sandbox() -> Failure {
     .with_hint("remove the hooks, or give a grant with `\"network\": true`")
 }
 
-/// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
-///
-/// # Errors
-///
-/// A usage failure for an invalid rule.
-#[cfg(target_os = "linux")]
-async fn denied_reads(
-    denials: &[String],
-    environment: &pintle_env::LocalEnvironment,
-    process_env: &ProcessEnv,
-) -> Result<Vec<PathBuf>, Failure> {
-    use crate::console;
-
-    let rules = crate::policy::denials(denials, environment, process_env).await?;
-    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
-    for (rule, reason) in &denied.incomplete {
-        console::notice(&format!(
-            "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
-        ));
-    }
-    let (hidden, linked): (Vec<PathBuf>, Vec<PathBuf>) =
-        denied.paths.into_iter().partition(|path| !process_env.has_multiple_hard_links(path));
-    for path in linked {
-        console::notice(&format!(
-            "cannot hide {}, which a rule denies to read: it has more than one hard link",
-            path.display()
-        ));
-    }
-    Ok(hidden)
-}
-
 #[cfg(not(target_os = "linux"))]
 async fn sandboxed(
     _args: &ConfinementArgs,
@@ -435,45 +261,4 @@ async fn sandboxed(
     _process_env: &ProcessEnv,
 ) -> Result<Sandbox, Failure> {
     Ok(Sandbox::Unavailable { reasons: "a sandbox requires Linux".to_owned() })
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use std::path::Path;
-
-    use pintle_governance::ProtectedPaths;
-
-    use super::*;
-
-    #[test]
-    fn only_the_own_repository_of_a_disposable_workspace_is_guarded() {
-        let files = [
-            ("/a/.git/w/.git/config", true),
-            ("/a/.git/w/.git/hooks", true),
-            ("/a/.git/w/.git/modules/sub/config", true),
-            ("/a/.git/w/.git/worktrees/tree/commondir", false),
-            ("/a/.git/w/.pintle", true),
-            ("/a/.git/w/below/.pintle", true),
-            ("/a/.git/w/made/.git/config", false),
-            ("/a/.git/w/made/.pintle", false),
-            ("/a/.git/w/tree/.git", false),
-            ("/elsewhere/.git/config", true),
-        ];
-        let directories = [
-            ("/a/.git/w/.git", true),
-            ("/a/.git/w/.git/modules/sub", true),
-            ("/a/.git/w/.git/worktrees/tree", false),
-            ("/a/.git/w/made/.git", false),
-        ];
-        let mut found = ProtectedPaths::default();
-        found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
-        found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
-        leave_out_nested(&mut found, Path::new("/a/.git/w"));
-        for (path, is_kept) in files {
-            assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
-        }
-        for (path, is_kept) in directories {
-            assert_eq!(found.git_directories.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
-        }
-    }
 }

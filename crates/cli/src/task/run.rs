@@ -1,27 +1,25 @@
 //! `pintle task run`: begins a task, or goes on with one, and stays until it has ended.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+mod opening;
+
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
-use pintle_workflow::repository::UserRepository;
 use pintle_workflow::task::{Found, Input, Outcome, Task};
 use pintle_workflow::{HostError, LocalHost, Performer};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use super::draft::Asking;
+use self::opening::{Opening, Wanted, wanted};
 use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
-use super::{asked, draft, find, host_failure, lanes};
+use super::{asked, host_failure, lanes};
 use crate::approve::Prompter;
-use crate::args::{ModelArgs, OutputFormat, RunArgs, RunTaskArgs};
+use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
@@ -29,8 +27,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::process_env::{self, ProcessEnv};
-use crate::prompt_source;
+use crate::process_env::ProcessEnv;
 use crate::sessions::Sessions;
 
 pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -59,66 +56,27 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         Wanted::Task(id) => id.clone(),
         Wanted::Contract(_) | Wanted::Goal(_) => SessionId::generate(),
     };
-    let is_new = !matches!(wanted, Wanted::Task(_));
-    let opening = async {
-        let base = |given| interrupts.race(base(given, &args, &machine, &directory, &id));
-        let host = match wanted {
-            Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
-            Wanted::Contract(contract) => {
-                require_models(&contract, &model, process_env).await?;
-                let base = base(Some(&contract)).await?;
-                let contract = contract.with_base(base);
-                LocalHost::create(sessions.store(), id.clone(), contract).await
-            }
-            Wanted::Goal(goal) => {
-                let candidates = plans(&args);
-                let asking = Asking { prompter: &prompter, interrupts: &interrupts, candidates, process_env };
-                let contract =
-                    asking.contract(&performers.of(&id)?, base(None).await?, &goal, args.yes).await?;
-                LocalHost::create(sessions.store(), id.clone(), contract).await
-            }
-        };
-        host.map_err(|error| host_failure(&error, &id))
+    let opening = Opening {
+        args: &args,
+        sessions: &sessions,
+        machine: &machine,
+        directory: &directory,
+        id: &id,
+        model: &model,
+        performers: &performers,
+        prompter: &prompter,
+        interrupts: &interrupts,
+        process_env,
     };
-    let opened: Result<LocalHost, Failure> = opening.await;
-    if is_new && opened.is_err() {
-        // No task uses the local changes. A reference that stays is no reason for another failure.
-        let _ = UserRepository::remove_snapshot(&machine, &directory, id.as_str()).await;
-    }
-    let mut host = opened?;
+    let host = opening.open(wanted).await?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
         console::print(&identity(&id)?).await?;
     }
     let performer = Arc::new(performers.of(&id)?);
-    let (stop, inputs) = (CancellationToken::new(), host.inputs());
-    let shown = host.task().clone();
-    let contract = shown.contract().clone();
-    let ended = {
-        let following = async {
-            let followed = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
-            let followed = followed.follow(shown, inputs).await;
-            if followed.is_err() {
-                // The reader is gone, as with a closed pipe.
-                stop.cancel();
-            }
-            followed
-        };
-        let running = async {
-            let ended = host.run_until(performer.clone(), &stop).await;
-            // The end of the inputs.
-            (ended, drop(host))
-        };
-        let stopping = async {
-            interrupts.first_signal().await;
-            stop.cancel();
-            std::future::pending::<()>().await
-        };
-        tokio::select! {
-            ((ended, ()), followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended))?,
-            () = stopping => return Err(Failure::silent(Exit::Interrupted)),
-        }
-    };
+    let contract = host.task().contract().clone();
+    let following = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
+    let ended = following.run(host, performer.clone(), &interrupts).await?;
     match ended {
         Ok(outcome) => {
             // The outcome is on record, and what stays behind does not change it.
@@ -135,41 +93,26 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
 }
 
-/// Checks that the provider of each model of a contract has a key.
-async fn require_models(
-    contract: &Contract,
-    args: &ModelArgs,
-    process_env: &ProcessEnv,
-) -> Result<(), Failure> {
-    let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
-    let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
-    for name in models {
-        let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
-        Model::from_args(&args, process_env).await?;
-    }
-    Ok(())
-}
-
 /// Records the task, unless it is there, and lets an engine keep it going.
 #[cfg(feature = "restate")]
 async fn hand_over(
     args: &RunTaskArgs,
     url: &str,
     machine: &Arc<dyn ExecutionEnvironment>,
-    directory: &Path,
+    directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
     // Before anything is made: a task that no engine knows would stay open.
     super::engine::require_engine(url).await?;
     let sessions = Sessions::open(process_env).await?;
     let id = match &args.task {
-        Some(prefix) => find(&sessions, prefix).await?,
+        Some(prefix) => super::find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let given = given(args)?.ok_or_else(|| {
+            let given = opening::given(args)?.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = base(Some(&given), args, machine, directory, &id).await?;
+            let base = opening::base(Some(&given), args, machine, directory, &id).await?;
             let mut contract = given.with_base(base);
             // The flags of the worker count for the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
@@ -177,8 +120,7 @@ async fn hand_over(
             }
             let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                // No task uses the local changes. A reference that stays is no reason for another failure.
-                let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
+                opening::remove_snapshot(machine, directory, &id).await;
             }
             created.map_err(|error| host_failure(&error, &id))?;
             id
@@ -218,88 +160,9 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Task that the flags ask for.
-enum Wanted {
-    /// One that is on record.
-    Task(SessionId),
-    /// A new one with this contract.
-    Contract(Box<Contract>),
-    /// A new one whose contract is to be drafted.
-    Goal(String),
-}
-
-async fn wanted(args: &RunTaskArgs, sessions: &Sessions) -> Result<Wanted, Failure> {
-    if let Some(prefix) = &args.task {
-        return Ok(Wanted::Task(find(sessions, prefix).await?));
-    }
-    if let Some(contract) = given(args)? {
-        return Ok(Wanted::Contract(Box::new(contract)));
-    }
-    draft::require_somebody(args.yes)?;
-    Ok(Wanted::Goal(prompt_source::read(&args.run.prompt)?))
-}
-
 /// Returns the line that names the task to a program.
 fn identity(id: &SessionId) -> Result<String, Failure> {
     crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
-}
-
-/// Returns the contract of the flags; `None` if they have a goal alone.
-fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
-    if let Some(path) = &args.contract {
-        let text = process_env::read_text("contract", path)?;
-        let contract = Contract::parse(&text);
-        return contract.map(Some).map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
-    }
-    if args.check.is_empty() {
-        return Ok(None);
-    }
-    let goal = prompt_source::read(&args.run.prompt)?;
-    let numbered = args.check.iter().enumerate();
-    let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
-        contract.with_check(Check::new(format!("check {}", number + 1), command))
-    });
-    Ok(Some(contract.with_candidates(plans(args))))
-}
-
-fn plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
-    vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
-}
-
-/// Returns the state of the repository that a task starts from.
-async fn base(
-    contract: Option<&Contract>,
-    args: &RunTaskArgs,
-    machine: &Arc<dyn ExecutionEnvironment>,
-    directory: &Path,
-    id: &SessionId,
-) -> Result<Base, Failure> {
-    if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
-        return Ok(base);
-    }
-    let found = UserRepository::find(Arc::clone(machine), directory).await;
-    let found = found.map_err(|error| Failure::usage(error.to_string()))?;
-    let commit = match (args.changes, found.changed) {
-        (true, 1..) => {
-            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
-            if !snapshot.left_out.is_empty() {
-                console::notice(&format!(
-                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
-                    snapshot.left_out.join(", ")
-                ));
-            }
-            snapshot.commit
-        }
-        (false, 1..) => {
-            console::notice(&format!(
-                "the task starts without {}; `--changes` includes them",
-                crate::render::plural(found.changed as u64, "local change")
-            ));
-            found.head.clone()
-        }
-        (_, 0) => found.head.clone(),
-    };
-    Ok(Base::new(found.root.display().to_string(), commit))
 }
 
 /// What a person sees of a task that runs here.
@@ -311,6 +174,39 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
+    /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
+    async fn run(
+        &self,
+        mut host: LocalHost,
+        performer: Arc<dyn Performer>,
+        interrupts: &Interrupts,
+    ) -> Result<Result<Outcome, HostError>, Failure> {
+        let (stop, inputs) = (CancellationToken::new(), host.inputs());
+        let shown = host.task().clone();
+        let following = async {
+            let followed = self.follow(shown, inputs).await;
+            if followed.is_err() {
+                // The reader is gone, as with a closed pipe.
+                stop.cancel();
+            }
+            followed
+        };
+        let running = async {
+            let ended = host.run_until(performer, &stop).await;
+            // The end of the inputs.
+            (ended, drop(host))
+        };
+        let stopping = async {
+            interrupts.first_signal().await;
+            stop.cancel();
+            std::future::pending::<()>().await
+        };
+        tokio::select! {
+            ((ended, ()), followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended)),
+            () = stopping => Err(Failure::silent(Exit::Interrupted)),
+        }
+    }
+
     /// Shows each input as it is taken, and asks the person whom the task waits for, if there is a terminal.
     async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<Input>) -> Result<(), Failure> {
         let mut console = Console::new();

@@ -1,0 +1,260 @@
+//! Sets up the sandbox of Linux.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_env::{
+    ExecutionEnvironment, LocalEnvironment, LocalEnvironmentBuilder, ProjectCaches, Protection, ReadOnly,
+    SandboxLevel, SandboxSupport, Sandboxed,
+};
+use pintle_governance::{ProtectedPaths, protected_paths};
+
+use super::{ConfinedLocal, GuardedFiles, Sandbox, SandboxState, SandboxUse, UNUSABLE, confine};
+use crate::args::{ConfinementArgs, SandboxName};
+use crate::console;
+use crate::environment::machine::Machine;
+use crate::environment::repository_guard::RepositoryGuard;
+use crate::environment::secrets;
+use crate::environment::temporary::TemporaryDirectory;
+use crate::failure::{Failure, OrFailure as _};
+use crate::policy::PROJECT_DIRECTORY;
+use crate::process_env::ProcessEnv;
+
+/// Protections that only cause a notice if the machine lacks them.
+const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
+
+/// Builds the local environment with the strongest level of the sandbox that the flags allow and the machine has.
+pub(super) async fn sandboxed(
+    args: &ConfinementArgs,
+    use_of: &SandboxUse,
+    builder: LocalEnvironmentBuilder,
+    files: &GuardedFiles<'_>,
+    process_env: &ProcessEnv,
+) -> Result<Sandbox, Failure> {
+    let temporary = TemporaryDirectory::create().or_failed("cannot create a temporary directory")?;
+    let plain = builder.clone().build().or_failed(UNUSABLE)?;
+    let workspace = plain.working_directory().to_path_buf();
+    let Machine { support, is_remembered } = machine(use_of, &builder, process_env).await?;
+    let reason = |level| unavailable_reason(args, &support, level);
+    let Some(level) = support.levels().into_iter().find(|level| is_wanted(args, *level)) else {
+        let reasons: Vec<String> =
+            [SandboxLevel::Full, SandboxLevel::Writes].into_iter().filter_map(reason).collect();
+        return Ok(Sandbox::Unavailable { reasons: reasons.join("; ") });
+    };
+
+    let caches = prepare_caches(&workspace, &temporary, use_of, process_env).await?;
+    let builder = match level {
+        SandboxLevel::Full => process_env.with_unchanged_configuration(builder),
+        SandboxLevel::Writes => builder,
+    };
+    let local = builder.build().or_failed(UNUSABLE)?;
+    let mut sandbox = Sandboxed::new(local)
+        .with_level(level)
+        .with_support(support.clone())
+        .with_network(args.has_network())
+        // With the network of the machine, abstract sockets would lead to its services.
+        .with_unix_sockets(level == SandboxLevel::Full && !args.has_network())
+        .with_temporary(temporary.path())
+        .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
+        .with_writable_while(&workspace, &use_of.writes)
+        .leavable(use_of.can_be_left);
+    let mut writable = secrets::of_repository(&workspace, process_env);
+    for root in &writable {
+        sandbox = sandbox.with_writable_while(root, &use_of.writes);
+    }
+    writable.push(process_env.real_path(&workspace));
+    let mut found =
+        protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
+    if use_of.is_disposable {
+        leave_out_nested(&mut found, &process_env.real_path(&workspace));
+    }
+    let is_writable = |git: &PathBuf| {
+        writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
+    };
+    let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
+    let mut protected = Vec::new();
+    match level {
+        SandboxLevel::Full => {
+            let denied = denied_reads(files.denials, &plain, process_env).await?;
+            sandbox = files.hidden.paths.iter().chain(&denied).fold(sandbox, Sandboxed::with_hidden);
+            files.record.note(&found.found);
+            protected = found.paths;
+            sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
+        }
+        SandboxLevel::Writes => {
+            // Without a reason, the user has chosen the level.
+            let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
+            console::notice(&format!(
+                "the sandbox limits writes only: commands can read all that you can, and change git's settings{why}"
+            ));
+        }
+    }
+    let sandbox = accept_missing(sandbox).await?;
+    let of_servers = Arc::new(sandbox.clone().leavable(true));
+    let sandbox = Arc::new(sandbox);
+    let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
+    let environment: Arc<dyn ExecutionEnvironment> = if use_of.writes.is_on() {
+        sandbox
+    } else {
+        Arc::new(ReadOnly::new(sandbox).allow_commands().unless(&use_of.writes))
+    };
+    Ok(Sandbox::Built(Box::new(ConfinedLocal {
+        environment: confine(args, environment, [temporary.path().to_path_buf()]),
+        of_servers,
+        kill_all: Arc::new(move || killed.kill_all()),
+        temporary: Some(temporary),
+        sandbox: SandboxState::Level(level.to_string()),
+        is_remembered,
+        protected,
+        replaced: Some(Arc::new(move || held.replaced_paths())),
+        repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
+    })))
+}
+
+/// Returns the abilities of this machine.
+async fn machine(
+    use_of: &SandboxUse,
+    builder: &LocalEnvironmentBuilder,
+    process_env: &ProcessEnv,
+) -> Result<Machine, Failure> {
+    // The trials end by themselves, soon.
+    let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
+    match use_of.may_recall {
+        true => Machine::recall_or_probe(&trials, use_of.keeps_state, process_env).await,
+        false => Machine::probe(&trials, use_of.keeps_state, process_env).await,
+    }
+}
+
+/// Returns whether the flags allow a level.
+fn is_wanted(args: &ConfinementArgs, level: SandboxLevel) -> bool {
+    match args.level() {
+        SandboxName::Full => level == SandboxLevel::Full,
+        SandboxName::Writes => level == SandboxLevel::Writes,
+        SandboxName::Auto | SandboxName::Off => true,
+    }
+}
+
+/// Returns the reason why the machine does not have a level that the flags allow.
+fn unavailable_reason(
+    args: &ConfinementArgs,
+    support: &SandboxSupport,
+    level: SandboxLevel,
+) -> Option<String> {
+    let reason = support.unavailable(level).filter(|_| is_wanted(args, level));
+    reason.map(|reason| format!("level {level}: {reason}"))
+}
+
+/// Prepares the caches of the project: lasting ones if the run keeps state and they can be prepared, otherwise new ones.
+async fn prepare_caches(
+    workspace: &Path,
+    temporary: &TemporaryDirectory,
+    use_of: &SandboxUse,
+    process_env: &ProcessEnv,
+) -> Result<ProjectCaches, Failure> {
+    let lasting = secrets::cache_directory(workspace, process_env).filter(|_| use_of.keeps_state);
+    let lasting = match lasting {
+        Some(directory) => ProjectCaches::prepare(directory, process_env.variables()).await.ok(),
+        None => None,
+    };
+    match lasting {
+        Some(caches) => Ok(caches),
+        // What is built goes with the session.
+        None => ProjectCaches::prepare(temporary.path().join("caches"), process_env.variables())
+            .await
+            .or_failed("cannot prepare the caches of the project"),
+    }
+}
+
+/// Accepts that the machine lacks optional protections. A notice names each that it lacks.
+async fn accept_missing(mut sandbox: Sandboxed) -> Result<Sandboxed, Failure> {
+    let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
+    for protection in OPTIONAL {
+        if unenforced.contains(&protection) {
+            console::notice(&format!("this machine cannot block {protection}"));
+        }
+        sandbox = sandbox.accepting(protection);
+    }
+    Ok(sandbox)
+}
+
+/// Leaves out the repositories and worktrees in a workspace, other than its own repository.
+fn leave_out_nested(found: &mut ProtectedPaths, workspace: &Path) {
+    let own = workspace.join(".git");
+    // The entry named `.git` that a path is in.
+    let entry_of = |path: &PathBuf| {
+        let below = path.strip_prefix(workspace).ok()?;
+        below.ancestors().find(|above| above.ends_with(".git")).map(|entry| workspace.join(entry))
+    };
+    let entries = found.paths.iter().chain(&found.git_directories).filter_map(entry_of);
+    let nested =
+        entries.filter(|entry| *entry != own).filter_map(|entry| entry.parent().map(Path::to_path_buf));
+    let nested: Vec<PathBuf> = nested.chain([own.join("worktrees")]).collect();
+    let is_kept = |path: &PathBuf| !nested.iter().any(|tree| path.starts_with(tree));
+    found.paths.retain(is_kept);
+    found.git_directories.retain(is_kept);
+}
+
+/// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
+///
+/// # Errors
+///
+/// A usage failure for an invalid rule.
+async fn denied_reads(
+    denials: &[String],
+    environment: &LocalEnvironment,
+    process_env: &ProcessEnv,
+) -> Result<Vec<PathBuf>, Failure> {
+    let rules = crate::policy::denials(denials, environment, process_env).await?;
+    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
+    for (rule, reason) in &denied.incomplete {
+        console::notice(&format!(
+            "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
+        ));
+    }
+    let (hidden, linked): (Vec<PathBuf>, Vec<PathBuf>) =
+        denied.paths.into_iter().partition(|path| !process_env.has_multiple_hard_links(path));
+    for path in linked {
+        console::notice(&format!(
+            "cannot hide {}, which a rule denies to read: it has more than one hard link",
+            path.display()
+        ));
+    }
+    Ok(hidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_repository_of_a_disposable_workspace_is_guarded() {
+        let files = [
+            ("/a/.git/w/.git/config", true),
+            ("/a/.git/w/.git/hooks", true),
+            ("/a/.git/w/.git/modules/sub/config", true),
+            ("/a/.git/w/.git/worktrees/tree/commondir", false),
+            ("/a/.git/w/.pintle", true),
+            ("/a/.git/w/below/.pintle", true),
+            ("/a/.git/w/made/.git/config", false),
+            ("/a/.git/w/made/.pintle", false),
+            ("/a/.git/w/tree/.git", false),
+            ("/elsewhere/.git/config", true),
+        ];
+        let directories = [
+            ("/a/.git/w/.git", true),
+            ("/a/.git/w/.git/modules/sub", true),
+            ("/a/.git/w/.git/worktrees/tree", false),
+            ("/a/.git/w/made/.git", false),
+        ];
+        let mut found = ProtectedPaths::default();
+        found.paths.extend(files.map(|(path, _)| PathBuf::from(path)));
+        found.git_directories.extend(directories.map(|(path, _)| PathBuf::from(path)));
+        leave_out_nested(&mut found, Path::new("/a/.git/w"));
+        for (path, is_kept) in files {
+            assert_eq!(found.paths.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+        for (path, is_kept) in directories {
+            assert_eq!(found.git_directories.iter().any(|found| found == Path::new(path)), is_kept, "{path}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The task that the flags of `pintle task run` ask for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::ExecutionEnvironment;
+use pintle_workflow::LocalHost;
+use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
+use pintle_workflow::repository::UserRepository;
+
+use crate::approve::Prompter;
+use crate::args::{ModelArgs, RunTaskArgs};
+use crate::console;
+use crate::failure::{Failure, OrFailure as _};
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::process_env::{self, ProcessEnv};
+use crate::prompt_source;
+use crate::sessions::Sessions;
+use crate::task::draft::{self, Asking};
+use crate::task::performers::TaskPerformers;
+use crate::task::{find, host_failure};
+
+/// Inputs for opening a task.
+pub(super) struct Opening<'a> {
+    pub(super) args: &'a RunTaskArgs,
+    pub(super) sessions: &'a Sessions,
+    pub(super) machine: &'a Arc<dyn ExecutionEnvironment>,
+    pub(super) directory: &'a Path,
+    /// Id of the task, which need not exist yet.
+    pub(super) id: &'a SessionId,
+    pub(super) model: &'a ModelArgs,
+    pub(super) performers: &'a TaskPerformers,
+    pub(super) prompter: &'a Prompter,
+    pub(super) interrupts: &'a Interrupts,
+    pub(super) process_env: &'a ProcessEnv,
+}
+
+impl Opening<'_> {
+    /// Opens a task that is on record, or creates a new one.
+    pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
+        let is_new = !matches!(wanted, Wanted::Task(_));
+        let opened = self.host(wanted).await;
+        if is_new && opened.is_err() {
+            remove_snapshot(self.machine, self.directory, self.id).await;
+        }
+        opened
+    }
+
+    async fn host(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
+        let Self { args, sessions, id, process_env, .. } = *self;
+        let host = match wanted {
+            Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
+            Wanted::Contract(contract) => {
+                require_models(&contract, self.model, process_env).await?;
+                let base = self.base(Some(&contract)).await?;
+                let contract = contract.with_base(base);
+                LocalHost::create(sessions.store(), id.clone(), contract).await
+            }
+            Wanted::Goal(goal) => {
+                let asking = Asking {
+                    prompter: self.prompter,
+                    interrupts: self.interrupts,
+                    candidates: plans(args),
+                    process_env,
+                };
+                let performer = self.performers.of(id)?;
+                let contract = asking.contract(&performer, self.base(None).await?, &goal, args.yes).await?;
+                LocalHost::create(sessions.store(), id.clone(), contract).await
+            }
+        };
+        host.map_err(|error| host_failure(&error, id))
+    }
+
+    async fn base(&self, given: Option<&Contract>) -> Result<Base, Failure> {
+        let Self { args, machine, directory, id, .. } = *self;
+        self.interrupts.race(base(given, args, machine, directory, id)).await
+    }
+}
+
+/// Removes the snapshot of the local changes, which no task uses. A reference that stays is no reason for another failure.
+pub(super) async fn remove_snapshot(
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    id: &SessionId,
+) {
+    let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
+}
+
+/// Checks that the provider of each model of a contract has a key.
+async fn require_models(
+    contract: &Contract,
+    args: &ModelArgs,
+    process_env: &ProcessEnv,
+) -> Result<(), Failure> {
+    let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
+    let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
+    for name in models {
+        let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
+        Model::from_args(&args, process_env).await?;
+    }
+    Ok(())
+}
+
+/// Task that the flags ask for.
+pub(super) enum Wanted {
+    /// One that is on record.
+    Task(SessionId),
+    /// A new one with this contract.
+    Contract(Box<Contract>),
+    /// A new one whose contract is to be drafted.
+    Goal(String),
+}
+
+pub(super) async fn wanted(args: &RunTaskArgs, sessions: &Sessions) -> Result<Wanted, Failure> {
+    if let Some(prefix) = &args.task {
+        return Ok(Wanted::Task(find(sessions, prefix).await?));
+    }
+    if let Some(contract) = given(args)? {
+        return Ok(Wanted::Contract(Box::new(contract)));
+    }
+    draft::require_somebody(args.yes)?;
+    Ok(Wanted::Goal(prompt_source::read(&args.run.prompt)?))
+}
+
+/// Returns the contract of the flags; `None` if they have a goal alone.
+pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
+    if let Some(path) = &args.contract {
+        let text = process_env::read_text("contract", path)?;
+        let contract = Contract::parse(&text);
+        return contract.map(Some).map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
+    }
+    if args.check.is_empty() {
+        return Ok(None);
+    }
+    let goal = prompt_source::read(&args.run.prompt)?;
+    let numbered = args.check.iter().enumerate();
+    let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
+        contract.with_check(Check::new(format!("check {}", number + 1), command))
+    });
+    Ok(Some(contract.with_candidates(plans(args))))
+}
+
+fn plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
+    vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
+}
+
+/// Returns the state of the repository that a task starts from.
+pub(super) async fn base(
+    contract: Option<&Contract>,
+    args: &RunTaskArgs,
+    machine: &Arc<dyn ExecutionEnvironment>,
+    directory: &Path,
+    id: &SessionId,
+) -> Result<Base, Failure> {
+    if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
+        return Ok(base);
+    }
+    let found = UserRepository::find(Arc::clone(machine), directory).await;
+    let found = found.map_err(|error| Failure::usage(error.to_string()))?;
+    let commit = match (args.changes, found.changed) {
+        (true, 1..) => {
+            let snapshot = found.snapshot(id.as_str()).await.or_failed("the local changes cannot be read")?;
+            if !snapshot.left_out.is_empty() {
+                console::notice(&format!(
+                    "the task starts without the files of the repositories in {}: git adds no files of another repository",
+                    snapshot.left_out.join(", ")
+                ));
+            }
+            snapshot.commit
+        }
+        (false, 1..) => {
+            console::notice(&format!(
+                "the task starts without {}; `--changes` includes them",
+                crate::render::plural(found.changed as u64, "local change")
+            ));
+            found.head.clone()
+        }
+        (_, 0) => found.head.clone(),
+    };
+    Ok(Base::new(found.root.display().to_string(), commit))
+}

@@ -1,0 +1,103 @@
+//! Finds the anchor of a task, and runs it on the base.
+
+use super::clean::Clean;
+use super::runs::Line;
+use super::{Performance, StepError, control};
+use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
+use crate::command_run::{Observation, Stability};
+use crate::contract::{AnchorPlan, CandidatePlan};
+use crate::diff::ChangedFile;
+use crate::prompts;
+use crate::task::{Found, WorkLimits};
+
+impl Performance<'_> {
+    /// Finds an anchor, and runs it on the base.
+    pub(super) async fn anchor(
+        &mut self,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<Found, StepError> {
+        let base = self.repository.base().to_owned();
+        let mut facts = match &self.contract().anchor {
+            AnchorPlan::Command { command, results, report } => AnchorFacts {
+                command: command.clone(),
+                results: *results,
+                report: report.clone(),
+                session: None,
+                patch: None,
+                control: None,
+                files: Vec::new(),
+                runs: Vec::new(),
+                failing_before: Default::default(),
+            },
+            AnchorPlan::Test | AnchorPlan::None { .. } => self.proposal(&base, feedback, limits).await?,
+        };
+        let line = Line::new(&facts.command).with_results(facts.results, facts.report.as_deref());
+        let commit = match &facts.patch {
+            None => base.clone(),
+            Some(patch) => {
+                // Tests of the same command that fail without it prove nothing.
+                let clean = Clean::at(self, &base).await?;
+                let before = clean.seen(self, line, 1).await?;
+                let before = Observation::of(&before);
+                facts.failing_before = [Stability::Fails, Stability::Breaks]
+                    .into_iter()
+                    .flat_map(|stability| before.having(stability).map(str::to_owned).collect::<Vec<_>>())
+                    .collect();
+                self.repository.with_patch(&base, &self.kept(patch).await?).await?
+            }
+        };
+        let clean = Clean::at(self, &commit).await?;
+        facts.runs = clean.seen(self, line, ANCHOR_RUNS).await?;
+        if facts.results.is_some() {
+            facts.control = self.place_for_control(&commit, line, &facts.files).await?;
+        }
+        Ok(Found::Anchor(Box::new(facts)))
+    }
+
+    /// Finds a file of the anchor in which a control runs, and fails.
+    async fn place_for_control(
+        &self,
+        commit: &str,
+        line: Line<'_>,
+        files: &[ChangedFile],
+    ) -> Result<Option<String>, StepError> {
+        let known = files.iter().find(|file| control::form(&file.path).is_some());
+        let Some(file) = known.map(|file| file.path.clone()) else { return Ok(None) };
+        let control = Clean::control(self, commit, line, &file).await?;
+        Ok(control.is_some_and(|control| control.is_seen_failing()).then_some(file))
+    }
+
+    /// Lets a session propose an anchor.
+    async fn proposal(
+        &mut self,
+        base: &str,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<AnchorFacts, StepError> {
+        let place = self.performer.place("anchor").await?;
+        self.make_once(&place, base, None).await?;
+        let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
+        let plan = CandidatePlan::default();
+        let mut assignment = self.assignment(&place, message, &plan, limits);
+        assignment.answer = Some(prompts::proposal_schema());
+        let session = assignment.session.clone();
+        let worked = self.let_work(assignment).await?;
+        let answer =
+            worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
+        let proposal: prompts::Proposal = serde_json::from_value(answer)
+            .map_err(|error| StepError::Other(format!("the answer of the session is none: {error}")))?;
+        let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
+        Ok(AnchorFacts {
+            command: proposal.command,
+            results: proposal.results,
+            report: proposal.report,
+            session: Some(session),
+            patch: Some(diff.patch),
+            control: None,
+            files: diff.files,
+            runs: Vec::new(),
+            failing_before: Default::default(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs what is judged: the checks on the base, and everything on the change of a candidate.
+
+use super::clean::{Clean, differ};
+use super::runs::Line;
+use super::{Performance, StepError};
+use crate::anchor::{ANCHOR_RUNS, Anchor};
+use crate::command_run::CommandRun;
+use crate::diff::{ChangeKind, ChangedFile, Diff};
+use crate::evidence::{Baseline, CandidateFacts, passes};
+use crate::repository::RepositoryError;
+use crate::secrets;
+use crate::task::Found;
+
+impl Performance<'_> {
+    /// Runs all checks on the base.
+    pub(super) async fn baseline(&mut self) -> Result<Found, StepError> {
+        let base = self.repository.base().to_owned();
+        let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
+        for check in &self.contract().checks {
+            let clean = Clean::at(self, &base).await?;
+            let seen = clean.seen(self, Line::from(check), check.runs as usize).await?;
+            if let Some(problem) = crate::evidence::incomparable(check, &seen) {
+                return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
+            }
+            baseline.checks.insert(check.name.clone(), seen);
+        }
+        let failures = baseline.failures().map(|(name, run)| {
+            format!(
+                "check `{}` failed before any change: it {}",
+                crate::names::shown(name),
+                run.end.describe()
+            )
+        });
+        let failures: Vec<String> = failures.collect();
+        baseline.remarks.extend(failures);
+        Ok(Found::Baseline(baseline))
+    }
+
+    /// Puts the diff of a candidate into a clean clone, and runs everything there.
+    pub(super) async fn evidence(&mut self) -> Result<Found, StepError> {
+        let work = self.candidate().and_then(|candidate| candidate.attempts().last()?.work.clone());
+        let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
+        let Some(diff) = work.diff else {
+            let reason = work.unfit.unwrap_or_else(|| "there is no diff".to_owned());
+            return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
+        };
+        let patch = self.kept(&diff.patch).await?;
+        let start = self.anchored().await?;
+        let commit = match self.repository.with_patch(&start, &patch).await {
+            Ok(commit) => commit,
+            Err(RepositoryError::Unfit(reason)) => {
+                return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut facts = CandidateFacts::of(diff);
+        facts.secrets = secrets::in_patch(&patch, &self.performer.secrets);
+        if let Some(anchor) = self.task.anchor() {
+            facts.anchor = self.tried(&commit, Line::from(anchor), ANCHOR_RUNS, &mut facts).await?;
+            let control = anchor.control().filter(|_| passes(anchor, &facts.anchor));
+            if let Some(file) = control {
+                facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
+            }
+        }
+        for check in &self.contract().checks {
+            let seen = self.tried(&commit, Line::from(check), check.runs as usize, &mut facts).await?;
+            facts.checks.insert(check.name.clone(), seen);
+        }
+        Ok(Found::Evidence(Box::new(facts)))
+    }
+
+    /// Runs a command in a clean clone of its own: another command may have let the code change what is beside the files that
+    /// are compared, such as installed dependencies. Adds what keeps the clone from being judged to the facts.
+    async fn tried(
+        &self,
+        commit: &str,
+        line: Line<'_>,
+        times: usize,
+        facts: &mut CandidateFacts,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        let seen = self.tried_in_one(commit, line, times, facts).await?;
+        if !differ(&seen) {
+            return Ok(seen);
+        }
+        let mut apart = Vec::with_capacity(times);
+        for _ in 0..times {
+            apart.extend(self.tried_in_one(commit, line, 1, facts).await?);
+        }
+        Ok(apart)
+    }
+
+    async fn tried_in_one(
+        &self,
+        commit: &str,
+        line: Line<'_>,
+        times: usize,
+        facts: &mut CandidateFacts,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        if facts.not_applied.is_some() {
+            return Ok(Vec::new());
+        }
+        let clean = Clean::at(self, commit).await?;
+        facts.not_applied = clean.not_prepared(self).await?;
+        if facts.not_applied.is_some() {
+            return Ok(Vec::new());
+        }
+        let seen = clean.runs(self).await?.repeat_and_close(line, times).await?;
+        match self.changed_by_commands(&clean, commit).await {
+            Ok(changed) => {
+                facts.protected.extend(changed);
+                facts.protected.sort();
+                facts.protected.dedup();
+            }
+            Err(StepError::Repository(RepositoryError::Unfit(reason))) => {
+                facts.not_applied = Some(format!("after its commands, {reason}"));
+            }
+            Err(error) => return Err(error),
+        }
+        clean.remove(self).await?;
+        Ok(seen)
+    }
+
+    /// Returns the protected files that the commands have changed.
+    async fn changed_by_commands(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
+        let changed = self.repository.changes(&clean.place.root, commit).await?;
+        let anchored =
+            |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
+        let rules = self.task.rules();
+        // New files next to tests, such as snapshots, change none of them.
+        let is_judging = |file: &ChangedFile| {
+            file.kind != ChangeKind::Added && (rules.is_protected(&file.path) || anchored(&file.path))
+        };
+        Ok(changed.into_iter().filter(is_judging).map(|file| file.path).collect())
+    }
+}

@@ -1,0 +1,31 @@
+//! The review of a change.
+
+use super::{Performance, StepError};
+use crate::contract::CandidatePlan;
+use crate::prompts;
+use crate::repository::remove_directory;
+use crate::task::{Candidate, Found, ReviewFacts, WorkLimits};
+
+impl Performance<'_> {
+    /// Lets a session of its own review a change that has its evidence.
+    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<Found, StepError> {
+        let proof = self.candidate().and_then(Candidate::proof);
+        let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
+        let patch = self.kept(&proof.diff().patch).await?;
+        let commit = self.repository.with_patch(&self.anchored().await?, &patch).await?;
+        let place = self.performer.place(&self.step.to_string()).await?;
+        self.make_once(&place, &commit, None).await?;
+        let evidence = crate::report::evidence(self.contract(), &proof);
+        let message = prompts::review(self.contract(), &String::from_utf8_lossy(&patch), &evidence);
+        let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
+        let mut assignment = self.assignment(&place, message, &plan, limits);
+        assignment.answer = Some(prompts::review_schema());
+        let session = assignment.session.clone();
+        let worked = self.let_work(assignment).await?;
+        let review = worked.answer.and_then(|answer| serde_json::from_value::<prompts::Review>(answer).ok());
+        let review = review.ok_or_else(|| StepError::Other("the reviewer gave no answer".to_owned()))?;
+        remove_directory(self.performer.machine.as_ref(), place.directory()).await?;
+        let prompts::Review { findings, remarks } = review;
+        Ok(Found::Review(ReviewFacts { session, findings, remarks }))
+    }
+}

@@ -1,0 +1,58 @@
+//! The work of a candidate.
+
+use super::{Performance, StepError};
+use crate::diff::Diff;
+use crate::prompts;
+use crate::repository::RepositoryError;
+use crate::task::{Candidate, Found, WorkFacts, WorkLimits};
+use crate::worker::Assignment;
+
+impl Performance<'_> {
+    /// Lets a candidate work.
+    pub(super) async fn work(
+        &mut self,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<Found, StepError> {
+        let session = self.performer.session_of(self.step);
+        self.performer.waiting().insert(session.clone(), Vec::new());
+        let prepared = self.prepared(feedback, limits).await;
+        let steering = self.performer.waiting().remove(&session).unwrap_or_default();
+        let (start, mut assignment) = prepared?;
+        assignment.steering = steering;
+        let place = assignment.place.clone();
+        let worked = self.let_work(assignment).await?;
+        // Taken now: jobs that go on change nothing that counts.
+        let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
+        let (diff, unfit) = match taken {
+            Ok(diff) => (Some(diff), None),
+            Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+    }
+
+    /// Makes the place of a candidate, and returns the commit that it starts from and its assignment.
+    async fn prepared(
+        &self,
+        feedback: Option<&str>,
+        limits: WorkLimits,
+    ) -> Result<(String, Assignment), StepError> {
+        let start = self.anchored().await?;
+        let index = self.step.candidate.unwrap_or_default();
+        let place = self.performer.place(&format!("candidates/{index}")).await?;
+        let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
+        self.make_once(&place, &start, before.as_ref()).await?;
+        let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
+        let number = self.step.attempt;
+        let message = match self.candidate().is_some_and(Candidate::knows_goal) {
+            true => prompts::more_work(number, feedback),
+            false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
+        };
+        Ok((start, self.assignment(&place, message, &plan, limits)))
+    }
+}
+
+fn newest_diff(candidate: &Candidate) -> Option<&Diff> {
+    candidate.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
+}

@@ -1,0 +1,304 @@
+//! The repository of a task.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_agent::SessionId;
+use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_store::Blobs;
+
+use super::{
+    REPOSITORY, RepositoryError, apply_to_index, explained, names, raw, remove_directory, repository_inside,
+    untracked_repositories,
+};
+use crate::command_run::Reference;
+use crate::diff::{ChangedFile, Diff};
+use crate::git::{Git, GitError};
+
+/// Most bytes of new and changed files that are taken from a candidate.
+const MAX_CHANGED_BYTES: u64 = 64 << 20;
+
+/// Number of commits of the history that candidates see.
+const HISTORY: &str = "--depth=50";
+
+/// Name of the commit from which a task starts, in its repository.
+const BASE: &str = "refs/pintle/base";
+
+/// Directories that tools leave behind, links to such directories, and files in them. They are not part of a change.
+const EXCLUDED: &str = "__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n.ruff_cache\n/target\nnode_modules\n";
+
+/// Directory of build output, in which a project may have other files as well.
+const TARGET: &str = "target";
+
+/// File that marks a directory whose contents can be built again. Cargo marks its target directory.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// Entries that cargo makes in its target directory: directories, hidden files and the tag. Git does not read directories that
+/// are excluded, which have many files.
+const CACHE_ENTRIES: [&str; 3] =
+    ["--exclude=/target/*/", "--exclude=/target/.*", "--exclude=/target/CACHEDIR.TAG"];
+
+/// Most paths that are kept of those that a change leaves out.
+const MAX_DROPPED: usize = 50;
+
+/// The repository of a task.
+#[derive(Clone, Debug)]
+pub struct TaskRepository {
+    machine: Arc<dyn ExecutionEnvironment>,
+    directory: PathBuf,
+}
+
+impl TaskRepository {
+    /// Opens the repository of a task below `directory`, and fetches the commit that it starts from unless it is there. Nobody
+    /// else may open it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if the user's repository does not have the commit any more.
+    pub async fn open(
+        machine: Arc<dyn ExecutionEnvironment>,
+        directory: &Path,
+        source: &str,
+        base: &str,
+    ) -> Result<Self, RepositoryError> {
+        let repository = Self { machine, directory: directory.join("git") };
+        let machine = &repository.machine;
+        let git = repository.git();
+        if machine.file_exists(&repository.directory.join("HEAD")).await? {
+            match git.run(&["rev-parse", "--verify", "--quiet", BASE]).await {
+                Ok(found) if found == base => return Ok(repository),
+                Ok(_) | Err(GitError::Failed { .. }) => {}
+                Err(error @ GitError::Run(_)) => return Err(error.into()),
+            }
+        }
+        // A process that was killed may have left a part of it, with locks that nobody removes.
+        remove_directory(machine.as_ref(), &repository.directory).await?;
+        machine.create_directory(&repository.directory).await?;
+        git.run(&["init", "--quiet", "--bare", "--template="]).await?;
+        machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
+        // The base comes last: it says that the repository is whole.
+        git.run(&[
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--update-shallow",
+            HISTORY,
+            source,
+            &format!("+{base}:{BASE}"),
+        ])
+        .await?;
+        Ok(repository)
+    }
+
+    fn git(&self) -> Git {
+        Git::of_task(&self.machine, &self.directory)
+    }
+
+    /// Creates a temporary directory, which is removed with the repository if this process is killed.
+    fn scratch(&self) -> Result<tempfile::TempDir, RepositoryError> {
+        Ok(tempfile::tempdir_in(&self.directory)?)
+    }
+
+    /// Returns remarks about the base, for the report: parts of it that are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remarks(&self) -> Result<Vec<String>, RepositoryError> {
+        let listing = self.git().run(&["ls-tree", "-r", "-z", BASE]).await?;
+        let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
+        let submodules = submodules(&listing);
+        let mut remarks = Vec::new();
+        if !submodules.is_empty() {
+            let named = crate::names::named(&submodules);
+            remarks.push(format!("submodules are empty in the clones of a task: {named}"));
+        }
+        let mut pointers = 0_usize;
+        for (_, path) in entries.filter(|(_, path)| path.rsplit('/').next() == Some(".gitattributes")) {
+            let text = self.git().run(&["cat-file", "blob", &format!("{BASE}:{path}")]).await?;
+            pointers += text.lines().filter(|line| line.contains("filter=lfs")).count();
+        }
+        if pointers > 0 {
+            remarks.push("files of LFS are pointers in the clones of a task".to_owned());
+        }
+        Ok(remarks)
+    }
+
+    /// Returns the commit from which the task starts.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        BASE
+    }
+
+    /// Returns the commit that a patch leads to from another one. The same patch gives the same commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] if it cannot be applied.
+    pub async fn with_patch(&self, from: &str, patch: &[u8]) -> Result<String, RepositoryError> {
+        let scratch = self.scratch()?;
+        let git = self.git().with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        let unfit = |error: &GitError| RepositoryError::Unfit(error.to_string());
+        apply_to_index(&git, patch).await.map_err(|error| explained(error, unfit))?;
+        let tree = git.run(&["write-tree"]).await?;
+        Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
+    }
+
+    /// Makes a new clone of a commit at `root`, with a separate history and fresh time stamps. The previous contents are removed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`].
+    pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
+        remove_directory(self.machine.as_ref(), root).await?;
+        self.machine.create_directory(root).await?;
+        // The commit needs a name, to be fetched: a unique one, which no other process has locked.
+        let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
+        let name = format!("refs/pintle/clones/{}", SessionId::generate());
+        self.git().run(&["update-ref", &name, &commit]).await?;
+        // The clone is new, so its own settings are ours.
+        let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
+        git.run(&["init", "--quiet", "--template="]).await?;
+        let source = self.directory.display().to_string();
+        git.run(&["fetch", "--quiet", "--no-tags", "--update-shallow", &source, &name]).await?;
+        git.run(&["update-ref", "--no-deref", "HEAD", &commit]).await?;
+        git.run(&["read-tree", "HEAD"]).await?;
+        git.run(&["checkout-index", "--all", "--force", "--quiet"]).await?;
+        self.machine.write(&root.join(".git/info/exclude"), EXCLUDED.as_bytes()).await?;
+        Ok(())
+    }
+
+    /// Applies a patch to the files of a clone that nobody else has been in.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] if it cannot be applied.
+    pub async fn apply_to(&self, root: &Path, from: &str, patch: &[u8]) -> Result<(), RepositoryError> {
+        let commit = self.with_patch(from, patch).await?;
+        let scratch = self.scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        git.run(&["update-index", "-q", "--refresh"]).await?;
+        git.run(&["read-tree", "-m", "-u", from, &commit]).await?;
+        Ok(())
+    }
+
+    /// Reads the files below `root`, and returns how they differ from a commit. Its patch is kept in `blobs`.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unfit`] for changes that cannot be judged: above 64 MiB, with files that cannot be read, or with a
+    /// repository inside.
+    pub async fn diff(&self, root: &Path, from: &str, blobs: &dyn Blobs) -> Result<Diff, RepositoryError> {
+        let tree = self.tree(root, from).await?;
+        let files = self.changed(from, &tree).await?;
+        let arguments =
+            [&pintle_env::Git::DIFF[..], &["--patch", "--binary", "--full-index", from, &tree]].concat();
+        let patch = self.git().bytes(&arguments, None).await?;
+        let (bytes, hash) = (patch.len() as u64, blobs.put(patch).await?);
+        let dropped = self.dropped(root, from).await?;
+        Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files, dropped })
+    }
+
+    /// Returns what a change of the files below `root` leaves out although the project does not ignore it: new files below
+    /// `target/`, and submodules with files. Build output of cargo is left out without a report.
+    async fn dropped(&self, root: &Path, from: &str) -> Result<Vec<String>, RepositoryError> {
+        let scratch = self.scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", from]).await?;
+        // Files that this repository excludes are not files of the project.
+        let mut arguments = vec!["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore"];
+        let tag = root.join(TARGET).join(CACHE_TAG);
+        if self.machine.file_exists(&tag).await.unwrap_or(false) {
+            arguments.extend(CACHE_ENTRIES);
+        }
+        arguments.extend(["--", TARGET]);
+        let listing = git.bytes(&arguments, None).await?;
+        let new = names(&listing).map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut dropped: Vec<String> = new.take(MAX_DROPPED).collect();
+        for submodule in submodules(&git.run(&["ls-tree", "-r", "-z", from]).await?) {
+            let has_files = match self.machine.list(&root.join(&submodule)).await {
+                Ok(entries) => !entries.is_empty(),
+                Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => false,
+                Err(_) => true,
+            };
+            if has_files {
+                dropped.push(format!("{submodule}/"));
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Reads the files below `root`, and returns which of them differ from a commit.
+    ///
+    /// # Errors
+    ///
+    /// As for [`diff`](Self::diff).
+    pub async fn changes(&self, root: &Path, from: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
+        let tree = self.tree(root, from).await?;
+        self.changed(from, &tree).await
+    }
+
+    /// Reads the files below `root` into a tree.
+    async fn tree(&self, root: &Path, from: &str) -> Result<String, RepositoryError> {
+        let scratch = self.scratch()?;
+        let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
+        // Without what an index knows about time stamps, each file is read.
+        git.run(&["read-tree", from]).await?;
+        if let Some(path) = untracked_repositories(&git).await?.first() {
+            // One without a commit has nothing that git could add.
+            return Err(repository_inside(path.trim_end_matches('/')));
+        }
+        self.check_size(&git, root).await?;
+        let unfit = |error: &GitError| RepositoryError::Unfit(format!("its files cannot be read: {error}"));
+        git.run(&["add", "--all"]).await.map_err(|error| explained(error, unfit))?;
+        Ok(git.run(&["write-tree"]).await?)
+    }
+
+    async fn changed(&self, from: &str, tree: &str) -> Result<Vec<ChangedFile>, RepositoryError> {
+        let arguments = [&pintle_env::Git::DIFF[..], &["--raw", "--numstat", "-z", from, tree]].concat();
+        let (files, links) = raw::parse(&self.git().bytes(&arguments, None).await?)?;
+        for (path, hash) in links {
+            let target = self.git().run(&["cat-file", "blob", &hash]).await?;
+            if raw::leads_out(&path, &target) {
+                return Err(RepositoryError::Unfit(format!(
+                    "`{path}` is a link that leads out of the repository; expected files, which can be compared"
+                )));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Returns the size of a changed file; 0 if it is gone.
+    async fn length(&self, root: &Path, name: &[u8]) -> u64 {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = root.join(std::ffi::OsStr::from_bytes(name));
+        self.machine.metadata(&path).await.map_or(0, |found| found.len)
+    }
+
+    /// Refuses changes that would fill the repository.
+    async fn check_size(&self, git: &Git, root: &Path) -> Result<(), RepositoryError> {
+        let arguments = ["ls-files", "-z", "--others", "--modified", "--exclude-standard"];
+        let listing = git.bytes(&arguments, None).await?;
+        let mut total = 0_u64;
+        for name in names(&listing) {
+            total = total.saturating_add(self.length(root, name).await);
+        }
+        if total > MAX_CHANGED_BYTES {
+            return Err(RepositoryError::Unfit(format!(
+                "its new and changed files have {} MiB; expected at most {} MiB",
+                total >> 20,
+                MAX_CHANGED_BYTES >> 20
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the submodules in output of `git ls-tree -r -z`.
+fn submodules(listing: &str) -> Vec<String> {
+    let entries = listing.split('\0').filter_map(|entry| entry.split_once('\t'));
+    let submodules = entries.filter(|(kind, _)| kind.split(' ').next() == Some(REPOSITORY));
+    submodules.map(|(_, path)| path.to_owned()).collect()
+}

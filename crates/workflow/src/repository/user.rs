@@ -1,0 +1,212 @@
+//! The repository of the user.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_env::ExecutionEnvironment;
+
+use super::{RepositoryError, apply_to_index, explained, untracked_repositories};
+use crate::git::{Git, GitError};
+
+/// A repository of the user, seen from one of its directories.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct UserRepository {
+    machine: Arc<dyn ExecutionEnvironment>,
+    /// Root of its working tree.
+    pub root: PathBuf,
+    /// Commit that is checked out.
+    pub head: String,
+    /// Branch that is checked out; `None` for a detached head.
+    pub branch: Option<String>,
+    /// Number of files with changes that are not committed, and of files that git does not know.
+    pub changed: usize,
+}
+
+/// Commit of a working tree with its local changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkingTreeSnapshot {
+    /// The commit.
+    pub commit: String,
+    /// Repositories inside of the working tree whose files are not in the commit: untracked ones, and submodules with local
+    /// changes.
+    pub left_out: Vec<String>,
+}
+
+impl UserRepository {
+    /// Finds the repository of a directory. `machine` is this machine as its user sees it: git runs there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unusable`] outside of a repository, in a bare one, and in one without a commit.
+    pub async fn find(
+        machine: Arc<dyn ExecutionEnvironment>,
+        directory: &Path,
+    ) -> Result<Self, RepositoryError> {
+        let git = Git::of_user(&machine, directory);
+        let shown = directory.display();
+        let outside = |error: &GitError| {
+            let reason = match error.ownership_remedy() {
+                Some(remedy) => format!(
+                    "{shown} is in a repository of another user (dubious ownership); `{remedy}` allows git to use it"
+                ),
+                None => format!(
+                    "{shown} is not in the working tree of a git repository; expected one, since candidates are compared by git"
+                ),
+            };
+            RepositoryError::Unusable(reason)
+        };
+        let root = git.run(&["rev-parse", "--show-toplevel"]).await;
+        let root = root.map_err(|error| explained(error, outside))?;
+        let git = Git::of_user(&machine, Path::new(&root));
+        let empty = |_: &GitError| {
+            RepositoryError::Unusable(format!("{root} has no commit yet; expected one to start from"))
+        };
+        let head = git.run(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+        let head = head.map_err(|error| explained(error, empty))?;
+        let branch = git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
+        let status = git.run(&["status", "--porcelain", "--untracked-files=normal"]).await?;
+        let changed = status.lines().count();
+        Ok(Self { machine, root: PathBuf::from(root), head, branch, changed })
+    }
+
+    /// Makes a commit of the working tree as it is now, whose parent is the commit that is checked out. Neither the working tree
+    /// nor its index changes; `name` keeps the commit from being removed, until [`remove_snapshot`](Self::remove_snapshot).
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], and [`RepositoryError::Temporary`].
+    pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
+        let scratch = scratch()?;
+        let git = Git::of_user(&self.machine, &self.root);
+        // The user's own index knows new submodules.
+        let mut left_out = untracked_repositories(&git).await?;
+        let git = git.with_index(&scratch.path().join("index"));
+        git.run(&["read-tree", &self.head]).await?;
+        // Git would add the commit of such a repository without its files, and fails if it has none.
+        let excluded: Vec<String> = left_out
+            .iter()
+            .map(|name| format!(":(exclude,top,literal){}", name.trim_end_matches('/')))
+            .collect();
+        let mut add = vec!["add", "--all", "--", "."];
+        add.extend(excluded.iter().map(String::as_str));
+        git.run(&add).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
+        git.run(&["update-ref", &snapshot_reference(name), &commit]).await?;
+        left_out.extend(self.changed_submodules().await?);
+        Ok(WorkingTreeSnapshot { commit, left_out })
+    }
+
+    /// Removes the name of a [snapshot](Self::snapshot) from the repository at `root`, so that git removes the commit once no
+    /// branch has it. A name that does not exist is fine, and so is a repository that does not exist any more.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`].
+    pub async fn remove_snapshot(
+        machine: &Arc<dyn ExecutionEnvironment>,
+        root: &Path,
+        name: &str,
+    ) -> Result<(), RepositoryError> {
+        if machine.file_exists(root).await? {
+            Git::of_user(machine, root).run(&["update-ref", "-d", &snapshot_reference(name)]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the submodules with changed or new files.
+    async fn changed_submodules(&self) -> Result<Vec<String>, RepositoryError> {
+        let git = Git::of_user(&self.machine, &self.root);
+        let arguments =
+            ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+        let listing = git.bytes(&arguments, None).await?;
+        let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut changed = Vec::new();
+        while let Some(field) = fields.next() {
+            // A renamed file has one field more before its path, and its former path as the next entry.
+            let count = match field.split_once(' ') {
+                Some(("1", _)) => 9,
+                Some(("2", _)) => {
+                    fields.next();
+                    10
+                }
+                Some(_) | None => continue,
+            };
+            let words: Vec<&str> = field.splitn(count, ' ').collect();
+            let has_changes = words.get(2).is_some_and(|state| {
+                state.starts_with('S') && (state.ends_with('U') || state.get(2..3) == Some("M"))
+            });
+            if let (true, Some(path)) = (has_changes, words.last()) {
+                changed.push((*path).to_owned());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Makes a branch with one commit: a patch on top of a commit. The working tree and its index stay as they are. Returns the
+    /// commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Unusable`] if the repository does not have `base` any more, and [`RepositoryError::Git`] if the branch
+    /// exists or the patch cannot be applied; nothing is changed then.
+    pub async fn commit_to_branch(
+        &self,
+        base: &str,
+        patch: &[u8],
+        branch: &str,
+        message: &str,
+    ) -> Result<String, RepositoryError> {
+        let scratch = scratch()?;
+        let git = Git::of_user(&self.machine, &self.root).with_index(&scratch.path().join("index"));
+        git.run(&["check-ref-format", "--branch", branch]).await?;
+        let removed = |_: &GitError| {
+            let root = self.root.display();
+            RepositoryError::Unusable(format!("{root} does not have {base} any more, the commit of the task"))
+        };
+        let found = git.run(&["rev-parse", "--verify", "--quiet", &format!("{base}^{{commit}}")]).await;
+        found.map_err(|error| explained(error, removed))?;
+        git.run(&["read-tree", base]).await?;
+        apply_to_index(&git, patch).await?;
+        let tree = git.run(&["write-tree"]).await?;
+        let commit = git.bytes(&["commit-tree", &tree, "-p", base], Some(message.as_bytes())).await?;
+        let commit = String::from_utf8_lossy(&commit).trim().to_owned();
+        // The zeros say that it must not exist.
+        let none = "0".repeat(commit.len());
+        git.run(&["update-ref", &format!("refs/heads/{branch}"), &commit, &none]).await?;
+        Ok(commit)
+    }
+
+    /// Makes a worktree of git at `path` with a branch that exists.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`], such as that the directory exists.
+    pub async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), RepositoryError> {
+        let path = path.display().to_string();
+        Git::of_user(&self.machine, &self.root).run(&["worktree", "add", "--quiet", &path, branch]).await?;
+        Ok(())
+    }
+
+    /// Applies a patch to the working tree, all of it or nothing. The index stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Git`] if it cannot be applied.
+    pub async fn apply(&self, patch: &[u8]) -> Result<(), RepositoryError> {
+        let git = Git::of_user(&self.machine, &self.root);
+        git.bytes(&["apply", "--whitespace=nowarn", "--binary", "-"], Some(patch)).await?;
+        Ok(())
+    }
+}
+
+/// Returns the name that keeps a snapshot.
+fn snapshot_reference(name: &str) -> String {
+    format!("refs/pintle/tasks/{name}")
+}
+
+fn scratch() -> Result<tempfile::TempDir, RepositoryError> {
+    Ok(tempfile::tempdir()?)
+}
