@@ -46,7 +46,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         return hand_over(&args, &url, &machine, &directory, process_env).await;
     }
     // A task whose sessions cannot be opened would end as blocked.
-    Model::from_args(&run.model, process_env).await?;
+    Model::from_args(&run.model, process_env).await?.warn_if_unknown();
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
@@ -135,7 +135,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
 }
 
-/// Checks that the provider of each model of a contract has a key.
+/// Checks that the provider of each model of a contract has a key, and warns of models that the catalog does not contain.
 async fn require_models(
     contract: &Contract,
     args: &ModelArgs,
@@ -145,7 +145,7 @@ async fn require_models(
     let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
     for name in models {
         let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
-        Model::from_args(&args, process_env).await?;
+        Model::from_args(&args, process_env).await?.warn_if_unknown();
     }
     Ok(())
 }
