@@ -5,6 +5,7 @@ mod budget;
 mod call_slots;
 mod checkpointer;
 mod command;
+mod compaction_callers;
 mod context;
 mod hooks;
 mod inbox;
@@ -45,6 +46,7 @@ use self::call_slots::CallSlots;
 use self::checkpointer::Checkpointer;
 pub(crate) use self::command::{Command, ConfigChange, MessageQueue, SentCommand};
 use self::command::{dropped_run, next_dropped};
+use self::compaction_callers::CompactionCallers;
 use self::hooks::HookPoint;
 use self::inbox::{Inbox, Message};
 pub(crate) use self::parts::Parts;
@@ -140,6 +142,7 @@ pub(crate) struct Driver {
     background: BackgroundCommands,
     /// States of files that calls have seen.
     files: KnownFiles,
+    compaction_callers: CompactionCallers,
     _close_log: CloseOnDrop,
 }
 
@@ -211,6 +214,7 @@ impl Driver {
             segments: OpenSegments::default(),
             background,
             files: KnownFiles::new(),
+            compaction_callers: CompactionCallers::default(),
         }
     }
 
@@ -298,6 +302,7 @@ impl Driver {
             for Step { at, boundary, actions } in batch.steps {
                 for action in actions {
                     if let Action::Emit(event) = action {
+                        self.compaction_callers.observe(&event);
                         self.emit(at, *event, boundary);
                     } else {
                         inputs.extend(self.perform(action).await);
@@ -305,9 +310,18 @@ impl Driver {
                 }
             }
         }
+        self.answer_compaction_callers();
         if self.recording.has_journal() {
             let status = self.status();
             self.recording.report_status(status).await;
+        }
+    }
+
+    fn answer_compaction_callers(&mut self) {
+        if self.machine.state() == SessionState::Closed {
+            self.compaction_callers.clear();
+        } else if self.machine.compaction_trigger().is_none() {
+            self.compaction_callers.answer(self.machine.is_compaction_requested());
         }
     }
 

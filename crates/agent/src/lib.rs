@@ -44,11 +44,12 @@ pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use protocol::{
     Account, ApprovalEnding, AsksFor, Budget, BudgetKind, BudgetScope, CallKey, CallKind, Checkpoint,
-    CheckpointReason, CompactionPolicy, CompactionTrigger, Decision, EventKind, ForkedFrom, ImageSummary,
-    LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus, PolicyChange, PolicyRule,
-    Posted, PostedInput, Principal, QueuedMessages, ReachedBudget, RunId, SegmentId, SessionEndReason,
-    SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start, SubagentLimits, SubagentOrigin,
-    SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits, UserMessage, event_schema,
+    CheckpointReason, CompactionPolicy, CompactionReport, CompactionTrigger, Decision, EventKind, ForkedFrom,
+    ImageSummary, LoadId, LoadedDocument, LoadedProject, ModelCallId, Outcome, OutcomeStatus, PolicyChange,
+    PolicyRule, Posted, PostedInput, Principal, QueuedMessages, ReachedBudget, RunId, SegmentId,
+    SessionEndReason, SessionEvent, SessionId, SessionState, Skill, SkippedFile, Spent, Start,
+    SubagentLimits, SubagentOrigin, SubagentRole, SubagentStatus, Timestamp, Turn, TurnKind, TurnLimits,
+    UserMessage, event_schema,
 };
 pub use record::{
     Barrier, Divergence, Fence, Journal, JsonLines, PendingApproval, PostedInputs, Record, RecordEntry,

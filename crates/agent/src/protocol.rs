@@ -35,7 +35,7 @@ pub use self::approval::{ApprovalEnding, Principal};
 pub use self::budget::{Account, AsksFor, Budget, BudgetKind, BudgetScope, ReachedBudget, Spent};
 pub use self::call::{CallKind, CallPlan, ChangedArguments, Preparation};
 pub use self::checkpoint::{Checkpoint, CheckpointReason};
-pub use self::compaction::{Compaction, CompactionPolicy};
+pub use self::compaction::{Compaction, CompactionPolicy, CompactionReport};
 pub use self::context::{TokenBounds, TurnContext};
 pub use self::decision::Decision;
 pub use self::event::{EventKind, ForkedFrom, SessionEvent, event_schema};

@@ -8,6 +8,7 @@ use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
+use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::models;
 use crate::no_key;
@@ -31,6 +32,14 @@ pub(crate) struct Model {
     catalog: Cow<'static, Catalog>,
     /// Shuts down when dropped.
     server: Option<ScriptedServer>,
+}
+
+/// Name of a model at the provider of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ResolvedModel {
+    pub(crate) name: String,
+    /// Warning for a model that the catalog does not contain.
+    pub(crate) warning: Option<String>,
 }
 
 impl Model {
@@ -134,22 +143,31 @@ impl Model {
         self.catalog.find(self.route.provider.name(), model).filter(|_| self.server.is_none())
     }
 
+    /// Warns of a model that the catalog does not contain and that is sent to the default provider.
+    pub(crate) fn warn_if_unknown(&self) {
+        if let Some(warning) = self.route.unknown_model(&self.route.model, &self.catalog) {
+            console::notice(&warning);
+        }
+    }
+
     /// Returns the name that the provider of this session has for another model. A script answers for any model.
     ///
     /// # Errors
     ///
     /// A message with the way out, for a model that the catalog lists for other providers only.
-    pub(crate) fn resolve(&self, name: &str) -> Result<String, String> {
+    pub(crate) fn resolve(&self, name: &str) -> Result<ResolvedModel, String> {
         let provider = self.route.provider;
-        if self.server.is_some() {
-            return Ok(name.to_owned());
-        }
         if let Some(known) = self.find(name) {
-            return Ok(known.id.clone());
+            return Ok(ResolvedModel { name: known.id.clone(), warning: None });
+        }
+        let resolved =
+            ResolvedModel { name: name.to_owned(), warning: self.route.unknown_model(name, &self.catalog) };
+        if self.server.is_some() {
+            return Ok(resolved);
         }
         let serving = Provider::serving(name, &self.catalog);
         match serving.first() {
-            Some(other) if !provider.may_serve(&serving) && !self.route.is_gateway => {
+            Some(other) if !provider.may_serve(&serving) && !self.route.is_gateway() => {
                 let keys = other.variables().keys.join(" or ");
                 let (other, own) = (other.name(), provider.name());
                 Err(format!(
@@ -157,7 +175,7 @@ impl Model {
                      `--provider {other} --model {name}` and a key in {keys}"
                 ))
             }
-            Some(_) | None => Ok(name.to_owned()),
+            Some(_) | None => Ok(resolved),
         }
     }
 
@@ -169,7 +187,7 @@ impl Model {
     /// As [`resolve`](Self::resolve), and for a model that is not listed.
     #[cfg(feature = "server")]
     pub(crate) fn resolve_listed(&self, name: &str) -> Result<String, String> {
-        let resolved = self.resolve(name)?;
+        let resolved = self.resolve(name)?.name;
         let provider = self.route.provider.name();
         let is_listed = self.catalog.find(provider, name).is_some();
         if is_listed || name == self.route.model || self.catalog.list(Some(provider)).next().is_none() {

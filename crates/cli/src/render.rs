@@ -43,6 +43,7 @@ pub(crate) use self::live::Frame;
 use self::live::LiveView;
 pub(crate) use self::live_region::{TerminalSize, erase_live_region};
 pub(crate) use self::markdown::Markdown;
+pub(crate) use self::note::note;
 pub(crate) use self::question::{Section, model_question, question};
 pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, is_safe, sanitize};
 pub(crate) use self::style::Style;

@@ -6,6 +6,7 @@ use pintle_llm::{Catalog, Client, ClientBuilder, Error};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};
+use crate::config_file::meant;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::keys::{ConfiguredKeys, Secret};
@@ -51,8 +52,8 @@ pub(crate) struct Route {
     pub(crate) organization: Option<String>,
     /// OpenAI project, for keys that belong to several.
     pub(crate) project: Option<String>,
-    /// Whether the user named the provider and a base URL: a gateway serves models of several vendors in one dialect.
-    pub(crate) is_gateway: bool,
+    /// Whether the user named the provider.
+    pub(crate) is_provider_named: bool,
 }
 
 /// Base URL and where it was configured.
@@ -97,7 +98,6 @@ impl ModelSource {
         let provider = provider(args, catalog, process_env, ports).await?;
         let model = model_or_default(provider, args.model.as_deref())?;
         let base_url = base_url(provider, args, lookup)?;
-        let is_gateway = is_gateway(args, process_env);
         Ok(Self::Provider(Route {
             provider,
             model,
@@ -105,7 +105,7 @@ impl ModelSource {
             key: key(provider, process_env).await?,
             organization: lookup("OPENAI_ORG_ID").filter(|_| provider == Provider::OpenAi),
             project: lookup("OPENAI_PROJECT_ID").filter(|_| provider == Provider::OpenAi),
-            is_gateway,
+            is_provider_named: args.provider.is_some(),
         }))
     }
 }
@@ -120,8 +120,33 @@ impl Route {
             key: Some(ApiKey { secret: Secret::new(SCRIPT_KEY), source: SCRIPT }),
             organization: None,
             project: None,
-            is_gateway: false,
+            is_provider_named: false,
         }
+    }
+
+    /// Returns whether the user named the provider and a base URL: a gateway serves models of several vendors in one
+    /// dialect.
+    pub(crate) fn is_gateway(&self) -> bool {
+        self.is_provider_named && self.base_url.is_some()
+    }
+
+    /// Returns a warning for a model that no provider of the catalog has, if it goes to the default server of a provider
+    /// that the user did not name.
+    pub(crate) fn unknown_model(&self, model: &str, catalog: &Catalog) -> Option<String> {
+        let is_chosen = self.is_provider_named || self.base_url.is_some();
+        if is_chosen || !Provider::serving(model, catalog).is_empty() {
+            return None;
+        }
+        let known = catalog
+            .list(None)
+            .flat_map(|known| std::iter::once(&known.id).chain(&known.aliases))
+            .map(String::as_str);
+        Some(format!(
+            "model `{model}` is not in the catalog and is sent to {}; `--provider NAME` selects another provider, and \
+             `pintle models` lists the known models{}",
+            self.provider.name(),
+            meant(model, known)
+        ))
     }
 
     /// Returns the key, unless it is that of a scripted server, which is not secret.

@@ -5,6 +5,7 @@ mod callback;
 mod client;
 mod login;
 mod oauth_http;
+mod post;
 #[cfg(test)]
 mod tests;
 mod tokens;

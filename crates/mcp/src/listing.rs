@@ -166,13 +166,13 @@ impl MalformedEntry {
     /// # Errors
     ///
     /// The entry with the reason why it cannot be read.
-    pub(crate) fn check<T: DeserializeOwned>(entry: Value) -> Result<T, Self> {
+    pub(crate) fn check<T: DeserializeOwned>(entry: &Value) -> Result<T, Self> {
         let names = ["name", "uri", "uriTemplate"];
         let name = names.iter().find_map(|name| entry.get(*name)?.as_str()).unwrap_or("without a name");
         let name = crate::diary::shortened(name, MAX_NAME);
-        T::deserialize(&entry).map_err(|error| {
+        T::deserialize(entry).map_err(|error| {
             let error = error.to_string();
-            let field = wrong_field::<T>(&entry, &error);
+            let field = wrong_field::<T>(entry, &error);
             let reason = field.map_or_else(|| error.clone(), |field| format!("`{field}`: {error}"));
             Self { name, reason: crate::diary::shortened(&reason, MAX_REASON) }
         })
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn listing(tools: &Value) -> ToolListing {
-        let entries = tools.as_array().unwrap().iter().cloned().map(MalformedEntry::check);
+        let entries = tools.as_array().unwrap().iter().map(MalformedEntry::check);
         ToolListing::new(entries.collect(), false)
     }
 

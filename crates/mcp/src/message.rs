@@ -1,4 +1,4 @@
-//! Messages of servers as the protocol has them, read from what servers send.
+//! Messages of servers as the protocol has them, parsed from the output of servers.
 
 use rmcp::RoleClient;
 use rmcp::service::RxJsonRpcMessage;

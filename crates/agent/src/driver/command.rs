@@ -16,7 +16,8 @@ use crate::config::{ModelTimeout, ResponseLimit, SessionConfig, SessionRetry};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
-    Change, InputKind, PolicyChange, Principal, RunId, SessionState, TurnLimits, UserMessage,
+    Change, CompactionReport, InputKind, PolicyChange, Principal, RunId, SessionState, TurnLimits,
+    UserMessage,
 };
 use crate::session::{RunOwner, SessionBuilder};
 
@@ -50,7 +51,10 @@ pub(crate) enum Command {
     Abandon,
     /// Suspends a session that is idle, and abandons one with a run.
     Leave,
-    Compact,
+    /// Answered at the end of the compaction, if a caller waits for it.
+    Compact {
+        done: Option<oneshot::Sender<CompactionReport>>,
+    },
     /// Goes back to this many entries of the history; answered once that is on record.
     Rewind {
         turns: usize,
@@ -237,7 +241,12 @@ impl Driver {
                 self.machine.current_run()?;
                 InputKind::Interrupt
             }
-            Command::Compact => InputKind::Compact,
+            Command::Compact { done } => {
+                if let Some(done) = done {
+                    self.compaction_callers.add(done);
+                }
+                InputKind::Compact
+            }
             Command::Rewind { turns, done } => {
                 self.rewind(turns, done).await;
                 return None;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::event::EventKind;
+
 /// When a conversation is compacted, and by which model.
 ///
 /// A compaction is a view: requests begin with a summary in place of the older entries, and the history keeps them all.
@@ -39,6 +41,17 @@ impl CompactionPolicy {
         self.model = Some(model.into());
         self
     }
+}
+
+/// Result of a requested compaction.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CompactionReport {
+    /// Its [`CompactionEnd`](EventKind::CompactionEnd) events, one for each summary, and its warnings, such as the reason why
+    /// no summary was written. Empty after an interrupt.
+    pub events: Vec<EventKind>,
+    /// Whether the conversation is compacted before the next model call.
+    pub is_deferred: bool,
 }
 
 /// Summary in place of the beginning of a history.

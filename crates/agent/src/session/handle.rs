@@ -14,7 +14,8 @@ use crate::driver::{Command, ConfigChange, Decided, MessageQueue, SentCommand};
 use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{
-    Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn, TurnLimits, UserMessage,
+    CompactionReport, Decision, PolicyChange, Principal, QueuedMessages, SessionId, SessionState, Turn,
+    TurnLimits, UserMessage,
 };
 use crate::record::{Record, Recorder};
 use crate::subagent::Tree;
@@ -171,7 +172,19 @@ impl SessionHandle {
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
     pub fn compact(&self) -> Result<(), SessionError> {
-        self.send(Command::Compact)
+        self.send(Command::Compact { done: None })
+    }
+
+    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the conversation is compacted
+    /// before the next model call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`compact`](Self::compact).
+    pub async fn compact_and_wait(&self) -> Result<CompactionReport, SessionError> {
+        let (done, answer) = oneshot::channel();
+        self.send(Command::Compact { done: Some(done) })?;
+        answer.await.map_err(|_dropped| SessionError::Closed)
     }
 
     /// Goes back to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.

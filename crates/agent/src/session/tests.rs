@@ -27,7 +27,9 @@ use serde_json::json;
 use super::*;
 use crate::approval::Approver;
 use crate::config::SessionConfig;
-use crate::protocol::{Decision, EventKind, OutcomeStatus, SessionEvent, TurnKind, TurnLimits};
+use crate::protocol::{
+    CompactionReport, Decision, EventKind, OutcomeStatus, SessionEvent, TurnKind, TurnLimits,
+};
 
 struct Harness {
     session: Session,
@@ -377,4 +379,40 @@ async fn unknown_provider_is_rejected_when_building() {
         Session::builder(client, ProviderProfile::gemini("gemini-3-flash-preview"), Arc::new(env())).build();
     let source = std::error::Error::source(&error.unwrap_err()).unwrap().to_string();
     assert!(source.contains("unknown provider `gemini`; registered: other"), "{source}");
+}
+
+#[tokio::test]
+async fn a_caller_gets_the_outcome_of_its_compaction() {
+    fn outcomes(report: &CompactionReport) -> Vec<&str> {
+        let mut outcomes = Vec::new();
+        for event in &report.events {
+            outcomes.push(match event {
+                EventKind::CompactionEnd { .. } => "compacted",
+                EventKind::Warning { message } => message.as_str(),
+                other => panic!("{other:?}"),
+            });
+        }
+        outcomes
+    }
+    let refused = Error::new(ErrorKind::Authentication, "no such key");
+    let adapter = anthropic().answer("One.").answer("The summary.").answer("Two.").failure(refused);
+    let harness = harness(adapter, env());
+    let handle = harness.session.handle();
+    let report = handle.compact_and_wait().await.unwrap();
+    let nothing = "the conversation was not compacted: there is nothing to summarize yet";
+    assert_eq!((outcomes(&report), report.is_deferred), (vec![nothing], false));
+    harness.session.submit("x".repeat(4_000)).await.unwrap();
+    let report = handle.compact_and_wait().await.unwrap();
+    assert_eq!((outcomes(&report)[0], report.is_deferred), ("compacted", false));
+    assert_eq!(harness.session.state(), SessionState::Idle);
+    harness.session.submit("go on").await.unwrap();
+    let report = handle.compact_and_wait().await.unwrap();
+    let [failed] = outcomes(&report)[..] else { panic!("{report:?}") };
+    assert!(failed.starts_with("the conversation was not compacted: ") && failed.contains("no such key"));
+    assert!(!report.is_deferred);
+    handle.set_model("claude-sonnet-4-5").unwrap();
+    let report = handle.compact_and_wait().await.unwrap();
+    assert!(report.is_deferred && report.events.is_empty(), "{report:?}");
+    harness.session.close().await;
+    assert!(matches!(handle.compact_and_wait().await, Err(SessionError::Closed)));
 }

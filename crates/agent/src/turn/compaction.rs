@@ -286,6 +286,11 @@ impl Machine {
         matches!(self.phase, Phase::Compacting { .. }).then_some(trigger)
     }
 
+    /// Returns whether a compaction precedes the next model call.
+    pub(crate) fn is_compaction_requested(&self) -> bool {
+        self.compactions.requested
+    }
+
     /// Returns whether the current model call continues a compaction.
     pub(crate) fn continues_compaction(&self) -> bool {
         self.compactions.current.is_some_and(|current| current.requests > 1)

@@ -2,12 +2,12 @@
 //! servers.
 
 use pintle_acp::{CommandResult, HostError, SlashCommand};
-use pintle_agent::UserMessage;
+use pintle_agent::{CompactionReport, UserMessage};
 use pintle_governance::Mode;
 
 use super::controls::Controls;
 use crate::prompt_commands::{PromptCommand, PromptText, words};
-use crate::render::{Line, plural, sanitize};
+use crate::render::{Line, note, plural, sanitize};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::user_commands::UserCommand;
@@ -75,10 +75,10 @@ impl Controls {
         let arguments = called.arguments.as_str();
         let lines = match called.command {
             Command::Compact => {
-                let compacted = self.surroundings.handle.compact();
-                compacted.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
-                let said = "The older part of the conversation is summarized before the next request.";
-                return Ok(CommandResult::Said(said.to_owned()));
+                let report = self.surroundings.handle.compact_and_wait().await;
+                let report =
+                    report.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
+                return Ok(CommandResult::Said(compacted(&report)));
             }
             Command::Context => vec![reports::context(self.seen().context)],
             Command::Cost => vec![reports::cost(self.seen().costs.total())],
@@ -139,6 +139,18 @@ impl Controls {
             rows.push(format!("… {}; `pintle sessions diff` shows all", plural(more as u64, "more line")));
         }
         Ok(said("diff", &rows.join("\n")))
+    }
+}
+
+/// Returns the outcome of a compaction.
+fn compacted(report: &CompactionReport) -> String {
+    let outcomes: Vec<String> = report.events.iter().filter_map(note).map(|(_label, text)| text).collect();
+    match (outcomes.is_empty(), report.is_deferred) {
+        (false, _) => outcomes.join("\n\n"),
+        (true, true) => {
+            "The older part of the conversation is summarized before the next request.".to_owned()
+        }
+        (true, false) => "The compaction was interrupted.".to_owned(),
     }
 }
 

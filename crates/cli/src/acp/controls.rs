@@ -16,9 +16,10 @@ use pintle_tools::gate::Permission;
 use tokio::task::JoinSet;
 
 use super::commands;
+use crate::console;
 use crate::cost::Costs;
 use crate::environment::{EnvSession, SandboxState};
-use crate::model::Model;
+use crate::model::{Model, ResolvedModel};
 use crate::policy::APPROVAL_SOURCE;
 use crate::servers::SessionServers;
 use crate::sessions::conversed::Conversed;
@@ -213,9 +214,13 @@ impl SessionControls for Controls {
         let failed = |error| HostError::failed("cannot set the option", error);
         match id {
             MODEL => {
-                let value = self.surroundings.model.resolve(&value).map_err(HostError::Invalid)?;
-                self.surroundings.handle.set_model(&value).map_err(failed)?;
-                self.chosen.lock().unwrap_or_else(PoisonError::into_inner).0 = value;
+                let resolved = self.surroundings.model.resolve(&value);
+                let ResolvedModel { name, warning } = resolved.map_err(HostError::Invalid)?;
+                self.surroundings.handle.set_model(&name).map_err(failed)?;
+                if let Some(warning) = warning {
+                    console::notice(&warning);
+                }
+                self.chosen.lock().unwrap_or_else(PoisonError::into_inner).0 = name;
             }
             EFFORT => {
                 let effort = Some(value).filter(|value| value != DEFAULT_EFFORT);

@@ -252,7 +252,8 @@ impl<'a> Conversation<'a> {
             }
             HostRequest::SetModel(model) => {
                 let model = match model {
-                    Some(model) => self.model.resolve(&model)?,
+                    // The session warns of an unknown model when it uses it.
+                    Some(model) => self.model.resolve(&model)?.name,
                     None => self.model.route.model.clone(),
                 };
                 if let Some(live) = live {

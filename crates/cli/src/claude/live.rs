@@ -9,10 +9,11 @@ use pintle_compat::claude::{
 };
 
 use super::channel::Channel;
+use crate::console;
 use crate::cost::Costs;
 use crate::environment::EnvSession;
 use crate::failure::Failure;
-use crate::model::Model;
+use crate::model::{Model, ResolvedModel};
 use crate::opening::Opened;
 use crate::servers::SessionServers;
 
@@ -81,8 +82,11 @@ impl<'a> Live<'a> {
 
     /// Uses another model from the next request on.
     pub(super) fn set_model(&mut self, name: &str) -> Result<(), String> {
-        let name = self.model.resolve(name)?;
+        let ResolvedModel { name, warning } = self.model.resolve(name)?;
         self.session.handle().set_model(&name).map_err(|error| error.to_string())?;
+        if let Some(warning) = warning {
+            console::notice(&warning);
+        }
         self.formatter.set_model(&name);
         self.info.model = name;
         Ok(())

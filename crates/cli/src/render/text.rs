@@ -135,7 +135,7 @@ impl TextView {
             EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
                 self.subagent_lifecycle(None, &event.kind)
             }
-            kind @ (EventKind::SessionStart { .. } | _) => match note::note(kind) {
+            kind @ (EventKind::SessionStart { .. } | _) => match note(kind) {
                 Some((label, text)) => self.note(label, &text),
                 None => self.verbose(kind),
             },

@@ -204,7 +204,7 @@ impl Transcript {
             // It is asked about below; a failure is explained.
             EventKind::ApprovalRequested { .. } | EventKind::Error { .. } => {}
             kind @ (EventKind::SessionStart { .. } | _) => {
-                if let Some((label, text)) = note::note(kind) {
+                if let Some((label, text)) = note(kind) {
                     self.note(label, &text);
                 }
             }
@@ -227,7 +227,7 @@ impl Transcript {
             }
             EventKind::ApprovalRequested { .. } => {}
             kind @ (EventKind::SessionStart { .. } | _) => {
-                if let Some((label, text)) = note::note(kind) {
+                if let Some((label, text)) = note(kind) {
                     self.note(agent, &format!("{label}: {text}"));
                 }
             }

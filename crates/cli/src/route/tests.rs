@@ -245,12 +245,49 @@ fn only_a_named_provider_with_a_base_url_is_a_gateway() {
         (Flags { provider: Some(OPENAI), base_url: Some(LOCAL), ..none }, keys, true),
     ] {
         let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
-        assert_eq!(route.is_gateway, expected, "{flags:?} {variables:?}");
+        assert_eq!(route.is_gateway(), expected, "{flags:?} {variables:?}");
         // A gateway can start with a model of another vendor.
         let other = choose(Flags { model: Some(CLAUDE), ..flags }, variables);
         let starts = matches!(other, Ok(ModelSource::Provider(route)) if route.provider == Provider::OpenAi);
         assert_eq!(starts, expected, "{flags:?} {variables:?}");
     }
+}
+
+#[test]
+fn a_model_that_the_catalog_does_not_have_is_a_warning_unless_its_provider_was_chosen() {
+    let none = Flags { model: Some("claude-opus-4-66"), ..Flags::default() };
+    let keys: Environment = &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+    let with_url: Environment = &[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", LOCAL)];
+    let cases: [(Flags, Environment, Option<&str>); 11] = [
+        (none, keys, Some("openai")),
+        (none, &[("ANTHROPIC_API_KEY", "k")], Some("anthropic")),
+        (none, &[("GEMINI_API_KEY", "k")], Some("gemini")),
+        // A session that starts with a known model sends others to its provider.
+        (Flags { model: Some(CLAUDE), ..none }, keys, Some("anthropic")),
+        (Flags { model: None, ..none }, keys, Some("openai")),
+        (Flags { provider: Some(OPENAI), ..none }, keys, None),
+        (Flags { base_url: Some(LOCAL), ..none }, keys, None),
+        (Flags { base_url: Some(LOCAL), ..none }, &[], None),
+        (none, with_url, None),
+        (none, &[("OPENAI_BASE_URL", LOCAL)], None),
+        (Flags { provider: Some(COMPATIBLE), ..none }, with_url, None),
+    ];
+    for (flags, variables, expected) in cases {
+        let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
+        let warning = route.unknown_model("claude-opus-4-66", Catalog::built_in());
+        let expected = expected.map(|provider| {
+            format!(
+                "model `claude-opus-4-66` is not in the catalog and is sent to {provider}; `--provider NAME` selects \
+                 another provider, and `pintle models` lists the known models; did you mean `claude-opus-4-6`?"
+            )
+        });
+        assert_eq!(warning, expected, "{flags:?} {variables:?}");
+        assert_eq!(route.unknown_model(CLAUDE, Catalog::built_in()), None, "{flags:?} {variables:?}");
+        let far = route.unknown_model("qqq", Catalog::built_in());
+        assert!(far.is_none_or(|far| far.ends_with("lists the known models")), "{flags:?} {variables:?}");
+    }
+    let script = Route::to_script(Provider::OpenAi, "m".to_owned(), LOCAL.to_owned());
+    assert_eq!(script.unknown_model("m", Catalog::built_in()), None);
 }
 
 #[test]

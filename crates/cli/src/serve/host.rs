@@ -81,6 +81,7 @@ impl ServeHost {
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let model = Model::from_args(&args.model, process_env).await?;
+        model.warn_if_unknown();
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
         let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();
@@ -140,6 +141,7 @@ impl ServeHost {
             ));
         }
         args.grant = grant.or(args.grant);
+        let names_model = settings.model.is_some();
         args.model.model = settings.model.or(args.model.model);
         args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
         if let Some(mode) = &settings.mode {
@@ -150,6 +152,9 @@ impl ServeHost {
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = Model::from_args(&args.model, process_env).await?;
+        if names_model {
+            model.warn_if_unknown();
+        }
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
         *is_kept = true;

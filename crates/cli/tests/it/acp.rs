@@ -109,6 +109,30 @@ fn denials_modes_and_wrong_sessions_are_told() {
 }
 
 #[test]
+fn the_outcome_of_a_compaction_is_told() {
+    const FAILED: &str = "the conversation was not compacted: ";
+    let summary = "[[turn]]\ntext = \"The summary.\"\n";
+    for (failure, outcome) in [("", "summarized, ~"), ("[[turn.failure]]\nstatus = 400\n", FAILED)] {
+        let turns = format!("[[turn]]\ntext = \"Hello.\"\n{summary}{failure}");
+        let harness = Harness::new(Dialect::AnthropicMessages, &turns);
+        let mut editor = Editor::start(&harness, &[]);
+        let id = session_of(&editor.open("session/new", &harness, None));
+        let compact = |editor: &mut Editor| {
+            let answer = editor.prompt(&id, "/compact");
+            assert_eq!(answer.pointer("/result/stopReason"), Some(&json!("end_turn")), "{answer}");
+            editor.said()
+        };
+        let said = compact(&mut editor);
+        assert!(said.contains(FAILED) && said.contains("there is nothing to summarize yet"), "{said}");
+        editor.prompt(&id, "Hi");
+        let said = compact(&mut editor);
+        assert!(said.contains(outcome), "{outcome}: {said}");
+        assert_eq!(harness.server.requests().len(), 2);
+        editor.end();
+    }
+}
+
+#[test]
 fn commands_say_what_a_terminal_would() {
     let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
     std::fs::create_dir_all(harness.path(".claude/commands")).unwrap();

@@ -15,11 +15,12 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Error as SseError, Sse};
 
 use super::authority::Authority;
+use super::post::Post;
 use crate::{http_client, message};
 
-type Headers = HashMap<HeaderName, HeaderValue>;
-type Failure = StreamableHttpError<reqwest::Error>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Failure = StreamableHttpError<reqwest::Error>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Client of one server, which adds the token of its authority, if there is one.
 ///
@@ -86,13 +87,6 @@ fn read(events: Events) -> Events {
     events.map(move |event| event.map(read)).boxed()
 }
 
-fn read_answer(answer: StreamableHttpPostResponse) -> StreamableHttpPostResponse {
-    if let StreamableHttpPostResponse::Sse(events, session) = answer {
-        return StreamableHttpPostResponse::Sse(read(events), session);
-    }
-    answer
-}
-
 impl StreamableHttpClient for AuthorizedClient {
     type Error = reqwest::Error;
 
@@ -101,13 +95,11 @@ impl StreamableHttpClient for AuthorizedClient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        _token: Option<String>,
+        token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let post = |token| {
-            self.client.post_message(uri.clone(), message.clone(), session.clone(), token, headers.clone())
-        };
-        self.authorized(post).await.map(read_answer)
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(uri, message, session, token, headers, limits).await
     }
 
     async fn post_message_with_response_limits(
@@ -119,18 +111,12 @@ impl StreamableHttpClient for AuthorizedClient {
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let post = |token| {
-            let (message, headers) = (message.clone(), headers.clone());
-            self.client.post_message_with_response_limits(
-                uri.clone(),
-                message,
-                session.clone(),
-                token,
-                headers,
-                limits,
-            )
-        };
-        self.authorized(post).await.map(read_answer)
+        let post = Post { uri, message, session, headers, limits };
+        let response = self.authorized(|token| post.send(&self.client, token)).await?;
+        if let StreamableHttpPostResponse::Sse(events, session) = response {
+            return Ok(StreamableHttpPostResponse::Sse(read(events), session));
+        }
+        Ok(response)
     }
 
     async fn delete_session(

@@ -285,6 +285,41 @@ async fn a_request_is_repeated_at_another_path_of_its_origin() {
 }
 
 #[tokio::test]
+async fn a_null_beside_a_result_or_an_error_is_absent_in_json_and_events() {
+    const FAILED: &str = "Tool error (mcp__s__read): MCP server `s` answered with error -32602: no such file";
+    for (faults, text) in [
+        (&["nulls"][..], "read"),
+        (&["nulls", "events"], "read"),
+        (&["nulls", "fails"], FAILED),
+        (&["nulls", "fails", "events"], FAILED),
+        (&["nulls", "fails", "status-400"], FAILED),
+        (&["nulls", "fails", "status-500"], FAILED),
+        (&["fails", "status-400"], FAILED),
+    ] {
+        let guarded = Guarded::start(&[&["open"], faults].concat()).await;
+        let servers = guarded.servers();
+        servers.list(&name()).await.unwrap();
+        assert_eq!(call(&guarded, &servers, "read").await, text, "{faults:?}");
+        servers.close().await;
+        let log = guarded.control("log").await;
+        assert_eq!(count(&log, "/mcp", "tools/call"), 1, "{faults:?}: no call is repeated");
+    }
+}
+
+#[tokio::test]
+async fn a_response_above_the_limit_is_refused() {
+    for faults in [&["open", "large"][..], &["open", "large", "events"]] {
+        let guarded = Guarded::start(faults).await;
+        let servers = guarded.servers();
+        servers.list(&name()).await.unwrap();
+        let refused = call(&guarded, &servers, "read").await;
+        assert!(refused.starts_with("Tool error (mcp__s__read): MCP server `s` "), "{faults:?}");
+        assert!(refused.len() < 1000, "{faults:?}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
 async fn a_token_does_not_follow_a_redirect() {
     let guarded = Guarded::start(&["redirects"]).await;
     guarded.log_in(TIMEOUT).await.unwrap();

@@ -197,7 +197,7 @@ async fn entries<T: DeserializeOwned>(
         return Err(ServiceError::UnexpectedResponse);
     };
     let cursor = listed.get("nextCursor").and_then(Value::as_str).filter(|cursor| !cursor.is_empty());
-    Ok((entries.into_iter().map(MalformedEntry::check).collect(), cursor.map(str::to_owned)))
+    Ok((entries.iter().map(MalformedEntry::check).collect(), cursor.map(str::to_owned)))
 }
 
 /// Returns all pages of a list. One that leads back to itself ends.

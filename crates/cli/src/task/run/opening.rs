@@ -89,7 +89,7 @@ pub(super) async fn remove_snapshot(
     let _ = UserRepository::remove_snapshot(machine, directory, id.as_str()).await;
 }
 
-/// Checks that the provider of each model of a contract has a key.
+/// Checks that the provider of each model of a contract has a key, and warns of models that the catalog does not contain.
 async fn require_models(
     contract: &Contract,
     args: &ModelArgs,
@@ -99,7 +99,7 @@ async fn require_models(
     let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
     for name in models {
         let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
-        Model::from_args(&args, process_env).await?;
+        Model::from_args(&args, process_env).await?.warn_if_unknown();
     }
     Ok(())
 }

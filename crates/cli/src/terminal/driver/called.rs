@@ -9,6 +9,7 @@ use pintle_governance::Mode;
 use pintle_llm::ReasoningEffort;
 
 use super::{Done, Driver};
+use crate::model::ResolvedModel;
 use crate::prompt_commands::CalledPrompt;
 use crate::render::{Face, Line};
 use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
@@ -130,8 +131,8 @@ impl Driver<'_> {
         if model.is_empty() {
             return Ok(vec![labelled("model", status.model.clone())]);
         }
-        let model = match self.surroundings.model.resolve(model) {
-            Ok(model) => model,
+        let ResolvedModel { name: model, warning } = match self.surroundings.model.resolve(model) {
+            Ok(resolved) => resolved,
             // A hint would be cut at the end of its line.
             Err(problem) => return Ok(vec![labelled("model", problem)]),
         };
@@ -140,7 +141,8 @@ impl Driver<'_> {
         if let Some(known) = self.surroundings.model.find(&model) {
             status.context = status.context.map(|(used, _)| (used, known.context_window));
         }
-        Ok(vec![labelled("model", format!("{model}, from the next request on"))])
+        let set = format!("{model}, from the next request on");
+        Ok([set].into_iter().chain(warning).map(|text| labelled("model", text)).collect())
     }
 
     fn mode(&mut self, mode: &str) {

@@ -69,6 +69,22 @@ fn models_of_other_providers_are_refused() {
 }
 
 #[test]
+fn a_model_that_the_catalog_does_not_have_is_a_warning() {
+    let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
+    let mut command = pintle(&["chat", "--toolset", "spec", "--dir"]);
+    command.arg(harness.directory.path()).env("ANTHROPIC_API_KEY", KEY).env("PINTLE_MODE", "auto");
+    command.env("XTERM_VERSION", "XTerm(390)").env("PINTLE_STATE_DIR", harness.path(".state"));
+    let mut terminal = Terminal::start(&command);
+    terminal.wait_for_text("say what to do");
+    terminal.type_keys("/model foo-9\r");
+    terminal.wait_for_text("foo-9, from the next request on");
+    terminal.wait_for_text("`foo-9` is not in the catalog");
+    terminal.type_keys("/model haiku\r");
+    terminal.wait_for_text("claude-haiku-5-5, from the next request on");
+    leave(terminal);
+}
+
+#[test]
 fn a_gateway_serves_models_of_other_providers() {
     let harness = Harness::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
     let mut terminal = begin(&harness, &[]);

@@ -102,6 +102,19 @@ class Resource(Handler):
         self.take()
         self.reply(405)
 
+    def respond(self, message, status=200):
+        message = {"jsonrpc": "2.0", **message}
+        if "nulls" in FAULTS:
+            message = {"result": None, "error": None, **message}
+        if "events" not in FAULTS:
+            return self.reply(status, message)
+        data = f"event: message\ndata: {json.dumps(message)}\n\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
     def answer(self, message, scopes):
         number, method = message.get("id"), message.get("method")
         if number is None:
@@ -113,12 +126,16 @@ class Resource(Handler):
             }
         elif method == "tools/list":
             result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("read", "write")]}
+        elif method == "tools/call" and "fails" in FAULTS:
+            status = 500 if "status-500" in FAULTS else 400 if "status-400" in FAULTS else 200
+            return self.respond({"id": number, "error": {"code": -32602, "message": "no such file"}}, status)
+        elif method == "tools/call" and "large" in FAULTS:
+            result = {"content": [{"type": "text", "text": "x" * (65 << 20)}]}
         elif method == "tools/call":
             result = {"content": [{"type": "text", "text": " ".join(scopes)}]}
         else:
-            error = {"code": -32601, "message": "unknown method"}
-            return self.reply(200, {"jsonrpc": "2.0", "id": number, "error": error})
-        self.reply(200, {"jsonrpc": "2.0", "id": number, "result": result})
+            return self.respond({"id": number, "error": {"code": -32601, "message": "unknown method"}})
+        self.respond({"id": number, "result": result})
 
 
 class Issuer(Handler):
