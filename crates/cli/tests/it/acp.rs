@@ -115,8 +115,8 @@ fn the_outcome_of_a_compaction_is_told() {
     for (failure, outcome) in [("", "summarized, ~"), ("[[turn.failure]]\nstatus = 400\n", FAILED)] {
         let turns = format!("[[turn]]\ntext = \"Hello.\"\n{summary}{failure}");
         let harness = Harness::new(Dialect::AnthropicMessages, &turns);
-        let mut editor = Editor::start(&harness, &[]);
-        let id = session_of(&editor.open("session/new", &harness, None));
+        let mut editor = start(&harness, &[]);
+        let id = session_of(&editor.open("session/new", &harness.path(""), None));
         let compact = |editor: &mut Editor| {
             let answer = editor.prompt(&id, "/compact");
             assert_eq!(answer.pointer("/result/stopReason"), Some(&json!("end_turn")), "{answer}");

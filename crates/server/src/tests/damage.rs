@@ -19,12 +19,14 @@ async fn damaged() -> (Fixture, String) {
     fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "second"})).await;
     stream.until_kind("PROCESSING_END").await;
     drop(stream);
-    // The summary follows the event. A session that it calls under way is opened by the next server, and not read from its record.
-    let id_of_session = SessionId::new(&id);
+    // The next server opens a session that is under way or has posted inputs, and then does not read its record. Summary and inbox
+    // follow the event.
+    let (store, session) = (fixture.host.store.clone(), SessionId::new(&id));
     let rests = async {
         loop {
-            let summary = fixture.host.store.summary(&id_of_session).await.unwrap().unwrap();
-            if summary.properties.get(StoredJournal::STATE).is_some_and(|state| state == "IDLE") {
+            let summary = store.summary(&session).await.unwrap().unwrap();
+            let is_idle = summary.properties.get(StoredJournal::STATE).is_some_and(|state| state == "IDLE");
+            if is_idle && !store.has_posted(&session).await.unwrap() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -32,7 +34,7 @@ async fn damaged() -> (Fixture, String) {
     };
     tokio::time::timeout(PATIENCE, rests).await.expect("the run ends");
     fixture.restart().await;
-    assert!(fixture.host.store.holder(&id_of_session).await.unwrap().is_none());
+    assert!(store.holder(&session).await.unwrap().is_none());
     let journal = fixture.directory().join("sessions").join(&id).join("0000000001.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     let changed = text.replacen("\"second\"", "\"Second\"", 1);
