@@ -101,7 +101,7 @@ impl LocalEngine {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let engine = Self { process: command.spawn().expect("the engine is installed"), ingress, admin };
-        runtime.block_on(until(async || engine.client().is_ready().await));
+        runtime.block_on(until(async || engine.client().check().await.is_ok()));
         engine
     }
 

@@ -449,6 +449,7 @@ impl EnvSession {
     }
 
     /// Closes the environment and prints a failure as a notice.
+    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
     pub(crate) async fn close_with_notice(&self) {
         if let Err(failure) = self.close().await {
             console::notice(failure.message().lines().next().unwrap_or_default());

@@ -328,7 +328,6 @@ impl ProcessEnv {
     /// # Errors
     ///
     /// A failure that names it.
-    #[cfg(feature = "mcp")]
     pub(crate) fn remove_file(&self, path: &Path) -> Result<bool, Failure> {
         match std::fs::remove_file(path) {
             Ok(()) => Ok(true),
@@ -338,7 +337,6 @@ impl ProcessEnv {
     }
 
     /// Returns the paths in a directory; none if it cannot be read.
-    #[cfg(feature = "mcp")]
     pub(crate) fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()

@@ -32,6 +32,10 @@ impl Build {
         // `--locked` reports an outdated lock file.
         build.args(["--no-run", "--locked", TestBinaries::MESSAGES]);
         let messages = process::capture(links.measure(&mut build))?;
+        // The README's first command builds the command with its default features, which no test uses.
+        let mut default_command = linting_test_command(metadata)?;
+        default_command.args(["--workspace", "--bin", "pintle", "--no-run", "--locked"]);
+        process::run(links.measure(&mut default_command))?;
         Ok(Self {
             binaries: TestBinaries::from_messages(metadata, &messages)?,
             wall: started.elapsed(),
@@ -41,10 +45,17 @@ impl Build {
     }
 }
 
-/// Returns the README's test command. Its crates are compiled with the lints of clippy, of which none may report anything.
+/// Returns the README's test command.
 pub(super) fn test_command(metadata: &Metadata) -> Result<Command, Failure> {
+    let mut command = linting_test_command(metadata)?;
+    command.args(process::EVERYTHING);
+    Ok(command)
+}
+
+/// Returns `cargo test`. Our crates are compiled with the lints of clippy, of which none may report anything.
+fn linting_test_command(metadata: &Metadata) -> Result<Command, Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
-    command.arg("test").args(process::EVERYTHING);
+    command.arg("test");
     command.env("RUSTC_WORKSPACE_WRAPPER", clippy(metadata)?);
     // Encoded as by `cargo clippy -- -D warnings`.
     command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
