@@ -253,12 +253,7 @@ fn copy_of_this_program(metadata: &Metadata) -> Result<PathBuf, Failure> {
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("{} could not be created", directory.display()))?;
     let copy = directory.join("xtask");
-    let own = std::env::current_exe().context("the path of this program is unknown")?;
-    // A running executable cannot be overwritten, and this process may be the copy.
-    let new = copy.with_extension("new");
-    std::fs::copy(own, &new)
-        .and_then(|_| std::fs::rename(&new, &copy))
-        .context("this program could not be copied")?;
+    process::copy_own_program(&copy)?;
     Ok(copy)
 }
 

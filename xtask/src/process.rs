@@ -20,6 +20,22 @@ use crate::failure::{Context as _, Failure};
 /// features, and recompile tokio and everything that depends on it.
 pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "pintle-cli/full"];
 
+/// Copies the executable of this process to `copy`, as a whole or not at all.
+pub(crate) fn copy_own_program(copy: &Path) -> Result<(), Failure> {
+    // On Linux the kernel's link leads to the executable even if a build has replaced the file.
+    let link = Path::new("/proc/self/exe");
+    let own = if link.exists() {
+        link.to_path_buf()
+    } else {
+        std::env::current_exe().context("the path of this program is unknown")?
+    };
+    // A running executable cannot be overwritten, and this process may be the copy.
+    let new = copy.with_extension("new");
+    std::fs::copy(own, &new)
+        .and_then(|_| std::fs::rename(&new, copy))
+        .context("this program could not be copied")
+}
+
 /// Variable with which the long suites run all of their cases. Tests read it with the crate `pintle-test-conditions`.
 pub(crate) const FULL: &str = "PINTLE_TEST_FULL";
 

@@ -8,6 +8,7 @@ use std::{
 use crate::{
     failure::{Context as _, Failure},
     metadata::Metadata,
+    process,
 };
 
 use super::wrapper;
@@ -47,7 +48,7 @@ impl ColdChecks {
 
     /// Lets a check of cargo work here. Units of others with the same compilers, features and profile are used again.
     pub(crate) fn with<'a>(&self, check: &'a mut Command) -> Result<&'a mut Command, Failure> {
-        let own = std::env::current_exe().context("the path of this program is unknown")?;
+        let own = self.wrapper()?;
         Ok(check
             .arg("--target-dir")
             .arg(self.directory.join("target"))
@@ -57,6 +58,15 @@ impl ColdChecks {
             .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .env(wrapper::LOG, self.log())
             .env(wrapper::REAL_CC, std::env::var_os("CC").unwrap_or_else(|| "cc".into())))
+    }
+
+    /// Returns a copy of this program. A build replaces the original, and checks that use the same wrapper share their units.
+    fn wrapper(&self) -> Result<PathBuf, Failure> {
+        let path = self.directory.join("wrapper");
+        if !path.exists() {
+            process::copy_own_program(&path)?;
+        }
+        Ok(path)
     }
 
     pub(super) fn log(&self) -> PathBuf {
