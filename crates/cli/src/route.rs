@@ -300,7 +300,7 @@ fn is_gateway(args: &ModelArgs, process_env: &ProcessEnv) -> bool {
     args.base_url.is_some() || process_env.variable(given.variables().base_url).is_some()
 }
 
-/// Returns the first provider with a key, or the compatible server if it has a base URL: that of the flag or its variable.
+/// Returns the first provider with a key, or the compatible server if its flag or variable has a base URL.
 fn default_provider(has_url_flag: bool, process_env: &ProcessEnv) -> Result<Option<Provider>, Failure> {
     let lookup = |name: &str| process_env.variable(name);
     if let Some(provider) = Provider::by_key(lookup) {

@@ -13,7 +13,7 @@ pub(crate) fn named(names: &[String]) -> String {
     text
 }
 
-/// Returns a name or a command as one line that can stand between backticks.
+/// Returns a name or a command as one line that fits between backticks.
 pub(crate) fn shown(text: &str) -> String {
     let shown = |character: char| match character {
         '`' => '\'',

@@ -24,7 +24,7 @@ use crate::{blocking::Cancelled, error::EnvError, file::is_read_only};
 /// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// Permission bits of a replacement file until it takes over those of the original.
+/// Permission bits of a replacement file until it gets the bits of the original.
 const REPLACEMENT_MODE: u32 = 0o600;
 
 /// Writes a complete file without following a link at `target`. `check_identity` accepts or refuses the existing file,
@@ -79,7 +79,7 @@ struct ExistingFile {
 }
 
 impl ExistingFile {
-    /// Opens a file without following a link; `None` if there is none.
+    /// Opens a file without following a link; `None` if it does not exist.
     fn open(
         target: &Path,
         check_identity: &dyn Fn(&File) -> Result<(), EnvError>,

@@ -8,7 +8,7 @@ use pintle_agent::{EventKind, Events, Session, SessionEvent, SessionState};
 
 use super::{Hub, Live, lock};
 
-/// Time after which a change is told again, with what was written meanwhile.
+/// Time after which a change is reported again, with later writes.
 const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two looks at a run that is to end.
@@ -88,7 +88,7 @@ impl Hub {
             if self.closing.is_cancelled() {
                 drain(&session, self.limits.drain).await;
             }
-            // A run that goes on, or begins now, is left as it is, for the next opening. Fails only if the session has ended.
+            // A run that continues, or starts now, is left as it is, for the next opening. Fails only if the session has ended.
             let _ = live.handle.leave();
             live.controls.close(session).await;
         }
@@ -131,7 +131,7 @@ fn is_change(kind: &EventKind) -> bool {
     )
 }
 
-/// Returns whether a call was asked about, or a run goes on without.
+/// Returns whether a call was asked about, or a run continues without.
 fn asks_or_goes_on(kind: &EventKind) -> bool {
     matches!(
         kind,

@@ -27,7 +27,7 @@ pub(crate) struct Live {
     pub(super) session: RwLock<Option<Session>>,
     /// Cloned by everybody who watches.
     watched: Arc<()>,
-    /// Whether calls that waited when it was opened are prepared anew, and not asked about yet.
+    /// Whether calls that waited when it was opened are prepared again, and not asked about yet.
     pub(super) asks_anew: AtomicBool,
     pub(super) leaving: CancellationToken,
     pub(super) ended: CancellationToken,
@@ -40,7 +40,7 @@ pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matte
 impl Live {
     pub(super) fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
         let OpenSession { mut session, controls } = opened;
-        // Dropping it would interrupt what goes on.
+        // Dropping it would interrupt its run.
         if let Some(run) = session.resumed() {
             run.detach();
         }
@@ -90,7 +90,7 @@ impl Live {
         self.ended.cancelled().await;
     }
 
-    /// Returns whether nothing goes on, and nothing waits to.
+    /// Returns whether nothing runs, and nothing waits.
     pub(super) fn is_resting(&self) -> bool {
         let is_resting = self.with(|session| {
             session.state() != SessionState::Processing && session.background_commands().is_empty()

@@ -19,8 +19,8 @@ async fn damaged() -> (Fixture, String) {
     fixture.post(&format!("/v1/sessions/{id}/submit"), &json!({"text": "second"})).await;
     stream.until_kind("PROCESSING_END").await;
     drop(stream);
-    // The next server opens a session that is under way or has posted inputs, and then does not read its record. Summary and inbox
-    // follow the event.
+    // The next server opens a session whose run has not ended, or that has posted inputs, and then does not read its record.
+    // Summary and inbox follow the event.
     let (store, session) = (fixture.host.store.clone(), SessionId::new(&id));
     let rests = async {
         loop {

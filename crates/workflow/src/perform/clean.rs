@@ -10,13 +10,13 @@ use crate::repository::remove_directory;
 use crate::worker::Place;
 
 /// Returns whether runs in one clone differ. A run may have left files that the next one stumbles over: then each has to have a
-/// clone of its own, and only what differs there is flaky.
+/// separate clone, and only results that differ there are flaky.
 pub(super) fn differ(runs: &[CommandRun]) -> bool {
     let observed = Observation::of(runs);
     observed.ends.len() > 1 || observed.having(Stability::Flaky).next().is_some()
 }
 
-/// A clean clone, in which we run what is judged.
+/// A clean clone, in which commands are judged.
 pub(super) struct Clean {
     pub(super) place: Place,
     commit: String,

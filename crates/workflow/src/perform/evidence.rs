@@ -1,4 +1,4 @@
-//! Runs what is judged: the checks on the base, and everything on the change of a candidate.
+//! Runs judged commands: the checks on the base, and everything on the change of a candidate.
 
 use super::clean::{Clean, differ};
 use super::runs::Line;
@@ -69,7 +69,7 @@ impl Performance<'_> {
         Ok(Found::Evidence(Box::new(facts)))
     }
 
-    /// Runs a command in a clean clone of its own: another command may have let the code change what is beside the files that
+    /// Runs a command in a separate clean clone: another command may have let the code change what is beside the files that
     /// are compared, such as installed dependencies. Adds what keeps the clone from being judged to the facts.
     async fn tried(
         &self,

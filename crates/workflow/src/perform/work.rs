@@ -22,7 +22,7 @@ impl Performance<'_> {
         assignment.steering = steering;
         let place = assignment.place.clone();
         let worked = self.let_work(assignment).await?;
-        // Taken now: jobs that go on change nothing that counts.
+        // Taken now: jobs that still run change nothing that counts.
         let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
         let (diff, unfit) = match taken {
             Ok(diff) => (Some(diff), None),

@@ -71,7 +71,7 @@ impl TaskRepository {
                 Err(error @ GitError::Run(_)) => return Err(error.into()),
             }
         }
-        // A process that was killed may have left a part of it, with locks that nobody removes.
+        // A process that was killed may have left a part of it, with locks that stay.
         remove_directory(machine.as_ref(), &repository.directory).await?;
         machine.create_directory(&repository.directory).await?;
         git.run(&["init", "--quiet", "--bare", "--template="]).await?;
@@ -169,7 +169,7 @@ impl TaskRepository {
         Ok(())
     }
 
-    /// Applies a patch to the files of a clone that nobody else has been in.
+    /// Applies a patch to the files of a clone that no other session has used.
     ///
     /// # Errors
     ///

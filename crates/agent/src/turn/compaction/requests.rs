@@ -17,7 +17,7 @@ const INSTRUCTION_FOR_TEXT: &str = include_str!("../../../prompts/summary_of_tex
 const PIECE: &str = "Part of the conversation to summarize:\n\n";
 
 impl Machine {
-    /// Asks for the summary, or for that of the next piece, unless the budget has too little left for it. Returns whether it
+    /// Asks for the summary, of the next piece if there are pieces, unless the budget has too little left for it. Returns whether it
     /// did.
     pub(super) fn request_summary(
         &mut self,

@@ -158,7 +158,7 @@ async fn prepare_caches(
     };
     match lasting {
         Some(caches) => Ok(caches),
-        // What is built goes with the session.
+        // Build output is removed with the session.
         None => ProjectCaches::prepare(temporary.path().join("caches"), process_env.variables())
             .await
             .or_failed("cannot prepare the caches of the project"),

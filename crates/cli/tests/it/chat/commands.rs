@@ -47,7 +47,7 @@ fn commands_of_the_user_are_completed_and_said() {
 fn models_of_other_providers_are_refused() {
     let turns = "[[turn]]\ntext = \"Hello.\"\n[[turn]]\ntext = \"Good day.\"\n";
     let harness = Harness::new(Dialect::AnthropicMessages, turns);
-    // The base URL is not that of a gateway, because no provider is named.
+    // No provider is named, so the base URL belongs to no gateway.
     let mut command = pintle(&["chat", "--toolset", "spec", "--dir"]);
     command.arg(harness.directory.path()).env("ANTHROPIC_API_KEY", KEY).env("PINTLE_MODE", "auto");
     command.env("ANTHROPIC_BASE_URL", harness.server.base_url(harness.dialect));

@@ -39,7 +39,7 @@ struct Screen {
     held: AtomicBool,
 }
 
-/// Rows that are kept of what has left the screen.
+/// Rows of the scrollback.
 const SCROLLBACK: usize = 1_000;
 
 /// How long the reader polls for output before it checks whether to stop.
@@ -140,7 +140,7 @@ impl Terminal {
         String::from_utf8_lossy(&self.screen.shown.lock().unwrap().1).into_owned()
     }
 
-    /// Returns what has left the screen, and the screen.
+    /// Returns the scrollback and the screen.
     pub(crate) fn scrollback(&self) -> String {
         let mut shown = self.screen.shown.lock().unwrap();
         let screen = shown.0.screen_mut();
@@ -169,7 +169,7 @@ impl Terminal {
     pub(crate) fn wait_for(&mut self, what: &str, condition: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + TIMEOUT;
         let (mut shown, mut is_stalled) = (self.screen.shown.lock().unwrap(), false);
-        // Terminals show an update at once: what is on the screen in the middle of one is none.
+        // Terminals show an update at once, so a screen in the middle of an update does not count.
         while is_updating(&shown.1) && !is_stalled || !condition(&shown.0.screen().contents()) {
             if Instant::now() > deadline {
                 let contents = shown.0.screen().contents();

@@ -354,7 +354,7 @@ pub(super) fn settings(text: &str) -> Option<Vec<Setting>> {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        // A value that goes on in the next line hides what that one means.
+        // The next line would be part of this value, and no setting.
         if line.ends_with('\\') || line.contains('\r') {
             return None;
         }

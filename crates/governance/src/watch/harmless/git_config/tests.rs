@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::is_plain;
 
-/// Judges a configuration as that of the submodule `sub` of the working directory `/w`.
+/// Judges a configuration of the submodule `sub` in the working directory `/w`.
 fn is_plain_in_submodule(config: &[u8]) -> bool {
     is_plain(config, Path::new("/w/.git/modules/sub/config"), Path::new("/w"))
 }
