@@ -101,6 +101,9 @@ const OF_USER: &str = "GIT_CONFIG_GLOBAL|GIT_CONFIG_SYSTEM|GIT_CONFIG_NOSYSTEM|G
      GIT_CONFIG_VALUE_*|GIT_ATTR_NOSYSTEM|GIT_CEILING_DIRECTORIES|GIT_DISCOVERY_ACROSS_FILESYSTEM|GIT_ASKPASS|GIT_SSH|\
      GIT_SSH_COMMAND|GIT_SSH_VARIANT|GIT_SSL_*|GIT_HTTP_*|GIT_PROXY_COMMAND";
 
+/// Room for the settings of a command line, in bytes.
+const SETTINGS_LENGTH: usize = 4096;
+
 /// Variables of invocations that read no settings of the user and of the system.
 const WITHOUT_SETTINGS: [(&str, &str); 3] =
     [("GIT_ATTR_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
@@ -161,8 +164,12 @@ impl Git {
     /// Returns the request for one command of git with these arguments.
     #[must_use]
     pub fn request(&self, arguments: &[&str]) -> ExecRequest {
-        let words: Vec<String> = arguments.iter().map(|word| shell_word(word)).collect();
-        self.script(&format!("git {}", words.join(" ")))
+        let mut line = "git".to_owned();
+        for word in arguments {
+            line.push(' ');
+            push_shell_word(&mut line, word);
+        }
+        self.script(&line)
     }
 
     /// Returns the request for a script of the shell, in which `git` is this git.
@@ -174,18 +181,22 @@ impl Git {
         let defaults = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_TRACE2", "0")];
         let defaults = defaults.iter().chain(exact).map(|(name, value)| (*name, *value));
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let variables: Vec<String> =
-            defaults.chain(own).map(|(name, value)| format!("{name}={}", shell_word(value))).collect();
+        let mut variables = String::new();
+        for (name, value) in defaults.chain(own) {
+            variables.extend([" ", name, "="]);
+            push_shell_word(&mut variables, value);
+        }
         let exact = if self.is_exact { &EXACT[..] } else { &[] };
-        let settings: Vec<String> =
-            NEUTRAL.iter().chain(exact).map(|setting| format!("-c {}", shell_word(setting))).collect();
+        let mut settings = String::with_capacity(SETTINGS_LENGTH);
+        for setting in NEUTRAL.iter().chain(exact) {
+            settings.push_str(" -c ");
+            push_shell_word(&mut settings, setting);
+        }
         // The names of variables are read from the lines of `env`, since `sh` has no list of them.
         let names = r"env | sed -n 's/^\(GIT_[A-Za-z0-9_]*\)=.*/\1/p'";
         let unset = format!(r#"case $pintle_name in {kept}) ;; *) unset "$pintle_name" ;; esac"#);
         let line = format!(
-            r#"for pintle_name in $({names}); do {unset}; done; export {}; git() {{ command git --no-pager {} "$@"; }}; {script}"#,
-            variables.join(" "),
-            settings.join(" "),
+            r#"for pintle_name in $({names}); do {unset}; done; export{variables}; git() {{ command git --no-pager{settings} "$@"; }}; {script}"#,
         );
         ExecRequest::new(line).with_env("LC_ALL", "C")
     }
@@ -201,7 +212,21 @@ impl Git {
 /// Quotes a word for a POSIX shell. It must not contain a zero byte.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let mut quoted = String::with_capacity(word.len() + 2);
+    push_shell_word(&mut quoted, word);
+    quoted
+}
+
+/// Appends a word as [`shell_word`] quotes it.
+fn push_shell_word(line: &mut String, word: &str) {
+    line.push('\'');
+    for (index, part) in word.split('\'').enumerate() {
+        if index > 0 {
+            line.push_str(r"'\''");
+        }
+        line.push_str(part);
+    }
+    line.push('\'');
 }
 
 #[cfg(feature = "local")]

@@ -50,6 +50,13 @@ impl Default for TurnLimits {
     }
 }
 
+impl TurnLimits {
+    /// Returns the number of calls that loop detection compares; 0 if it is off.
+    pub(crate) fn loop_window(&self) -> usize {
+        if self.enable_loop_detection { self.loop_detection_window } else { 0 }
+    }
+}
+
 /// Limits on the subagents of a session (loop specification, sections 2.2 and 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -495,8 +495,9 @@ impl Machine {
 
     /// Adds calls that do not run to those that loop detection compares.
     pub(super) fn track_unrun_for_loops(&mut self, calls: &[ToolCall]) {
+        let window = self.limits.loop_window();
         for call in calls {
-            self.calls.push(call, None, self.limits.loop_detection_window);
+            self.calls.push(call, None, window);
         }
     }
 
@@ -506,8 +507,8 @@ impl Machine {
             progress.rounds += 1;
         }
         self.drain_steering(out);
-        let window = self.limits.loop_detection_window;
-        if self.limits.enable_loop_detection && self.calls.repeats(window) {
+        let window = self.limits.loop_window();
+        if self.calls.repeats(window) {
             self.calls.clear();
             let message = format!(
                 "Loop detected: the last {window} tool calls follow a repeating pattern. Try a different approach."

@@ -24,8 +24,13 @@ pub(crate) struct LoopWindow {
 impl LoopWindow {
     /// Adds a call with its result, if it ran, and drops calls beyond the window.
     ///
-    /// A repeated call with another result makes progress. Durations in results are not compared.
+    /// A repeated call with another result makes progress. Durations in results are not compared. A window of 0 keeps no
+    /// calls.
     pub(crate) fn push(&mut self, call: &ToolCall, result: Option<&ToolResult>, window: usize) {
+        if window == 0 {
+            self.newest.clear();
+            return;
+        }
         // Arguments can be megabytes long.
         let signature = Fingerprint::of_text(format_args!("{}\0{}", call.name, call.arguments));
         self.newest.push_back(match result {

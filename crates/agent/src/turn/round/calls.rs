@@ -245,8 +245,9 @@ impl Machine {
     pub(in crate::turn) fn record_round(&mut self) {
         let Phase::RunningTools(round) = &self.phase else { return };
         let results = round.results();
+        let window = self.limits.loop_window();
         for (state, result) in round.calls.iter().zip(&results) {
-            self.calls.push(&state.call, Some(result), self.limits.loop_detection_window);
+            self.calls.push(&state.call, Some(result), window);
         }
         self.record(Turn::tool_results(results, self.now));
     }
