@@ -108,8 +108,10 @@ fn what_is_before_damage_can_be_used() {
         ] {
             let output = sessions(&user, arguments, "project");
             let (shown, notice) = (text(&output.stdout), text(&output.stderr));
-            assert!(output.status.success() && shown.contains("Two."), "{arguments:?}: {output:?}");
-            assert!(notice.contains("everything from there on is left out"), "{arguments:?}: {notice}");
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+            assert!(shown.contains("Two."), "{arguments:?}: {output:?}");
+            let read = "entries before it can be read, and everything from there on is left out";
+            assert!(notice.contains(read), "{arguments:?}: {notice}");
             let says_so = shown.contains("The rest of the record cannot be read")
                 || shown.contains(r#""damage":"#)
                 || arguments.contains(&"jsonl");

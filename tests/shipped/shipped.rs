@@ -8,6 +8,7 @@ mod commands;
 mod compatible_servers;
 mod configuration;
 mod editor;
+mod exec;
 mod files;
 mod grants;
 mod home;

@@ -122,3 +122,36 @@ fn a_hook_of_git_starts_a_session_in_a_worktree() {
     assert_eq!(git(&user, &["show", "--format=", "--name-only", "HEAD"]), "conf\n");
     assert_eq!(git(&user, &["branch", "--list", "pintle/*"]).lines().count(), 1, "{output}");
 }
+
+#[test]
+fn a_session_without_its_worktree_names_it_and_the_way_out() {
+    if !is_confined() {
+        return;
+    }
+    let user = user().with_turns(&format!("{WRITES}[[turn]]\ntext = \"Resumed.\"\n"));
+    let output = user.run_command("Go").arg("--worktree").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed = json(&user, &["worktree", "list"]);
+    let (id, directory) = (listed[0]["id"].as_str().unwrap(), listed[0]["directory"].as_str().unwrap());
+    git(&user, &["worktree", "remove", "--force", directory]);
+    let way_out = format!("`pintle run --resume {id} --dir ");
+    let resumed = user.run_command("Go").args(["--resume", id]).output().unwrap();
+    let continued = user.run_command("Go").args(["--continue", "--dir", directory]).output().unwrap();
+    let diff = user.command(&["sessions", "diff", id]).output().unwrap();
+    let merge = user.command(&["worktree", "merge", id]).output().unwrap();
+    let shown = user.command(&["sessions", "show", id]).output().unwrap();
+    for (name, output, code) in [
+        ("resume", resumed, 2),
+        ("continue", continued, 2),
+        ("diff", diff, 2),
+        ("merge", merge, 2),
+        ("show", shown, 0),
+    ] {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{name}: {error}");
+        assert!(error.contains(&format!("{directory} does not exist")), "{name}: {error}");
+        assert!(error.contains(&way_out), "{name}: {error}");
+    }
+    let output = user.run_command("Go").args(["--resume", id, "--dir", "."]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}

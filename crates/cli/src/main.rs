@@ -36,6 +36,8 @@ mod instructions;
 mod interrupt;
 mod kept_in;
 mod keys;
+#[cfg(feature = "compat")]
+mod last_message;
 mod login;
 mod man;
 #[cfg(feature = "mcp")]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
@@ -15,10 +16,13 @@ use crate::no_key;
 use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
-use crate::route::{ModelSource, Route};
+use crate::route::{ModelSource, Route, key_remedy};
 
 /// Model name for a script when neither the script nor the catalog provides one.
 const SCRIPTED_MODEL: &str = "scripted";
+
+/// Names before a slash in the names of models that are no providers: the resources of Gemini's API.
+const RESOURCES: [&str; 2] = ["models", "tunedModels"];
 
 /// Model with a client to call it.
 #[derive(Debug)]
@@ -154,7 +158,8 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// A message with the way out, for a model that the catalog lists for other providers only.
+    /// A message with the way out, for a model that the catalog lists for other providers only, and for one whose name begins
+    /// with another provider.
     pub(crate) fn resolve(&self, name: &str) -> Result<ResolvedModel, String> {
         let provider = self.route.provider;
         if let Some(known) = self.find(name) {
@@ -166,16 +171,24 @@ impl Model {
             return Ok(resolved);
         }
         let serving = Provider::serving(name, &self.catalog);
-        match serving.first() {
-            Some(other) if !provider.may_serve(&serving) && !self.route.is_gateway() => {
-                let keys = other.variables().keys.join(" or ");
-                let (other, own) = (other.name(), provider.name());
-                Err(format!(
-                    "model `{name}` is served by {other}, and this session uses {own}; start a session with \
-                     `--provider {other} --model {name}` and a key in {keys}"
-                ))
-            }
-            Some(_) | None => Ok(resolved),
+        if let Some(other) = serving.first()
+            && !provider.may_serve(&serving)
+            && !self.route.is_gateway()
+        {
+            return Err(served_elsewhere(name, *other, provider));
+        }
+        // Servers of other vendors have slashes in the names of their models.
+        let is_vendors_server = self.route.base_url.is_none() && provider != Provider::OpenAiCompatible;
+        match name.split_once('/').filter(|_| is_vendors_server && serving.is_empty()) {
+            Some((prefix, rest)) => match Provider::from_str(prefix, true) {
+                Ok(other) if other != provider => Err(served_elsewhere(rest, other, provider)),
+                Ok(_) => Ok(resolved),
+                Err(_) if RESOURCES.contains(&prefix) => Ok(resolved),
+                Err(_) => {
+                    Ok(ResolvedModel { warning: Some(unknown_provider(name, prefix, provider)), ..resolved })
+                }
+            },
+            None => Ok(resolved),
         }
     }
 
@@ -202,6 +215,28 @@ impl Model {
     }
 }
 
+/// Returns the message for a model of another provider than the session's.
+fn served_elsewhere(name: &str, other: Provider, own: Provider) -> String {
+    let remedy = key_remedy(other);
+    let url = if other == Provider::OpenAiCompatible { " --base-url URL" } else { "" };
+    let (other, own) = (other.name(), own.name());
+    format!(
+        "model `{name}` is served by {other}, and this session uses {own}; {remedy}, and start a session with \
+         `--provider {other}{url} --model {name}`"
+    )
+}
+
+/// Returns the warning for a model whose name begins with an unknown provider.
+fn unknown_provider(name: &str, prefix: &str, own: Provider) -> String {
+    let providers: Vec<&str> = Provider::value_variants().iter().map(|provider| provider.name()).collect();
+    format!(
+        "there is no provider `{prefix}`, so model `{name}` is sent to {}; the providers are {}, and a session with \
+         `--provider openai-compatible --base-url URL` uses the server of another one",
+        own.name(),
+        providers.join(", ")
+    )
+}
+
 /// Reads and validates a script.
 ///
 /// # Errors
@@ -211,4 +246,50 @@ pub(crate) fn read_script(path: &Path) -> Result<Script, Failure> {
     let text = process_env::read_text("script", path)?;
     Script::parse(&text)
         .map_err(|error| Failure::usage(format!("invalid script {}", path.display())).caused_by(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(provider: Provider) -> Model {
+        let scripted = Route::to_script(provider, "m".to_owned(), "http://127.0.0.1:1".to_owned());
+        let route = Route { base_url: None, is_provider_named: true, ..scripted };
+        let client = route.client(Client::builder()).unwrap();
+        let catalog = Cow::Borrowed(Catalog::built_in());
+        Model { client, route, custom: None, catalog, server: None }
+    }
+
+    #[test]
+    fn models_of_other_providers_are_refused_with_the_way_to_a_key() {
+        let claude = Provider::Anthropic.default_model().unwrap();
+        for (name, expected) in [
+            (
+                claude.to_owned(),
+                format!(
+                    "set ANTHROPIC_API_KEY, or `pintle login anthropic`, and start a session with `--provider anthropic --model {claude}`"
+                ),
+            ),
+            (
+                "gemini/new".to_owned(),
+                "set GEMINI_API_KEY or GOOGLE_API_KEY, or `pintle login gemini`, and start a session with `--provider gemini --model new`".to_owned(),
+            ),
+        ] {
+            let problem = model(Provider::OpenAi).resolve(&name).unwrap_err();
+            assert!(problem.ends_with(&expected), "{name}: {problem}");
+        }
+        assert_eq!(model(Provider::Anthropic).resolve(claude).unwrap().warning, None);
+    }
+
+    #[test]
+    fn an_unknown_provider_is_a_warning_with_the_providers() {
+        let resolved = model(Provider::OpenAi).resolve("groq/new").unwrap();
+        assert_eq!(resolved.name, "groq/new");
+        let warning = resolved.warning.unwrap();
+        assert!(warning.starts_with("there is no provider `groq`"), "{warning}");
+        assert!(warning.contains("openai, anthropic, gemini, openai-compatible"), "{warning}");
+        for name in ["models/new", "new"] {
+            assert_eq!(model(Provider::Gemini).resolve(name).unwrap().warning, None, "{name}");
+        }
+    }
 }

@@ -539,37 +539,6 @@ fn without_trailing_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Writes a text to a file named on the command line, which may be a device.
-///
-/// # Errors
-///
-/// A failure that names it.
-#[cfg(feature = "compat")]
-pub(crate) fn write_output(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::failed(format!("cannot write {}", path.display())).caused_by(&error))
-}
-
-/// Checks that a file named on the command line can be written, without creating it.
-///
-/// # Errors
-///
-/// A usage failure that names it.
-#[cfg(feature = "compat")]
-pub(crate) fn check_output(path: &Path) -> Result<(), Failure> {
-    use rustix::fs::{Access, access};
-    let checked = match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-        Ok(_) => access(path, Access::WRITE_OK).map_err(io::Error::from),
-        Err(_) => {
-            // Behind a file, the entry for the directory itself does not exist.
-            let parent = path.parent().unwrap_or_else(|| Path::new("")).join(".");
-            access(&parent, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
-        }
-    };
-    checked.map_err(|error| Failure::usage(format!("cannot write {}", path.display())).caused_by(&error))
-}
-
 /// Reads a text file named on the command line. `what` describes it in errors.
 ///
 /// # Errors

@@ -334,12 +334,11 @@ fn ambiguous_url(model: &str, serving: Provider, default: Provider) -> Failure {
 /// Returns the failure for a model whose provider has no key, although another one has.
 fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failure {
     let name = serving.name();
-    let variables = serving.variables().keys.join(" or ");
     let failure = Failure::new(
         Exit::Authentication,
         format!("model `{model}` is served by {name}, and there is no API key for {name}"),
     )
-    .with_hint(&format!("set {variables}, or `pintle login {name}`"));
+    .with_hint(&key_remedy(serving));
     match other {
         Some(other) => {
             let other = other.name();
@@ -349,6 +348,11 @@ fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failu
         }
         None => failure,
     }
+}
+
+/// Returns how the user provides a key of a provider.
+pub(crate) fn key_remedy(provider: Provider) -> String {
+    format!("set {}, or `pintle login {}`", provider.variables().keys.join(" or "), provider.name())
 }
 
 /// Returns the given model, or the default one of the provider.
@@ -400,7 +404,7 @@ async fn key(provider: Provider, process_env: &ProcessEnv) -> Result<Option<ApiK
         Some((secret, source)) => Ok(Some(ApiKey { secret, source })),
         None if provider == Provider::OpenAiCompatible => Ok(None),
         None => Err(Failure::new(Exit::Authentication, format!("no API key for {}", provider.name()))
-            .with_hint(&format!("set {}, or `pintle login {}`", names.join(" or "), provider.name()))
+            .with_hint(&key_remedy(provider))
             .with_hint("`pintle demo` works without one")),
     }
 }

@@ -21,11 +21,11 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
+#[cfg(feature = "compat")]
+use crate::last_message;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::output_schema;
-#[cfg(feature = "compat")]
-use crate::process_env;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, Style, View};
@@ -426,7 +426,7 @@ impl SessionRun<'_> {
         let report = follow(session, task, &mut view, &mut console, interrupts).await?;
         servers.close().await;
         // Any other failure takes precedence over denied calls.
-        let unwritten = write_last_message(args, &report.outcome.text).err();
+        let unwritten = write_last_message(args, &report.outcome.text, interrupts).await.err();
         let failure = explain::outcome(&report.outcome, &model.route)
             .or_else(|| report.failure())
             .or(unwritten)
@@ -443,7 +443,7 @@ impl SessionRun<'_> {
 /// Checks that the final response can be written to the file that the command line names, if it names one.
 #[cfg(feature = "compat")]
 fn check_last_message(args: &RunArgs) -> Result<(), Failure> {
-    args.output_last_message.as_ref().map_or(Ok(()), |path| process_env::check_output(path))
+    args.output_last_message.as_ref().map_or(Ok(()), |path| last_message::check(path))
 }
 
 #[cfg(not(feature = "compat"))]
@@ -452,15 +452,21 @@ fn check_last_message(_args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the final response to the file that the command line names, if it names one.
+/// Writes the final response to the file that the command line names, if it names one. A signal ends the wait for the reader
+/// of a named pipe.
 #[cfg(feature = "compat")]
-fn write_last_message(args: &RunArgs, text: &str) -> Result<(), Failure> {
-    args.output_last_message.as_ref().map_or(Ok(()), |path| process_env::write_output(path, text))
+async fn write_last_message(args: &RunArgs, text: &str, interrupts: &Interrupts) -> Result<(), Failure> {
+    let Some(path) = &args.output_last_message else { return Ok(()) };
+    // A file is written in any case.
+    tokio::select! {
+        biased;
+        written = last_message::write(path, text) => written,
+        () = interrupts.first_signal() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+    }
 }
 
 #[cfg(not(feature = "compat"))]
-#[expect(clippy::unnecessary_wraps, reason = "a build with the flag can fail")]
-fn write_last_message(_args: &RunArgs, _text: &str) -> Result<(), Failure> {
+async fn write_last_message(_args: &RunArgs, _text: &str, _interrupts: &Interrupts) -> Result<(), Failure> {
     Ok(())
 }
 

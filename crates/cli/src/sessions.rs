@@ -39,6 +39,7 @@ use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
+use crate::render::plural;
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
@@ -184,7 +185,11 @@ impl Sessions {
     pub(crate) async fn intact_record(&self, id: &SessionId) -> Result<IntactRecord, Failure> {
         let intact = read_intact(self.store(), id).await.map_err(|error| unreadable(&error, id))?;
         if let Some(damage) = &intact.damage {
-            console::notice(&format!("{damage}; everything from there on is left out"));
+            let entries = intact.record.replay().map_or(0, |replay| replay.history.len());
+            let entries = plural(entries as u64, "entry");
+            console::notice(&format!(
+                "{damage}; {entries} before it can be read, and everything from there on is left out"
+            ));
         }
         Ok(intact)
     }
@@ -280,7 +285,10 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         return Ok(None);
     }
     let sessions = Sessions::open(process_env).await?;
-    let place = Place::of_args(&args.environment, process_env)?;
+    let place = match Place::of_args(&args.environment, process_env) {
+        Ok(place) => place,
+        Err(failure) => return Err(missing_directory(&sessions, args, process_env).await.unwrap_or(failure)),
+    };
     for summary in sessions.list(&place.filter(), &Page::default()).await? {
         match read_record(sessions.store(), &summary.id).await {
             Ok(record) => return Ok(Some(Selected { sessions, summary, record, fork: None })),
@@ -291,6 +299,13 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
     }
     Err(Failure::usage(format!("there is no session of {place}"))
         .with_hint("`pintle sessions list --all` shows all"))
+}
+
+/// Returns the failure for `--dir`, if it is the directory of a session and does not exist; `None` otherwise.
+async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &ProcessEnv) -> Option<Failure> {
+    let named = args.environment.dir.as_ref()?;
+    let found = sessions.list(&Place::on_this_machine(named).filter(), &Page::of(1)).await.ok()?;
+    place::require_directory(found.first()?, process_env).err()
 }
 
 /// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `is_grant_given` is whether
@@ -505,7 +520,7 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     let sessions = Sessions::open(process_env).await?;
     match args.command {
         SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
-        SessionsCommand::Show(args) => show::show(&sessions, &args.session).await,
+        SessionsCommand::Show(args) => show::show(&sessions, &args.session, process_env).await,
         SessionsCommand::Export(args) => export::export(&sessions, &args).await,
         SessionsCommand::Verify(args) => verify::verify(&sessions, &args).await,
         SessionsCommand::Diff(args) => files::diff(&sessions, &args, process_env).await,

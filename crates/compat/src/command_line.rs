@@ -1,8 +1,13 @@
 //! Command lines: their words, what was not understood, and what must not be ignored.
 
+mod authority;
+
 use std::collections::VecDeque;
 
 use thiserror::Error;
+
+use self::authority::attached_value;
+pub(crate) use self::authority::{Authority, misspelt};
 
 /// Options of a command line, and what was ignored in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,34 +78,6 @@ pub enum OptionError {
 
 fn in_brackets(texts: &[String]) -> String {
     if texts.is_empty() { String::new() } else { format!(" ({})", texts.join("; ")) }
-}
-
-/// Words in the names of options and keys that restrict sessions. A name with one of them is never ignored.
-const RESTRICTING: &str = "\
-    allow allowed allowlist approval approvals approve ask block blocked confine confined deny \
-    denied denylist dir directories directory disable disabled disallow disallowed domain domains enforce \
-    exclude excluded forbid grant grants guard hook hooks isolate isolated isolation limit limits lock \
-    managed mode network only permission permissions policies policy protect protected readonly restrict \
-    restricted root roots rule rules safe sandbox sandboxed secure strict tool tools trust untrusted \
-    whitelist writable";
-
-/// Returns whether an option or key with this name could restrict a session.
-pub(crate) fn could_restrict(name: &str) -> bool {
-    words(name).iter().any(|word| RESTRICTING.split(' ').any(|known| known == word))
-}
-
-/// Returns the words of a name in lower case: split at punctuation and before upper-case letters.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for c in name.chars() {
-        if !c.is_alphanumeric() || c.is_uppercase() {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
-            word.extend(c.to_lowercase());
-        }
-    }
-    words
 }
 
 /// Longest part of a value in a message, in characters.
@@ -201,14 +178,24 @@ impl Words {
         Ok(())
     }
 
-    /// Ignores an unknown option with its value, unless its name sounds as if it restricts. The next word counts as its
-    /// value unless it is an option or one of `commands`.
-    pub(crate) fn unknown(&mut self, flag: &Flag, commands: &[&str]) -> Result<(), OptionError> {
-        if could_restrict(&flag.name) {
-            return Err(restricting(&flag.name, "it is unknown"));
-        }
+    /// Ignores an unknown option with its value, unless its name is close to an option that restricts or grants, or its value
+    /// is one of such an option. The next word counts as its value unless it is an option or one of `commands`.
+    pub(crate) fn unknown(
+        &mut self,
+        flag: &Flag,
+        commands: &[&str],
+        authority: &Authority,
+    ) -> Result<(), OptionError> {
         let takes_next = flag.value.is_none()
             && self.rest.front().is_some_and(|next| !is_option(next) && !commands.contains(&next.as_str()));
+        let next = self.rest.front().filter(|_| takes_next);
+        let values = [flag.value.as_deref(), next.map(String::as_str), attached_value(&flag.name)];
+        let objection = authority.objection("it", &flag.name, None).or_else(|| {
+            values.into_iter().flatten().find_map(|value| authority.objection("it", &flag.name, Some(value)))
+        });
+        if let Some(reason) = objection {
+            return Err(restricting(&flag.name, reason));
+        }
         // The word may have been meant as the prompt.
         let value = if takes_next { self.rest.pop_front() } else { None };
         let value = value.map(|value| format!(" with its value `{}`", shortened(&value))).unwrap_or_default();
@@ -253,21 +240,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_a_restricting_word_are_recognized() {
-        for name in ["--allowedTools", "--tool-filter", "sandbox_mode", "permissions.audit", "--no-network"] {
-            assert!(could_restrict(name), "{name}");
-        }
-        for name in ["--color", "--debug-to-stderr", "model_verbosity", "--betas", "--toolbar", "features.x"]
-        {
-            assert!(!could_restrict(name), "{name}");
-        }
-    }
-
-    #[test]
     fn unknown_option_takes_its_value_but_no_command() {
+        let authority = Authority { names: &[], values: &[], short: &[] };
         let mut words = Words::new(&["--color", "always", "--fancy", "resume", "--x=1", "rest"]);
         while let Some(Word::Option(flag)) = words.next() {
-            words.unknown(&flag, &["resume"]).expect("harmless");
+            words.unknown(&flag, &["resume"], &authority).expect("harmless");
             if words.rest.front().is_some_and(|word| word == "resume") {
                 break;
             }

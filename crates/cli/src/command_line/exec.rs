@@ -36,6 +36,9 @@ Options:
 Without a prompt, it is read from standard input. `pintle run --help` lists the options of Pintle itself.
 ";
 
+/// Hint at the end of usage errors.
+const HELP_HINT: &str = "see `pintle exec --help`";
+
 /// Flag for the stream of lines.
 pub(crate) const STREAM: &str = "codex-stream";
 
@@ -62,8 +65,10 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
     }
     let words = rest.iter().map(|word| word.to_str().ok_or_else(|| word.to_string_lossy().into_owned()));
     let words = words.collect::<Result<Vec<&str>, String>>();
-    let words = words.map_err(|word| Failure::usage(format!("exec: {word} is not valid UTF-8")))?;
-    let parsed = ExecOptions::parse(&words).or_usage(NAME)?;
+    let words = words.map_err(|word| Failure::usage(format!("exec: {word} is not valid UTF-8")));
+    let words = words.map_err(|failure| failure.with_hint(HELP_HINT))?;
+    let parsed = ExecOptions::parse(&words).or_usage(NAME);
+    let parsed = parsed.map_err(|failure| failure.with_hint(HELP_HINT))?;
     let mut translated = Translated { warnings: parsed.warnings, ..Translated::default() };
     translated.arguments.extend([program.clone(), "run".into()]);
     translated.add(&parsed.options);
@@ -197,10 +202,23 @@ mod tests {
         ] {
             assert_eq!(translate(line).as_deref(), Ok(expected), "{line}");
         }
-        let refused = translate("pintle exec --json --deny-tools shell").unwrap_err();
-        assert!(refused.contains("--deny-tools"), "{refused}");
         let refused = translate("pintle app-server --listen stdio://").unwrap_err();
         assert!(refused.contains("app-server") && refused.contains("codex exec"), "{refused}");
+    }
+
+    #[test]
+    fn usage_errors_end_with_the_way_to_the_help() {
+        for (line, problem) in [
+            ("pintle exec --json --deny-tools shell", "--deny-tools"),
+            ("pintle exec --sandboxx read-only", "did you mean --sandbox?"),
+            ("pintle exec --sandbox none", "expected read-only"),
+            ("pintle exec one two", "unexpected argument `two`"),
+            ("pintle exec resume", "needs the id of a session"),
+        ] {
+            let message = translate(line).unwrap_err();
+            assert!(message.contains(problem), "{line}: {message}");
+            assert!(message.ends_with("; see `pintle exec --help`"), "{line}: {message}");
+        }
     }
 
     #[test]

@@ -13,9 +13,9 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::render::{in_one_line, sanitize};
 
 pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
-    let text = text(sessions, &args.id, args.format).await?;
+    let (text, is_damaged) = read(sessions, &args.id, args.format).await?;
     Console::new().write(&text).await?;
-    Ok(Exit::Done)
+    Ok(if is_damaged { Exit::Failed } else { Exit::Done })
 }
 
 /// Returns a session as text.
@@ -24,10 +24,15 @@ pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exi
 ///
 /// A failure if there is no such session, or if its record cannot be read.
 pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
+    read(sessions, prefix, format).await.map(|(text, _)| text)
+}
+
+/// As [`text`], with whether the record is damaged after the text.
+async fn read(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<(String, bool), Failure> {
     let summary = sessions.find(prefix).await?;
     let IntactRecord { record, damage, .. } = sessions.intact_record(&summary.id).await?;
     let history = || record.replay().map(|replay| replay.history).or_failed("the session cannot be exported");
-    Ok(match format {
+    let text = match format {
         ExportFormat::Jsonl => {
             let mut bytes = Vec::new();
             record.write(&mut bytes).or_failed("the session cannot be exported")?;
@@ -35,7 +40,8 @@ pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat
         }
         ExportFormat::Markdown => markdown(&summary, &history()?, damage.as_ref()),
         ExportFormat::Html => html(&summary, &history()?, damage.as_ref()),
-    })
+    };
+    Ok((text, damage.is_some()))
 }
 
 /// Part of an entry of the history, as it is shown.

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 
-/// Digits of an id in a list. The first ones of two sessions of one second are alike.
-const SHORT_ID: usize = 18;
+/// Fewest bytes of an id in a list. The first ones of two sessions of one second are alike.
+const MIN_SHORT_ID: usize = 18;
 
 /// A session in a list.
 #[derive(Debug, Serialize)]
@@ -55,7 +55,7 @@ pub(super) async fn list(
         ListFormat::Text if rows.is_empty() && !args.all => {
             "no sessions of this directory; `--all` lists those of others\n".to_owned()
         }
-        ListFormat::Text => rows.iter().map(|row| line(row, args.all)).collect(),
+        ListFormat::Text => table(&rows, args.all).concat(),
     };
     console::print(&text).await?;
     Ok(Exit::Done)
@@ -71,11 +71,12 @@ pub(super) async fn lines(
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<String>, Failure> {
-    let mut lines = Vec::new();
-    for summary in begun(sessions, filter, limit).await? {
-        lines.push(line(&row(sessions, &summary).await, false).trim_end().to_owned());
+    let found = begun(sessions, filter, limit).await?;
+    let mut rows = Vec::new();
+    for summary in &found {
+        rows.push(row(sessions, summary).await);
     }
-    Ok(lines)
+    Ok(table(&rows, false).iter().map(|line| line.trim_end().to_owned()).collect())
 }
 
 /// Returns the newest sessions, without those that were killed before anything was on record.
@@ -126,11 +127,71 @@ fn state_name(state: SessionState) -> Option<String> {
     serde_json::to_value(state).ok()?.as_str().map(str::to_owned)
 }
 
-/// Returns a session as a line, with its directory or without.
-pub(super) fn line(row: &Row<'_>, with_place: bool) -> String {
-    let id = row.id.get(..SHORT_ID).unwrap_or(row.id);
+/// Returns sessions as lines, with their directories or without. No two of their ids are shortened to the same text.
+pub(super) fn table(rows: &[Row<'_>], with_place: bool) -> Vec<String> {
+    let ids = short_ids(&rows.iter().map(|row| row.id).collect::<Vec<_>>());
+    let width = ids.iter().map(|id| id.len()).max().unwrap_or(0).max(MIN_SHORT_ID);
+    rows.iter().zip(ids).map(|(row, id)| line(row, id, width, with_place)).collect()
+}
+
+fn line(row: &Row<'_>, id: &str, width: usize, with_place: bool) -> String {
     let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
     let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));
     let place = if with_place { format!("  {}", sanitize(&row.directory)) } else { String::new() };
-    format!("{id:<SHORT_ID$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.title))
+    format!("{id:<width$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.title))
+}
+
+/// Returns the start of each id that no other id has, or the whole id.
+fn short_ids<'a>(ids: &[&'a str]) -> Vec<&'a str> {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    let short = |id: &'a str| {
+        let at = sorted.binary_search(&id).unwrap_or_else(|at| at);
+        // An id shares most with one beside it.
+        let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
+        let shared = beside.filter_map(|at| sorted.get(at)).map(|other| shared_len(id, other)).max();
+        let mut end = shared.map_or(0, |shared| shared.saturating_add(1)).max(MIN_SHORT_ID);
+        while end < id.len() && !id.is_char_boundary(end) {
+            end = end.saturating_add(1);
+        }
+        id.get(..end).unwrap_or(id)
+    };
+    ids.iter().copied().map(short).collect()
+}
+
+/// Returns the number of bytes with which both texts begin.
+fn shared_len(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_shortened_until_they_are_unique() {
+        for (ids, expected) in [
+            (vec![], vec![]),
+            (vec!["0190a000-1111-7aaa-8000-000000000001"], vec!["0190a000-1111-7aaa"]),
+            (
+                vec![
+                    "0190a000-1111-7aaa-8000-000000000001",
+                    "0190a000-2222-7aaa-8000-000000000001",
+                    "0190a000-1111-7aaa-9000-000000000001",
+                ],
+                vec!["0190a000-1111-7aaa-8", "0190a000-2222-7aaa", "0190a000-1111-7aaa-9"],
+            ),
+            (
+                vec!["task-0190a000-1111-7", "task-0190a000-1111-7-b"],
+                vec!["task-0190a000-1111-7", "task-0190a000-1111-7-"],
+            ),
+            (vec!["short", "sh"], vec!["short", "sh"]),
+            (
+                vec!["0190a000-1111-7aaé", "0190a000-1111-7aaè"],
+                vec!["0190a000-1111-7aaé", "0190a000-1111-7aaè"],
+            ),
+        ] {
+            assert_eq!(short_ids(&ids), expected, "{ids:?}");
+        }
+    }
 }

@@ -51,6 +51,11 @@ impl Place {
         Ok(Self { environment: args.env.to_string(), directory })
     }
 
+    /// Returns the place of an absolute directory of this machine, which may be missing.
+    pub(super) fn on_this_machine(directory: &Path) -> Self {
+        Self { environment: EnvSpec::Local.to_string(), directory: directory.display().to_string() }
+    }
+
     /// Returns the place of a session.
     pub(crate) fn of_summary(summary: &Summary) -> Self {
         let property = |name: &str| summary.properties.get(name).cloned().unwrap_or_default();
@@ -78,7 +83,7 @@ impl Place {
     }
 }
 
-/// Checks that the directory of a session on this machine still exists.
+/// Checks that the directory of a session on this machine still exists, which may be in its worktree.
 ///
 /// # Errors
 ///
@@ -86,14 +91,13 @@ impl Place {
 pub(super) fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
     let place = Place::of_summary(summary);
     let is_elsewhere = place.environment != EnvSpec::Local.to_string();
-    // A worktree that is gone has its own message.
-    if is_elsewhere
-        || Worktree::of(summary).is_some()
-        || process_env.is_directory(Path::new(&place.directory))
-    {
+    if is_elsewhere || process_env.is_directory(Path::new(&place.directory)) {
         return Ok(());
     }
     let id = &summary.id;
+    if let Some(worktree) = Worktree::of(summary).filter(|worktree| !worktree.exists(process_env)) {
+        return Err(worktree.missing(process_env));
+    }
     Err(Failure::usage(format!("the directory of session {id}, {place}, does not exist")).with_hint(
         &format!("`pintle run --resume {id} --dir DIR` continues the session where its project is now"),
     ))

@@ -1,11 +1,11 @@
 //! `pintle sessions --server`: sessions of a server.
 
-use pintle_agent::{Record, SessionState};
+use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
 
-use super::list::{Row, line};
+use super::list::{Row, table};
 use crate::args::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -21,10 +21,10 @@ pub(super) async fn of_server(
     command: &SessionsCommand,
     process_env: &ProcessEnv,
 ) -> Result<Option<Exit>, Failure> {
-    let text = match command {
+    let (text, is_damaged) = match command {
         SessionsCommand::List(args) => {
             let Some(url) = &args.server else { return Ok(None) };
-            list(&Remote::new(url, process_env)?, args).await?
+            (list(&Remote::new(url, process_env)?, args).await?, false)
         }
         SessionsCommand::Export(args) => {
             let Some(url) = &args.server else { return Ok(None) };
@@ -41,7 +41,7 @@ pub(super) async fn of_server(
         | SessionsCommand::Prune(_) => return Ok(None),
     };
     Console::new().write(&text).await?;
-    Ok(Some(Exit::Done))
+    Ok(Some(if is_damaged { Exit::Failed } else { Exit::Done }))
 }
 
 async fn list(remote: &Remote, args: &ListSessionsArgs) -> Result<String, Failure> {
@@ -50,36 +50,51 @@ async fn list(remote: &Remote, args: &ListSessionsArgs) -> Result<String, Failur
     match args.output {
         ListFormat::Json => render::json_line(&rows),
         ListFormat::Text if rows.is_empty() => Ok("the server has no sessions\n".to_owned()),
-        ListFormat::Text => Ok(rows.iter().map(|row| line(row, true)).collect()),
+        ListFormat::Text => Ok(table(&rows, true).concat()),
     }
 }
 
-async fn export(remote: &Remote, args: &ExportArgs) -> Result<String, Failure> {
+/// Returns a session as text, and whether its record is damaged.
+async fn export(remote: &Remote, args: &ExportArgs) -> Result<(String, bool), Failure> {
     let format = match args.format {
         ExportFormat::Jsonl => pintle_client::ExportFormat::Jsonl,
         ExportFormat::Markdown => pintle_client::ExportFormat::Markdown,
         ExportFormat::Html => pintle_client::ExportFormat::Html,
     };
     let id = remote.find(&args.id).await?.id;
-    remote.client.export(&id, format).await.map_err(|error| explain(&error))
+    let text = remote.client.export(&id, format).await.map_err(|error| explain(&error))?;
+    Ok((text, damage(remote, &id).await?.is_some()))
 }
 
-async fn show(remote: &Remote, args: &SessionArg) -> Result<String, Failure> {
+/// As [`export`].
+async fn show(remote: &Remote, args: &SessionArg) -> Result<(String, bool), Failure> {
     let session = remote.find(&args.id).await?;
     let format = match args.output {
         ListFormat::Json => pintle_client::ExportFormat::Jsonl,
         ListFormat::Text => pintle_client::ExportFormat::Markdown,
     };
     let exported = remote.client.export(&session.id, format).await.map_err(|error| explain(&error))?;
+    let damage = damage(remote, &session.id).await?;
+    let is_damaged = damage.is_some();
     match args.output {
         ListFormat::Json => {
             let record = Record::read(exported.as_bytes()).or_failed("the session cannot be shown")?;
-            // The exported record ends at the damage without a mark.
-            let history = remote.client.history(&session.id).await.map_err(|error| explain(&error))?;
-            super::show::json(&row(&session), &record, history.damage)
+            Ok((super::show::json(&row(&session), &record, damage)?, is_damaged))
         }
-        ListFormat::Text => Ok(exported),
+        ListFormat::Text => Ok((exported, is_damaged)),
     }
+}
+
+/// Returns the damage of a record, with a notice about it: an exported record ends at the damage without a mark.
+async fn damage(remote: &Remote, id: &SessionId) -> Result<Option<String>, Failure> {
+    let history = remote.client.history(id).await.map_err(|error| explain(&error))?;
+    if let Some(damage) = &history.damage {
+        let entries = render::plural(history.turns.len() as u64, "entry");
+        console::notice(&format!(
+            "{damage}; {entries} before it can be read, and everything from there on is left out"
+        ));
+    }
+    Ok(history.damage)
 }
 
 /// Returns a session as a list shows it.

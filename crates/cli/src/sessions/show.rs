@@ -4,16 +4,25 @@ use pintle_agent::{Record, Turn, TurnKind};
 use serde_json::json;
 
 use super::list::Row;
-use super::{Sessions, export, list};
+use super::{Sessions, export, list, place};
 use crate::args::{ListFormat, SessionArg};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
+use crate::process_env::ProcessEnv;
 use crate::render;
 
-pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit, Failure> {
+pub(super) async fn show(
+    sessions: &Sessions,
+    args: &SessionArg,
+    process_env: &ProcessEnv,
+) -> Result<Exit, Failure> {
     let summary = sessions.find(&args.id).await?;
     let intact = sessions.intact_record(&summary.id).await?;
+    if let Err(failure) = place::require_directory(&summary, process_env) {
+        console::notice(&failure.message());
+    }
+    let is_damaged = intact.damage.is_some();
     let text = match args.output {
         ListFormat::Json => {
             let damage = intact.damage.map(|damage| damage.to_string());
@@ -25,7 +34,7 @@ pub(super) async fn show(sessions: &Sessions, args: &SessionArg) -> Result<Exit,
         }
     };
     console::print(&text).await?;
-    Ok(Exit::Done)
+    Ok(if is_damaged { Exit::Failed } else { Exit::Done })
 }
 
 /// Returns a session as JSON: what a list says of it, its history, its checkpoints, and the

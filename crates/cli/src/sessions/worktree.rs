@@ -143,6 +143,23 @@ impl Worktree {
         process_env.directory(Some(&self.root)).is_ok()
     }
 
+    /// Returns the failure of an operation that needs the worktree, which has been removed.
+    pub(crate) fn missing(&self, process_env: &ProcessEnv) -> Failure {
+        let Self { session, root, repository } = self;
+        let message =
+            format!("session {session} has no worktree any more: {} does not exist", root.display());
+        let resume = |directory: &str| {
+            format!("`pintle run --resume {session} --dir {directory}` continues the session without it")
+        };
+        if !process_env.is_directory(repository) {
+            return Failure::usage(message).with_hint(&resume("DIR"));
+        }
+        let repository = repository.display().to_string();
+        Failure::usage(message).with_hint(&resume(&repository)).with_hint(&format!(
+            "`git -C {repository} branch --list '*{session}*'` shows the branches with its commits"
+        ))
+    }
+
     /// Names for the branch of the session: the second one is for repositories with a branch `pintle`.
     fn branches(&self) -> [String; 2] {
         [format!("pintle/{}", self.session), format!("pintle-{}", self.session)]

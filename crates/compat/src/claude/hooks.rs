@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::fields::Fields;
 use super::lines::LineError;
 use super::tool_names::claude_tool_name;
+use crate::command_line::{misspelt, shortened};
 
 /// Point of a session at which hooks run. Claude Code has more; hooks for those are ignored, since nothing of the kind
 /// happens here.
@@ -51,6 +52,9 @@ const EVENTS: &[(&str, HookEvent)] = &[
     ("SubagentStop", HookEvent::SubagentStop),
     ("PreCompact", HookEvent::PreCompact),
 ];
+
+/// Fields of a hook in the handshake.
+const FIELDS: [&str; 4] = ["matcher", "hookCallbackIds", "timeout", "onFailure"];
 
 impl HookEvent {
     /// Returns the name.
@@ -152,7 +156,8 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 impl HookRegistration {
-    /// Reads the hooks of one event in the handshake. Those of an unknown event are warnings.
+    /// Reads the hooks of all events in the handshake. Hooks of an unknown event are warnings, unless its name is misspelt:
+    /// they may deny calls.
     pub(super) fn read_all(
         hooks: &Map<String, Value>,
         warnings: &mut Vec<String>,
@@ -160,6 +165,10 @@ impl HookRegistration {
         let mut registrations = Vec::new();
         for (name, entries) in hooks {
             let Some(event) = HookEvent::from_name(name) else {
+                if let Some(known) = misspelt(name, EVENTS.iter().map(|(known, _)| *known)) {
+                    let field = format!("hooks.{}", shortened(name));
+                    return Err(LineError::field(field, format!("a known event; did you mean {known}?")));
+                }
                 warnings.push(format!("hooks for {name} never run: there is no such event"));
                 continue;
             };
@@ -174,6 +183,11 @@ impl HookRegistration {
     fn read(event: HookEvent, entry: Fields<'_>) -> Result<Self, LineError> {
         let seconds =
             |value: &Value| value.as_f64().and_then(|value| Duration::try_from_secs_f64(value).ok());
+        for name in entry.map().keys().filter(|name| !FIELDS.contains(&name.as_str())) {
+            if let Some(known) = misspelt(name, FIELDS.into_iter()) {
+                return Err(entry.wrong(&shortened(name), &format!("a known field; did you mean {known}?")));
+            }
+        }
         Ok(Self {
             event,
             matcher: HookMatcher::parse(&entry.optional_text("matcher")?.unwrap_or_default())?,

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::mode::{MODES, PermissionMode};
 use super::settings::Settings;
 use super::tool_rule::ToolRule;
-use crate::command_line::{Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected};
+use crate::command_line::{
+    Authority, Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected,
+};
 
 /// Options of Claude Code's `stream-json`, as far as they have a meaning here. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -137,6 +139,41 @@ const REFUSED: &[(&str, &str)] = &[
     ("--bare", "it is unknown"),
     ("--safe-mode", "it is unknown"),
 ];
+
+/// Options that restrict a session or grant it something, by their spellings, and the values of these options. The values
+/// `default` and `auto` restrict nothing, and many options have them.
+const AUTHORITY: Authority = Authority {
+    names: &[
+        ("--permission-mode", "--permission-mode"),
+        ("--permission-prompt-tool", "--permission-prompt-tool"),
+        ("--allow-dangerously-skip-permissions", "--allow-dangerously-skip-permissions"),
+        ("--dangerously-skip-permissions", "--dangerously-skip-permissions"),
+        ("--allowedTools", "--allowedTools"),
+        ("--disallowedTools", "--disallowedTools"),
+        ("--tools", "--tools"),
+        ("--add-dir", "--add-dir"),
+        ("--mcp-config", "--mcp-config"),
+        ("--strict-mcp-config", "--strict-mcp-config"),
+        ("--settings", "--settings"),
+        ("--setting-sources", "--setting-sources"),
+        ("--managed-settings", "--managed-settings"),
+        ("--max-turns", "--max-turns"),
+        ("--max-budget-usd", "--max-budget-usd"),
+        ("--no-session-persistence", "--no-session-persistence"),
+        ("--await-initialize", "--await-initialize"),
+        ("--initialize-fields", "--initialize-fields"),
+        ("--agents", "--agents"),
+        ("--plugin-dir", "--plugin-dir"),
+        ("--safe-mode", "--safe-mode"),
+    ],
+    values: &[
+        ("acceptEdits", "--permission-mode"),
+        ("bypassPermissions", "--permission-mode"),
+        ("plan", "--permission-mode"),
+        ("dontAsk", "--permission-mode"),
+    ],
+    short: &[],
+};
 
 impl StreamOptions {
     /// Parses the arguments.
@@ -289,7 +326,7 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     if let Some((name, reason)) = REFUSED.iter().find(|(name, _)| *name == flag.name) {
         return Err(restricting(name, *reason));
     }
-    words.unknown(&flag, &[])
+    words.unknown(&flag, &[], &AUTHORITY)
 }
 
 fn number<T: std::str::FromStr>(flag: Flag, words: &mut Words) -> Result<T, OptionError> {

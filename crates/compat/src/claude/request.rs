@@ -8,7 +8,7 @@ use super::lines::LineError;
 use super::mode::{MODES, PermissionMode};
 use super::settings::Settings;
 use super::tool_rule::ToolRule;
-use crate::command_line::{could_restrict, shortened};
+use crate::command_line::{Authority, shortened};
 
 /// Request of the host. Each one is answered once, with [`Control::answer`](super::Control::answer).
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +89,18 @@ const HARMLESS: &[(&str, &str)] = &[
     ("offersBypassSwitchBack", "the mode is changed by requests"),
     ("keepsBypassHeld", "the mode is changed by requests"),
 ];
+
+/// Fields of the handshake that restrict a session, by their spellings.
+const AUTHORITY: Authority = Authority {
+    names: &[
+        ("hooks", "hooks"),
+        ("disallowedTools", "disallowedTools"),
+        ("settings", "settings"),
+        ("sdkMcpServerConfigs", "sdkMcpServerConfigs"),
+    ],
+    values: super::settings::AUTHORITY.values,
+    short: &[],
+};
 
 const KNOWN: &[&str] = &[
     "subtype",
@@ -179,11 +191,13 @@ fn ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
         match HARMLESS.iter().find(|(known, _)| known == name) {
             Some(_) if is_empty => {}
             Some((_, reason)) => warnings.push(format!("field {name} of the handshake is ignored: {reason}")),
-            None if could_restrict(name) => {
-                let message = "nothing: it is not supported, and may restrict the session";
-                return Err(LineError::field(format!("initialize.{}", shortened(name)), message));
-            }
-            None => warnings.push(format!("field {name} of the handshake is ignored: it is unknown")),
+            None => match AUTHORITY.objection("the field", name, value.as_str()) {
+                Some(reason) => {
+                    let message = format!("nothing: it may restrict the session, and {reason}");
+                    return Err(LineError::field(format!("initialize.{}", shortened(name)), message));
+                }
+                None => warnings.push(format!("field {name} of the handshake is ignored: it is unknown")),
+            },
         }
     }
     Ok(warnings)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::mode::{MODES, PermissionMode};
 use super::tool_rule::ToolRule;
-use crate::command_line::{OptionError, choice, could_restrict, invalid, restricting};
+use crate::command_line::{Authority, OptionError, choice, invalid, restricting};
 
 /// Settings that have an effect here. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,32 @@ pub struct Settings {
 }
 
 const OPTION: &str = "--settings";
+
+/// Keys that restrict a session or grant it something, by their spellings, and the values of these keys.
+pub(super) const AUTHORITY: Authority = Authority {
+    names: &[
+        ("permissions", "permissions"),
+        ("permissions.allow", "permissions.allow"),
+        ("allow", "permissions.allow"),
+        ("permissions.ask", "permissions.ask"),
+        ("ask", "permissions.ask"),
+        ("permissions.deny", "permissions.deny"),
+        ("deny", "permissions.deny"),
+        ("permissions.defaultMode", "permissions.defaultMode"),
+        ("defaultMode", "permissions.defaultMode"),
+        ("permissions.additionalDirectories", "permissions.additionalDirectories"),
+        ("additionalDirectories", "permissions.additionalDirectories"),
+        ("sandbox", "sandbox"),
+        ("sandbox.enabled", "sandbox.enabled"),
+    ],
+    values: &[
+        ("acceptEdits", "permissions.defaultMode"),
+        ("bypassPermissions", "permissions.defaultMode"),
+        ("plan", "permissions.defaultMode"),
+        ("dontAsk", "permissions.defaultMode"),
+    ],
+    short: &[],
+};
 
 impl Settings {
     /// Parses settings. A key that could restrict and is unknown is refused; the message of another one is added to
@@ -56,7 +82,10 @@ impl Settings {
                 "permissions" => settings.permissions(object(name, value)?, warnings)?,
                 "sandbox" => settings.sandbox(object(name, value)?, warnings)?,
                 "$schema" => {}
-                _ => unknown(name, warnings)?,
+                // Names of variables are no keys.
+                "env" => warnings
+                    .push(format!("option {OPTION} env is ignored: use the variables of this program")),
+                _ => unknown(name, value, warnings)?,
             }
         }
         Ok(settings)
@@ -77,7 +106,7 @@ impl Settings {
                     self.mode = Some(choice(&format!("{OPTION} {key}"), &text(&key, value)?, MODES)?);
                 }
                 "additionalDirectories" => self.added_directories.extend(texts(&key, value)?),
-                _ => unknown(&key, warnings)?,
+                _ => unknown(&key, value, warnings)?,
             }
         }
         Ok(())
@@ -96,17 +125,24 @@ impl Settings {
                 ("autoAllowBashIfSandboxed", Some(_)) => {
                     warnings.push(format!("option {OPTION} {key} is ignored: the mode decides"));
                 }
-                _ => return Err(restricting(&format!("{OPTION} {key}"), "the key is unknown")),
+                ("enabled" | "autoAllowBashIfSandboxed", None) => {
+                    return Err(wrong(&key, value, "true or false"));
+                }
+                _ => {
+                    let reason = AUTHORITY.objection_to_key(&key, value);
+                    let reason = reason.unwrap_or_else(|| "the key is unknown".to_owned());
+                    return Err(restricting(&format!("{OPTION} {key}"), reason));
+                }
             }
         }
         Ok(())
     }
 }
 
-fn unknown(key: &str, warnings: &mut Vec<String>) -> Result<(), OptionError> {
+fn unknown(key: &str, value: &Value, warnings: &mut Vec<String>) -> Result<(), OptionError> {
     let option = format!("{OPTION} {key}");
-    if could_restrict(key) {
-        return Err(restricting(&option, "the key is unknown"));
+    if let Some(reason) = AUTHORITY.objection_to_key(key, value) {
+        return Err(restricting(&option, reason));
     }
     warnings.push(format!("option {option} is ignored: the key is unknown"));
     Ok(())

@@ -5,7 +5,34 @@ use toml::{Table, Value};
 use super::options::{
     APPROVAL_POLICIES, ExecOptions, SANDBOX_MODES, WEB_SEARCH_MODES, WebSearchMode, invalid_config,
 };
-use crate::command_line::{OptionError, choice, could_restrict, invalid, restricting};
+use crate::command_line::{Authority, OptionError, choice, invalid, restricting};
+
+/// Keys that restrict a run or grant it something, by their spellings, and the values of these keys.
+const AUTHORITY: Authority = Authority {
+    names: &[
+        ("approval_policy", "approval_policy"),
+        ("ask_for_approval", "approval_policy"),
+        ("sandbox", "sandbox_mode"),
+        ("sandbox_mode", "sandbox_mode"),
+        ("sandbox_workspace_write.network_access", "sandbox_workspace_write.network_access"),
+        ("network_access", "sandbox_workspace_write.network_access"),
+        ("sandbox_workspace_write.writable_roots", "sandbox_workspace_write.writable_roots"),
+        ("writable_roots", "sandbox_workspace_write.writable_roots"),
+        ("web_search", "web_search"),
+        ("tools.web_search", "tools.web_search"),
+    ],
+    values: &[
+        ("read-only", "sandbox_mode"),
+        ("workspace-write", "sandbox_mode"),
+        ("danger-full-access", "sandbox_mode"),
+        ("untrusted", "approval_policy"),
+        ("on-failure", "approval_policy"),
+        ("on-request", "approval_policy"),
+        ("never", "approval_policy"),
+        ("disabled", "web_search"),
+    ],
+    short: &[],
+};
 
 /// Applies one assignment.
 pub(super) fn apply(
@@ -69,29 +96,14 @@ fn web_search(key: &str, value: &Value) -> Result<WebSearchMode, OptionError> {
 
 fn unknown(key: &str, value: &Value, warnings: &mut Vec<String>) -> Result<(), OptionError> {
     let option = format!("--config {key}");
-    if could_restrict(key) {
-        return Err(restricting(&option, "the key is unknown"));
+    // A value that is no JSON, such as a number that is not finite, has no keys.
+    let json = serde_json::to_value(value).unwrap_or_default();
+    if let Some(reason) = AUTHORITY.objection_to_key(key, &json) {
+        return Err(restricting(&option, reason));
     }
     if key.starts_with("features.") && value.as_bool() == Some(false) {
         return Err(restricting(&option, "there is no such feature to disable"));
     }
-    if nested_keys(value).iter().any(|nested| could_restrict(nested)) {
-        return Err(restricting(&option, "a key in its value is unknown"));
-    }
     warnings.push(format!("option {option} is ignored: the key is unknown"));
     Ok(())
-}
-
-/// Returns the keys of all tables in a value.
-fn nested_keys(value: &Value) -> Vec<&str> {
-    match value {
-        Value::Table(table) => {
-            let inner = table.values().flat_map(nested_keys);
-            table.keys().map(String::as_str).chain(inner).collect()
-        }
-        Value::Array(list) => list.iter().flat_map(nested_keys).collect(),
-        Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
-            Vec::new()
-        }
-    }
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::config;
-use crate::command_line::{Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected};
+use crate::command_line::{
+    Authority, Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected,
+};
 
 /// Options of `codex exec`, as far as they have a meaning here. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,6 +129,40 @@ const RESTRICTING: &[(&str, &str)] = &[
     ("--disable", "there are no such features to disable"),
     ("--strict-config", "not every key of codex's configuration is known"),
 ];
+
+/// Options that restrict a run or grant it something, by their spellings, and the values of these options.
+const AUTHORITY: Authority = Authority {
+    names: &[
+        ("--sandbox", "--sandbox"),
+        ("--sandbox-mode", "--sandbox"),
+        ("--ask-for-approval", "--ask-for-approval"),
+        ("--approval", "--ask-for-approval"),
+        ("--approval-policy", "--ask-for-approval"),
+        ("--approval-mode", "--ask-for-approval"),
+        ("--add-dir", "--add-dir"),
+        ("--writable-roots", "--add-dir"),
+        ("--cd", "--cd"),
+        ("--config", "--config"),
+        ("--network-access", "--config sandbox_workspace_write.network_access"),
+        ("--full-auto", "--full-auto"),
+        ("--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-approvals-and-sandbox"),
+        ("--yolo", "--yolo"),
+        ("--ephemeral", "--ephemeral"),
+        ("--profile", "--profile"),
+        ("--disable", "--disable"),
+        ("--strict-config", "--strict-config"),
+    ],
+    values: &[
+        ("read-only", "--sandbox"),
+        ("workspace-write", "--sandbox"),
+        ("danger-full-access", "--sandbox"),
+        ("untrusted", "--ask-for-approval"),
+        ("on-failure", "--ask-for-approval"),
+        ("on-request", "--ask-for-approval"),
+        ("never", "--ask-for-approval"),
+    ],
+    short: &["-s", "-a", "-c", "-C", "-p"],
+};
 
 /// Words that are commands and never the value of an unknown option.
 const COMMANDS: &[&str] = &["exec", "e", "resume", "review"];
@@ -256,7 +292,7 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     if let Some((name, reason)) = RESTRICTING.iter().find(|(name, _)| *name == flag.name) {
         return Err(restricting(name, *reason));
     }
-    words.unknown(&flag, COMMANDS)
+    words.unknown(&flag, COMMANDS, &AUTHORITY)
 }
 
 /// Returns the error for a value of the configuration.

@@ -133,8 +133,11 @@ pub(super) fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
 async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result<Worktree, Failure> {
     const HINT: &str = "`pintle worktree list` shows the sessions with a worktree";
     let summary = sessions.find(id).await.map_err(|failure| failure.with_hint(HINT))?;
-    let worktree = Worktree::of(&summary).filter(|worktree| worktree.exists(process_env));
-    worktree.ok_or_else(|| Failure::usage(format!("session {} has no worktree", summary.id)).with_hint(HINT))
+    match Worktree::of(&summary) {
+        Some(worktree) if worktree.exists(process_env) => Ok(worktree),
+        Some(worktree) => Err(worktree.missing(process_env).with_hint(HINT)),
+        None => Err(Failure::usage(format!("session {} has no worktree", summary.id)).with_hint(HINT)),
+    }
 }
 
 async fn not_running(sessions: &Sessions, worktree: &Worktree) -> Result<(), Failure> {

@@ -128,6 +128,10 @@ fn handshake_that_restricts_unsupported_things_is_refused() {
         json!({"subtype": "initialize", "toolAliases": {"Bash": "mcp__x__y"}}),
         json!({"subtype": "initialize", "settings": {"sandbox": {"network": {}}}}),
         json!({"subtype": "initialize", "disallowedTools": ["Bash("]}),
+        json!({"subtype": "initialize", "setings": {"permissions": {"deny": ["Bash"]}}}),
+        json!({"subtype": "initialize", "settings": {"permisions": {"deny": ["Bash"]}}}),
+        json!({"subtype": "initialize", "hooks": {"PreTolUse": [{"hookCallbackIds": ["h"]}]}}),
+        json!({"subtype": "initialize", "hooks": {"PreToolUse": [{"hookCallbackIds": ["h"], "onfailure": "block"}]}}),
     ];
     for inner in refused {
         let step = receive(&mut control(), &request("1", &inner)).expect("a request");

@@ -98,8 +98,9 @@ fn bypass_on_the_command_line_is_consent_and_in_settings_it_is_not() {
 
 #[test]
 fn harmless_options_are_warnings() {
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 7] = [
         &["--betas=x"],
+        &["--settings", r#"{"env": {"DISABLE_TELEMETRY": "1"}}"#],
         &["--debug-to-stderr"],
         &["--debug-file", "/tmp/x"],
         &["--some-new-thing", "value"],
@@ -131,8 +132,32 @@ fn options_that_could_restrict_are_refused() {
 }
 
 #[test]
+fn misspelt_options_that_restrict_or_grant_are_refused_with_the_one_that_is_meant() {
+    let cases: [(&[&str], &str); 12] = [
+        (&["--permision-mode", "plan"], "--permission-mode"),
+        (&["--PermissionMode=plan"], "--permission-mode"),
+        (&["--new", "dontAsk"], "--permission-mode"),
+        (&["--dissalowedTools=Bash"], "--disallowedTools"),
+        (&["--max-turn=3"], "--max-turns"),
+        (&["--max-budget=1"], "--max-budget-usd"),
+        (&["--setings={}"], "--settings"),
+        (&["--strict-mcp"], "--strict-mcp-config"),
+        (&["--settings", r#"{"permisions": {"deny": ["Bash"]}}"#], "permissions"),
+        (&["--settings", r#"{"permissions": {"dney": ["Bash"]}}"#], "permissions.deny"),
+        (&["--settings", r#"{"deny": ["Bash"]}"#], "permissions.deny"),
+        (&["--settings", r#"{"new": {"sandbx": {"enabled": true}}}"#], "sandbox"),
+    ];
+    for (arguments, meant) in cases {
+        let error = parse(arguments).expect_err("a restriction");
+        assert!(matches!(error, OptionError::Restricting { .. }), "{arguments:?}: {error}");
+        let message = error.to_string();
+        assert!(message.ends_with(&format!("did you mean {meant}?")), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
 fn what_cannot_be_understood_is_an_error() {
-    let cases: [&[&str]; 14] = [
+    let cases: [&[&str]; 15] = [
         &["--model", "--disallowedTools=Bash"],
         &["prompt"],
         &["--output-format=text"],
@@ -145,6 +170,7 @@ fn what_cannot_be_understood_is_an_error() {
         &["--allowedTools=Bash(git"],
         &["--settings", "{"],
         &["--settings", r#"{"permissions": {"deny": "Bash"}}"#],
+        &["--settings", r#"{"sandbox": {"enabled": "yes"}}"#],
         &["--continue", "--resume=x"],
         &["--fork-session"],
     ];

@@ -109,6 +109,46 @@ fn options_that_could_restrict_are_refused() {
 }
 
 #[test]
+fn misspelt_options_that_restrict_or_grant_are_refused_with_the_one_that_is_meant() {
+    let cases = [
+        ("--sandboxx read-only", "--sandbox"),
+        ("--sandbx=read-only", "--sandbox"),
+        ("--SANDBOX read-only", "--sandbox"),
+        ("--sandbox_mode workspace-write", "--sandbox"),
+        ("--sand read-only", "--sandbox"),
+        ("--ask-for-aproval never", "--ask-for-approval"),
+        ("--ask_for_approval untrusted", "--ask-for-approval"),
+        ("--approval on-request", "--ask-for-approval"),
+        ("-auntrusted", "-a"),
+        ("-C/other", "-C"),
+        ("-x read-only", "--sandbox"),
+        ("--new untrusted", "--ask-for-approval"),
+        ("--ad-dir /x", "--add-dir"),
+        ("--confg sandbox_mode=read-only", "--config"),
+        ("--profle work", "--profile"),
+        ("--full-autoo", "--full-auto"),
+        ("--ephemral", "--ephemeral"),
+        ("-c sandbx_mode=read-only", "sandbox_mode"),
+        ("-c sandboxmode=read-only", "sandbox_mode"),
+        ("-c SANDBOX_MODE=read-only", "sandbox_mode"),
+        ("-c approvalPolicy=never", "approval_policy"),
+        ("-c web_serch=cached", "web_search"),
+        ("-c network_access=false", "sandbox_workspace_write.network_access"),
+        ("-c sandbox_workspace_write.network_acess=false", "sandbox_workspace_write.network_access"),
+        ("-c x.y=read-only", "sandbox_mode"),
+        (r#"-c x={y="read-only"}"#, "sandbox_mode"),
+    ];
+    for (line, meant) in cases {
+        let error = parse(line).expect_err(line);
+        assert!(matches!(error, OptionError::Restricting { .. }), "{line}: {error}");
+        let message = error.to_string();
+        assert!(message.ends_with(&format!("did you mean {meant}?")), "{line}: {message}");
+    }
+    let profile = parse("-c profile=work").expect_err("a profile may restrict");
+    assert!(matches!(profile, OptionError::Restricting { .. }), "{profile}");
+}
+
+#[test]
 fn what_cannot_be_understood_is_an_error() {
     let cases = [
         "--sandbox none",

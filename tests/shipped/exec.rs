@@ -1,0 +1,85 @@
+//! `pintle exec` in scripts.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pintle_testkit::Dialect;
+
+use super::user::User;
+
+/// Writes a file.
+const WRITING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = "echo made >made" }
+    [[turn]]
+    text = "It is made."
+    "#;
+
+/// Returns `pintle exec` with the scripted model and otherwise with defaults.
+fn exec(user: &User, flags: &[&str]) -> Command {
+    let mut command = user.command(&["exec"]);
+    command.args(flags).arg("Go");
+    command.env("PINTLE_PROVIDER", "anthropic");
+    command.env("ANTHROPIC_BASE_URL", user.model.base_url(Dialect::AnthropicMessages));
+    command
+}
+
+#[test]
+fn a_misspelt_option_that_restricts_starts_nothing() {
+    let user = User::new(WRITING);
+    for (flags, meant) in [
+        (["--full-auto", "--sandboxx", "read-only"], "--sandbox"),
+        (["--full-auto", "--sandbx=read-only", "--ephemeral"], "--sandbox"),
+        (["--full-auto", "--ask-for-aproval", "never"], "--ask-for-approval"),
+        (["--full-auto", "-c", "aproval_policy=untrusted"], "approval_policy"),
+        (["--full-auto", "--new-option", "read-only"], "--sandbox"),
+    ] {
+        let output = exec(&user, &flags).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {error}");
+        assert!(error.contains(&format!("did you mean {meant}?")), "{flags:?}: {error}");
+        assert!(error.trim_end().ends_with("see `pintle exec --help`"), "{flags:?}: {error}");
+        assert!(output.stdout.is_empty(), "{flags:?}: {output:?}");
+    }
+    assert!(user.model.requests().is_empty());
+    assert!(!user.project().join("made").exists());
+}
+
+#[test]
+fn the_last_message_is_in_the_named_file() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() && !pintle_test_conditions::LANDLOCK.is_present() {
+        return;
+    }
+    let user = User::new(WRITING);
+    let last = user.project().join("last.txt");
+    std::fs::write(&last, "An earlier and longer message.").unwrap();
+    let output = exec(&user, &["--full-auto", "-o", "last.txt"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(last).unwrap(), "It is made.");
+    assert!(user.project().join("made").exists(), "{output:?}");
+}
+
+/// No process reads the pipe before the run has asked the model.
+#[test]
+fn the_last_message_goes_to_a_reader_of_a_named_pipe() {
+    let user = User::new("[[turn]]\ntext = \"To a pipe.\"\n");
+    let pipe = user.project().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut run = exec(&user, &["-o", "pipe"]).stdout(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while user.model.requests().is_empty() {
+        assert!(run.try_wait().unwrap().is_none(), "the run ended without a request");
+        assert!(started.elapsed() < Duration::from_secs(120), "there is no request");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let status = run.wait().unwrap();
+    if !status.success() {
+        reader.kill().unwrap();
+    }
+    let read = reader.wait_with_output().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "To a pipe.");
+}
