@@ -1,4 +1,4 @@
-//! Sessions of a project that was moved, and sessions whose record is damaged.
+//! Sessions of a project that was moved, sessions whose record is damaged, and patches of what sessions changed.
 
 use std::path::PathBuf;
 use std::process::Output;
@@ -6,7 +6,9 @@ use std::process::Output;
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
+use super::repository::git;
 use super::user::User;
+use super::worktrees::is_confined;
 
 const ANSWERS: &str = r#"
     [[turn]]
@@ -128,5 +130,69 @@ fn what_is_before_damage_can_be_used() {
         let request = user.request(3);
         assert!(request.contains("Second") && request.contains("Two."), "{request}");
         assert!(!request.contains("Third"), "{request}");
+    }
+}
+
+const CHANGES: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "Write"
+    arguments = { file_path = "made.txt", content = "made" }
+    [[turn.call]]
+    tool = "Bash"
+    arguments = { command = """printf '2\\r\\n' >text; printf '\\0\\001\\377' >binary; printf 'caf\\351\\n' >latin; \
+        chmod 755 tool; rm gone; touch 'two words' 'a\"b'; printf '\\0\\0' >new""" }
+    [[turn]]
+    text = "Done."
+    "#;
+
+/// Creates a user with a commit of files in a subdirectory, which the model changes.
+fn user_with_subdirectory() -> User {
+    let user = User::new(CHANGES);
+    std::fs::create_dir(user.project().join("sub")).unwrap();
+    for (name, content) in
+        [("text", &b"1\r\n"[..]), ("binary", b"\0"), ("latin", b"caf\xe8\n"), ("tool", b""), ("gone", b"x")]
+    {
+        std::fs::write(user.project().join("sub").join(name), content).unwrap();
+    }
+    git(&user, &["add", "--all"]);
+    git(&user, &["commit", "--quiet", "--message=base"]);
+    user
+}
+
+/// Returns the tree of all files of a working tree.
+fn tree(user: &User, root: &str) -> String {
+    git(user, &["-C", root, "add", "--all"]);
+    git(user, &["-C", root, "write-tree"])
+}
+
+#[test]
+fn a_printed_diff_applies_at_the_top_of_a_clone() {
+    if !is_confined() {
+        return;
+    }
+    let cases: [(&[&str], &[&str]); 2] = [(&[], &["sessions"]), (&["--worktree"], &["sessions", "worktree"])];
+    for (flags, commands) in cases {
+        let user = user_with_subdirectory();
+        let output = run(&user, "Go", flags, "project/sub");
+        assert!(output.status.success(), "{output:?}");
+        let rows: Value =
+            serde_json::from_str(&user.pintle(&["sessions", "list", "--all", "--output", "json"])).unwrap();
+        let id = rows[0]["id"].as_str().unwrap();
+        let patches: Vec<Output> =
+            commands.iter().map(|command| user.command(&[*command, "diff", id]).output().unwrap()).collect();
+        let worktrees: Value =
+            serde_json::from_str(&user.pintle(&["worktree", "list", "--output", "json"])).unwrap();
+        let changed = tree(&user, worktrees[0]["directory"].as_str().unwrap_or("."));
+        assert_ne!(changed, git(&user, &["rev-parse", "HEAD^{tree}"]), "{flags:?}");
+        for (command, patch) in commands.iter().zip(patches) {
+            assert!(patch.status.success(), "{command}: {patch:?}");
+            std::fs::write(user.at("patch"), &patch.stdout).unwrap();
+            let clone = format!("../clone-{command}");
+            git(&user, &["clone", "--quiet", ".", &clone]);
+            git(&user, &["-C", &clone, "apply", "--check", "../patch"]);
+            git(&user, &["-C", &clone, "apply", "../patch"]);
+            assert_eq!(tree(&user, &clone), changed, "{command}: {}", text(&patch.stdout));
+        }
     }
 }

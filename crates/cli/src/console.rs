@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
-use crate::render::{Style, TerminalSize, escape_hidden, sanitize};
+use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
 
 /// Position of the cursor, which both streams move and several tasks write to.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
@@ -76,9 +76,21 @@ pub(crate) async fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 ///
 /// As for [`Console::write`].
-pub(crate) async fn print_patch(text: &str) -> Result<(), Failure> {
+pub(crate) async fn print_patch(patch: &[u8]) -> Result<(), Failure> {
     let mut console = Console::new();
-    if console.is_terminal { console.write(&escape_hidden(text)).await } else { console.write(text).await }
+    if console.is_terminal {
+        return console.write(&escaped_patch(&String::from_utf8_lossy(patch))).await;
+    }
+    console.write_bytes(patch).await
+}
+
+/// Escapes control and invisible characters in a patch. A carriage return at the end of a line is left out if every line of
+/// content has one.
+fn escaped_patch(patch: &str) -> String {
+    if patch.is_empty() {
+        return String::new();
+    }
+    diff_lines(patch).map(|line| escape_hidden(line).into_owned() + "\n").collect()
 }
 
 /// Returns the failure of a write to standard output.
@@ -105,20 +117,24 @@ impl Console {
     ///
     /// A silent failure if the reader has closed the stream, otherwise a failure with the cause.
     pub(crate) async fn write(&mut self, text: &str) -> Result<(), Failure> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let written = async {
-            self.stdout.write_all(text.as_bytes()).await?;
-            self.stdout.flush().await
-        };
-        written.await.map_err(|error: io::Error| {
-            if self.is_closed(&error) { Failure::silent(Exit::Interrupted) } else { unwritten(&error) }
-        })?;
+        self.write_bytes(text.as_bytes()).await?;
         if self.is_terminal {
             Cursor::advance(text);
         }
         Ok(())
+    }
+
+    async fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let written = async {
+            self.stdout.write_all(bytes).await?;
+            self.stdout.flush().await
+        };
+        written.await.map_err(|error: io::Error| {
+            if self.is_closed(&error) { Failure::silent(Exit::Interrupted) } else { unwritten(&error) }
+        })
     }
 
     /// Returns whether the error means a closed pipe or terminal.
@@ -164,6 +180,11 @@ pub(crate) fn is_terminal_gone() -> bool {
     };
     is_hung_up(tcgetwinsize(io::stdout()).map(drop).map_err(io::Error::from))
         || is_hung_up(tcgetwinsize(io::stderr()).map(drop).map_err(io::Error::from))
+}
+
+/// Returns whether standard output is a terminal.
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Returns whether standard error is a terminal.
@@ -258,6 +279,20 @@ fn line_start() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patches_are_escaped_with_their_carriage_returns() {
+        let cases = [
+            ("", ""),
+            ("-a\n+a\r\n", "-a\n+a\\r\n"),
+            ("-a\rb\r\n+a\r\n", "-a\\rb\n+a\n"),
+            ("+\u{1b}[1m\u{feff}\u{fffd}\n", "+\\u{1b}[1m\\u{feff}\u{fffd}\n"),
+            ("+a\n\\ No newline at end of file\n", "+a\n\\ No newline at end of file\n"),
+        ];
+        for (patch, expected) in cases {
+            assert_eq!(escaped_patch(patch), expected, "{patch:?}");
+        }
+    }
 
     #[test]
     fn notices_are_one_line_without_control_characters() {

@@ -373,3 +373,6 @@ fn denied_by_default(mode: Mode, call: &CallFacts) -> String {
         Effect::Execute | Effect::Network | Effect::Read => format!("no commands run in mode {mode}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,9 @@ impl Git {
             let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
             return Err(failed(message.trim().to_owned()));
         }
+        if result.stdout.dropped() > 0 {
+            return Err(failed("the output is too large".to_owned()));
+        }
         result.stdout.read_at(0, usize::MAX).map_err(|error| failed(error.to_string()))
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay};
 use pintle_env::ExecutionEnvironment;
 use pintle_store::checkpoint::{
-    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Manifest, RestorePlan, Restored,
-    StoredCheckpoints, plan_restore, restore, unified_diff,
+    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Manifest, Patch, RepositoryPosition, RestorePlan,
+    Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
 };
 #[cfg(feature = "server")]
 use pintle_store::checkpoint::{FileDiffs, file_diffs};
@@ -55,8 +55,18 @@ pub(super) async fn diff(
 ) -> Result<Exit, Failure> {
     let (prefix, turns) = parse_point(&args.id)?;
     let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
+    if args.output == ListFormat::Text && !console::stdout_is_terminal() {
+        let patch =
+            in_place(sessions, prefix, process_env, async |files| files.patch(&point, process_env).await);
+        let patch = patch.await?;
+        for path in &patch.omitted {
+            console::notice(&format!("not in the patch: {}", in_one_line(&path.to_string_lossy())));
+        }
+        console::print_patch(&patch.bytes).await?;
+        return Ok(Exit::Done);
+    }
     let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
-    console::print_patch(&text.await?).await?;
+    console::print_patch(text.await?.as_bytes()).await?;
     Ok(Exit::Done)
 }
 
@@ -189,6 +199,19 @@ impl Files<'_> {
             diff.text.push_str(&format!("not known: {}\n", in_one_line(&path.to_string_lossy())));
         }
         Ok(diff.text)
+    }
+
+    /// Returns the changes since a point as a patch for `git apply`.
+    async fn patch(&self, point: &Point<'_>, process_env: &ProcessEnv) -> Result<Patch, Failure> {
+        let Some(id) = self.at(point)? else { return Ok(Patch::default()) };
+        let comparison = self.compare(&id).await?;
+        let failed = "cannot make a patch of the changes";
+        let position = RepositoryPosition::locate(self.environment.as_ref()).await.or_failed(failed)?;
+        let directory = tempfile::tempdir().or_failed("cannot create a temporary directory for git")?;
+        let scratch = process_env.local_environment(directory.path())?;
+        let blobs = self.sessions.store().blobs(&self.summary.id);
+        let patch = git_patch(&comparison, blobs.as_ref(), blobs.as_ref(), &position, &scratch).await;
+        patch.or_failed(failed)
     }
 
     pub(super) async fn rewind(&self, point: &Point<'_>, args: &RewindArgs) -> Result<String, Failure> {

@@ -95,10 +95,7 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let change = change_of(&sessions, &id, &task, args.candidate).await?;
     let patch = [change.anchor, change.patch].concat();
     if args.patch {
-        let text = String::from_utf8(patch).map_err(|_| {
-            Failure::failed("the patch is no text in UTF-8").with_hint("`--branch` takes it over")
-        })?;
-        console::print_patch(&text).await?;
+        console::print_patch(&patch).await?;
         return Ok(Exit::Done);
     }
     let base = task.contract().base.as_ref().ok_or_else(|| Failure::failed("the task has no repository"))?;

@@ -156,6 +156,9 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert!(again.stderr.contains("reference already exists"), "{again:?}");
     let patch = project.task(&["apply", id, "--patch"]).stdout;
     assert!(patch.contains("tests/negative.sh") && patch.contains("src/add.sh"), "{patch}");
+    let file = project.state.path().join("changes.patch");
+    std::fs::write(&file, &patch).unwrap();
+    git(project.root(), &["apply", "--check", file.to_str().unwrap()]);
     assert_eq!(project.task(&["apply", id, "--files"]).code, Some(0));
     assert!(project.harness.read("src/add.sh").contains("$1 + $2"));
 

@@ -37,6 +37,12 @@ fn write(path: &str) -> Value {
     json!({"file_path": path, "content": "x"})
 }
 
+fn call(tool: &str, kind: &str, effect: Effect) -> CallFacts {
+    let mut facts = CallFacts::new(effect);
+    (facts.tool, facts.kind) = (tool.to_owned(), kind.to_owned());
+    facts
+}
+
 #[tokio::test]
 async fn rules_precede_the_mode_and_the_mode_decides_the_rest() {
     // A call; its permission and what decides, in each mode.
@@ -117,11 +123,6 @@ async fn a_policy_comes_back_from_its_record() {
 fn suggested_rules_name_exactly_the_call() {
     use crate::rules::Address;
     use pintle_tools::gate::CommandLine;
-    let call = |tool: &str, kind: &str, effect| {
-        let mut facts = CallFacts::new(effect);
-        (facts.tool, facts.kind) = (tool.to_owned(), kind.to_owned());
-        facts
-    };
     let command = |line: &str| {
         let mut facts = call("Bash", "shell", Effect::Execute);
         facts.command = Some(CommandLine::parse(line));

@@ -300,6 +300,25 @@ impl EventSize {
 mod tests {
     use super::*;
 
+    fn response(body: &'static str) -> Response {
+        ::http::Response::new(body).into()
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_refused_for_its_size() {
+        assert_eq!(read_body(response("12345678"), 8).await.unwrap(), b"12345678");
+        let refused = read_body(response("123456789"), 8).await.unwrap_err();
+        assert!(matches!(refused, StreamableHttpError::ResponseBodyTooLarge { max_size: 8 }), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_large_event_is_refused_for_its_size() {
+        let event = events(response("data: 12\n\n"), 9).next().await.unwrap().unwrap();
+        assert_eq!(event.data.as_deref(), Some("12"));
+        let refused = events(response("data: 1234\n\n"), 9).next().await.unwrap().unwrap_err();
+        assert!(format!("{refused:?}").contains("an event is above 9 bytes"), "{refused:?}");
+    }
+
     #[test]
     fn size_of_an_event_ends_at_an_empty_line() {
         for (chunks, largest) in [

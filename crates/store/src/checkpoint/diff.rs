@@ -133,7 +133,10 @@ impl DiffLine {
     }
 }
 
-/// Renders changes of files and links as a unified diff. Directories are not part of it.
+/// Renders changes of files and links as a unified diff for users. Directories are not part of it. [`git_patch`] is complete
+/// and for `git apply`.
+///
+/// [`git_patch`]: super::git_patch
 ///
 /// The contents are read from the blobs of the older and of the newer side. For the workspace as the newer side, take a
 /// checkpoint of it; a content that is not among the blobs is named only.

@@ -34,6 +34,9 @@ pub enum CheckpointError {
         /// Newest version that is read.
         expected: u64,
     },
+    /// Git failed, with its message.
+    #[error("git failed: {0}")]
+    Git(String),
 }
 
 impl CheckpointError {

@@ -3,6 +3,7 @@
 
 mod comparing;
 mod limits;
+mod patching;
 mod properties;
 mod remote;
 mod restoring;

@@ -19,12 +19,12 @@ use crate::sessions::Sessions;
 /// A usage failure for a session without a worktree, otherwise a failure with the cause.
 pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let is_patch = matches!(args.command, WorktreeCommand::Diff { .. });
     let report = match args.command {
         WorktreeCommand::List => list(&sessions, process_env).await?,
         WorktreeCommand::Diff { id } => {
             let worktree = find(&sessions, &id, process_env).await?;
-            diff(&worktree, &worktree.changes(process_env).await?)
+            let changes = worktree.changes(process_env).await?;
+            return print_diff(&worktree, &changes, args.output).await;
         }
         WorktreeCommand::Merge { id } => {
             let worktree = find(&sessions, &id, process_env).await?;
@@ -41,11 +41,7 @@ pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Res
         ListFormat::Json => render::json_line(&report.json)?,
         ListFormat::Text => report.text,
     };
-    if is_patch {
-        console::print_patch(&text).await?;
-    } else {
-        console::print(&text).await?;
-    }
+    console::print(&text).await?;
     Ok(Exit::Done)
 }
 
@@ -55,15 +51,21 @@ struct Report {
     json: Value,
 }
 
-fn diff(worktree: &Worktree, changes: &Changes) -> Report {
-    let text = String::from_utf8_lossy(&changes.patch).into_owned();
-    let json = json!({
-        "id": worktree.session.as_str(),
-        "files": changes.files,
-        "commits": changes.commits,
-        "patch": text,
-    });
-    Report { text, json }
+/// Prints the changes, byte by byte unless standard output is a terminal.
+async fn print_diff(worktree: &Worktree, changes: &Changes, output: ListFormat) -> Result<Exit, Failure> {
+    match output {
+        ListFormat::Json => {
+            let json = json!({
+                "id": worktree.session.as_str(),
+                "files": changes.files,
+                "commits": changes.commits,
+                "patch": String::from_utf8_lossy(&changes.patch),
+            });
+            console::print_patch(render::json_line(&json)?.as_bytes()).await?;
+        }
+        ListFormat::Text => console::print_patch(&changes.patch).await?,
+    }
+    Ok(Exit::Done)
 }
 
 async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, Failure> {

@@ -83,6 +83,9 @@ impl Git {
             let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
             return Ok(Err(message.trim().to_owned()));
         }
+        if result.stdout.dropped() > 0 {
+            return Err(failure(arguments, "the output is too large"));
+        }
         result.stdout.read_at(0, usize::MAX).map(Ok).map_err(|error| failure(arguments, &error.to_string()))
     }
 }

@@ -1,0 +1,263 @@
+//! Changes as a patch for `git apply`. Git renders it from the two sides, which are imported into a temporary repository.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pintle_env::{ExecRequest, ExecutionEnvironment, Git};
+
+use super::compare::Comparison;
+use super::error::CheckpointError;
+use super::manifest::{Entry, State};
+use crate::blob::Blobs;
+
+/// Longest run of one git command.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Most bytes of git's message in an error.
+const MAX_MESSAGE: usize = 4_000;
+
+/// Branches of the temporary repository, one for each side.
+const BEFORE: &str = "refs/heads/before";
+const AFTER: &str = "refs/heads/after";
+
+/// Position of a workspace in the git repository that contains it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepositoryPosition {
+    /// Path of the workspace from the top of the repository. Empty at the top, and outside of a repository.
+    pub prefix: PathBuf,
+    /// Whether the repository names its objects by SHA-256 instead of SHA-1.
+    pub has_sha256: bool,
+}
+
+impl RepositoryPosition {
+    /// Asks git for the position of the working directory of an environment. Without a repository, and in an environment
+    /// without git, the result is the default.
+    ///
+    /// Dropping the future ends git.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Environment`]; [`CheckpointError::Git`] if git refuses the repository, such as one of another user.
+    pub async fn locate(workspace: &dyn ExecutionEnvironment) -> Result<Self, CheckpointError> {
+        let request = Git::new().request(&["rev-parse", "--show-object-format", "--show-prefix"]);
+        let result = workspace.exec_command(request.with_timeout(TIMEOUT)).await?;
+        // The shell exits with 127 without git.
+        if result.exit_code == 127 {
+            return Ok(Self::default());
+        }
+        if !result.success() {
+            let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+            return if message.contains("not a git repository") {
+                Ok(Self::default())
+            } else {
+                Err(CheckpointError::Git(message.trim().to_owned()))
+            };
+        }
+        let output = result.stdout.read_at(0, usize::MAX);
+        Ok(Self::parse(&output.map_err(|error| CheckpointError::Git(error.to_string()))?))
+    }
+
+    /// Reads a line with the format of objects and one with the prefix, which may contain line feeds.
+    fn parse(output: &[u8]) -> Self {
+        let mut parts = output.splitn(2, |byte| *byte == b'\n');
+        let format = parts.next().unwrap_or_default();
+        let prefix = parts.next().unwrap_or_default();
+        let prefix = prefix.strip_suffix(b"\n").unwrap_or(prefix);
+        let prefix = prefix.strip_suffix(b"/").unwrap_or(prefix);
+        Self { prefix: OsString::from_vec(prefix.to_vec()).into(), has_sha256: format == b"sha256" }
+    }
+}
+
+/// Changes as a patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Patch {
+    /// The patch, which `git apply` takes at the top of the repository. Empty without changes.
+    pub bytes: Vec<u8>,
+    /// Paths that may have changed, but are not in the patch because a content is not known or not among the blobs.
+    /// Relative to the root of the checkpoint, sorted.
+    pub omitted: Vec<PathBuf>,
+}
+
+/// Renders changes of files and links as a patch for `git apply`, binary files included. Its paths are relative to the top
+/// of the repository. Of modes it has whether a file is executable, as git does.
+///
+/// `scratch` is an environment with git whose working directory is empty. A repository is created there and stays; the
+/// caller removes the directory. The contents come from the same blobs as for
+/// [`unified_diff`](super::unified_diff), and are in memory meanwhile. Dropping the future ends git.
+///
+/// # Errors
+///
+/// [`CheckpointError::Store`], [`CheckpointError::Environment`], and [`CheckpointError::Git`] if git is missing or fails.
+pub async fn git_patch(
+    comparison: &Comparison,
+    before: &dyn Blobs,
+    after: &dyn Blobs,
+    position: &RepositoryPosition,
+    scratch: &dyn ExecutionEnvironment,
+) -> Result<Patch, CheckpointError> {
+    let mut omitted = comparison.unknown.clone();
+    let (mut old_files, mut new_files) = (Vec::new(), Vec::new());
+    for change in &comparison.changes {
+        let (older, newer) = (change.before.as_ref(), change.after.as_ref());
+        let old = Side::read(older, newer, before).await?;
+        let new = Side::read(newer, older, after).await?;
+        if matches!(old, Side::Unavailable) || matches!(new, Side::Unavailable) {
+            omitted.push(change.path.clone());
+            continue;
+        }
+        let path = position.prefix.join(&change.path);
+        old.write(&mut old_files, &path);
+        new.write(&mut new_files, &path);
+    }
+    omitted.sort();
+    if old_files.is_empty() && new_files.is_empty() {
+        return Ok(Patch { bytes: Vec::new(), omitted });
+    }
+    let stream = [
+        b"feature done\n".as_slice(),
+        head(BEFORE).as_bytes(),
+        old_files.as_slice(),
+        head(AFTER).as_bytes(),
+        new_files.as_slice(),
+        b"done\n".as_slice(),
+    ]
+    .concat();
+    drop((old_files, new_files));
+    let git = Git::new().without_user_settings();
+    let format = if position.has_sha256 { "--object-format=sha256" } else { "--object-format=sha1" };
+    run(scratch, git.request(&["init", "--quiet", "--bare", "--template=", format, "."])).await?;
+    run(scratch, git.request(&["fast-import", "--quiet"]).with_stdin(stream)).await?;
+    let arguments = [&Git::DIFF[..], &["--patch", "--binary", "--full-index", BEFORE, AFTER]].concat();
+    let bytes = run(scratch, git.request(&arguments)).await?;
+    Ok(Patch { bytes, omitted })
+}
+
+/// Returns the start of a commit in a stream for `git fast-import`.
+fn head(branch: &str) -> String {
+    format!("commit {branch}\ncommitter pintle <pintle> 0 +0000\ndata 0\n")
+}
+
+/// Runs git and returns its standard output.
+async fn run(scratch: &dyn ExecutionEnvironment, request: ExecRequest) -> Result<Vec<u8>, CheckpointError> {
+    let result = scratch.exec_command(request.with_timeout(TIMEOUT)).await?;
+    if result.timed_out {
+        return Err(CheckpointError::Git(format!("not finished within {} s", TIMEOUT.as_secs())));
+    }
+    if !result.success() {
+        let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+        return Err(CheckpointError::Git(message.trim().to_owned()));
+    }
+    if result.stdout.dropped() > 0 {
+        return Err(CheckpointError::Git("the output is too large".to_owned()));
+    }
+    result.stdout.read_at(0, usize::MAX).map_err(|error| CheckpointError::Git(error.to_string()))
+}
+
+/// One side of a changed path.
+enum Side {
+    /// It has nothing that git keeps.
+    Absent,
+    /// It has this mode and content.
+    Present { mode: &'static str, content: Vec<u8> },
+    /// Its content is not among the blobs.
+    Unavailable,
+}
+
+impl Side {
+    /// Reads a side. `other` is the entry on the other side.
+    async fn read(
+        entry: Option<&Entry>,
+        other: Option<&Entry>,
+        blobs: &dyn Blobs,
+    ) -> Result<Self, CheckpointError> {
+        let Some(entry) = entry else { return Ok(Self::Absent) };
+        Ok(match &entry.state {
+            State::File { hash, .. } => {
+                let mode = if is_executable(entry, other) { "100755" } else { "100644" };
+                let content = blobs.get(hash).await?;
+                content.map_or(Self::Unavailable, |content| Self::Present { mode, content })
+            }
+            State::Symlink { target } => {
+                Self::Present { mode: "120000", content: target.as_os_str().as_bytes().to_vec() }
+            }
+            State::Directory => Self::Absent,
+            State::Other | State::Unknown(_) => Self::Unavailable,
+        })
+    }
+
+    /// Appends a file or link to a stream for `git fast-import`.
+    fn write(&self, stream: &mut Vec<u8>, path: &Path) {
+        let Self::Present { mode, content } = self else { return };
+        stream.extend_from_slice(format!("M {mode} inline ").as_bytes());
+        stream.extend_from_slice(&quoted(path));
+        stream.extend_from_slice(format!("\ndata {}\n", content.len()).as_bytes());
+        stream.extend_from_slice(content);
+        stream.push(b'\n');
+    }
+}
+
+/// Returns whether a file is executable. If its environment has no modes, the mode of the other side counts, so that a
+/// change of the content is no change of the mode.
+fn is_executable(file: &Entry, other: Option<&Entry>) -> bool {
+    let other = other.filter(|other| matches!(other.state, State::File { .. }));
+    let mode = file.mode.or_else(|| other.and_then(|other| other.mode));
+    mode.is_some_and(|mode| mode & 0o100 != 0)
+}
+
+/// Quotes a path for `git fast-import`.
+fn quoted(path: &Path) -> Vec<u8> {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'\n' => text.extend_from_slice(b"\\n"),
+            b'"' | b'\\' => text.extend_from_slice(&[b'\\', *byte]),
+            byte => text.push(*byte),
+        }
+    }
+    text.push(b'"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_read_from_the_output_of_git() {
+        for (output, prefix, has_sha256) in [
+            (&b"sha1\n\n"[..], &b""[..], false),
+            (b"sha1\na/b c/\n", b"a/b c", false),
+            (b"sha256\na\nb\xff/\n", b"a\nb\xff", true),
+            // Git before 2.25 repeats an unknown option.
+            (b"--show-object-format\na/\n", b"a", false),
+            (b"", b"", false),
+        ] {
+            let position = RepositoryPosition::parse(output);
+            let expected = (prefix, has_sha256);
+            assert_eq!((position.prefix.as_os_str().as_bytes(), position.has_sha256), expected, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_mode_keeps_the_mode_of_the_other_side() {
+        let file = |mode| {
+            let hash = crate::hash::Hash::of(b"x");
+            Entry::new(State::File { hash, size: 1 }, mode)
+        };
+        let directory = Entry::new(State::Directory, Some(0o755));
+        for (entry, other, expected) in [
+            (file(Some(0o755)), None, true),
+            (file(Some(0o644)), Some(file(Some(0o755))), false),
+            (file(Some(0o655)), None, false),
+            (file(None), Some(file(Some(0o700))), true),
+            (file(None), Some(directory), false),
+            (file(None), None, false),
+        ] {
+            assert_eq!(is_executable(&entry, other.as_ref()), expected, "{entry:?} {other:?}");
+        }
+    }
+}
