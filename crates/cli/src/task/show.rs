@@ -114,10 +114,12 @@ mod tests {
 
     #[test]
     fn costs_with_an_unknown_price_are_a_lower_bound() {
-        for (is_price_unknown, expected) in
-            [(false, "$0.25, 7 tokens, 1 min\n"), (true, "≥ $0.25, 7 tokens, 1 min\n")]
-        {
-            let spent = Spent { usd: 0.25, is_price_unknown, tokens: 7, millis: 60_000 };
+        for (usd, is_price_unknown, expected) in [
+            (0.25, false, "$0.25, 7 tokens, 1 min\n"),
+            (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
+            (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
+        ] {
+            let spent = Spent { usd, is_price_unknown, tokens: 7, millis: 60_000 };
             assert_eq!(bill(&spent, &TaskBudget::default()), expected);
         }
     }
