@@ -139,7 +139,7 @@ fn a_scripted_session_has_no_price_in_any_output() {
     let scripted = ["--provider", "scripted", "--dialect", "anthropic", "--script", script];
     // A limit on cost stops nothing that has no price.
     let flags = ["--max-cost", "0.0001", "--output", "json"];
-    let outcome = user.pintle(&[&["run"], &scripted[..], &flags[..], &["First"]].concat());
+    let outcome = user.pintle(&[&["run"][..], &scripted[..], &flags[..], &["First"][..]].concat());
     let outcome: Value = serde_json::from_str(outcome.lines().last().unwrap()).unwrap();
     assert!(outcome["usage"]["total_tokens"].as_u64() > Some(0), "{outcome}");
     assert_eq!(outcome.get("cost_usd"), None, "{outcome}");
@@ -153,7 +153,7 @@ fn a_scripted_session_has_no_price_in_any_output() {
         let text = user.pintle(arguments);
         assert!(!text.contains('$'), "{arguments:?}: {text}");
     }
-    let ended = user.command(&[&["run"], &scripted[..], &["Second"]].concat()).output().unwrap();
+    let ended = user.command(&[&["run"][..], &scripted[..], &["Second"][..]].concat()).output().unwrap();
     let screen = text(&ended.stdout) + &text(&ended.stderr);
     assert!(ended.status.success() && screen.contains("tokens") && !screen.contains('$'), "{screen}");
 }

@@ -220,6 +220,7 @@ impl Step {
 
 impl Found {
     /// Creates the result of a step that could not be carried out because of its proposal or candidate.
+    #[must_use]
     pub fn failed(reason: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), is_external: false }
     }
