@@ -16,15 +16,16 @@ pub(super) fn has_message(record: &Record) -> bool {
         || record.entries.iter().any(|entry| is_message(&entry.input.kind))
 }
 
-/// Returns whether a session has no message. A session that cannot be read may have some.
+/// Returns whether a session has no message, also none in its inbox. A session that cannot be read may have some.
 pub(super) async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> bool {
     if !summary.title.is_empty() {
         return false;
     }
-    match read_record(store, &summary.id).await {
+    let is_empty = match read_record(store, &summary.id).await {
         Ok(record) => !has_message(&record),
         Err(error) => matches!(error, StoreError::NotFound(_)),
-    }
+    };
+    is_empty && !store.has_posted(&summary.id).await.unwrap_or(true)
 }
 
 /// Deletes a session that has ended without a message, unless another process has it or has posted to it. A session that
@@ -33,11 +34,9 @@ pub(crate) async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
     let Ok(sessions) = Sessions::open(process_env).await else { return };
     let store = sessions.store();
     let Ok(Some(summary)) = store.summary(id).await else { return };
-    if !is_empty(store, &summary).await || store.has_posted(id).await.unwrap_or(true) {
-        return;
-    }
-    if let Err(error) = delete_tree(store, id).await {
-        tracing::debug!(session = %id, %error, "an empty session is not deleted");
+    if is_empty(store, &summary).await {
+        // Another process may have it.
+        let _ = delete_tree(store, id).await;
     }
 }
 
