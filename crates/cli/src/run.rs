@@ -217,7 +217,7 @@ async fn on_surface(
         Ok(environment) => environment,
         Err(failure) => {
             drop(kept);
-            delete_unused(new, process_env).await;
+            delete_unused(new.as_ref(), process_env).await;
             return Err(failure);
         }
     };
@@ -237,7 +237,7 @@ async fn on_surface(
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
     if is_unused(&result, new.as_ref()) {
-        delete_unused(new, process_env).await;
+        delete_unused(new.as_ref(), process_env).await;
     }
     result.and_then(|ended| closed.map(|()| ended)).map_err(|failure| interrupts.reclassify(failure))
 }
@@ -255,9 +255,9 @@ fn is_unused(result: &Result<Ended, Failure>, session: Option<&SessionId>) -> bo
 }
 
 /// Deletes a new session that has no message.
-async fn delete_unused(session: Option<SessionId>, process_env: &ProcessEnv) {
+async fn delete_unused(session: Option<&SessionId>, process_env: &ProcessEnv) {
     if let Some(id) = session {
-        sessions::empty::delete_if_empty(&id, process_env).await;
+        sessions::empty::delete_if_empty(id, process_env).await;
     }
 }
 

@@ -252,7 +252,8 @@ fn an_error_of_a_provider_ends_the_task_as_failed() {
             "work-0-1 evidence-0-1 review-0-1",
         ),
     ] {
-        let (end, all) = ended(candidates, &|step| (step.id.kind == kind).then(|| external("401: no key")));
+        let failing = |step: &Step| (step.id.kind == kind).then(|| external("401: no key"));
+        let (end, all) = ended(candidates, &failing);
         assert_eq!(end, format!("Failed {{ step: StepId {{ {step} }}, reason: \"401: no key\" }}"));
         assert!(all.ends_with(steps), "{all}");
     }
