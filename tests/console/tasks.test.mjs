@@ -79,15 +79,16 @@ test("attempts have their steps, and what was judged", () => {
 });
 
 test("a candidate stands where the report says", () => {
-  const proved = { out: null, attempts: [{ proof: {}, sent_back: [] }] };
-  const sentBack = { out: null, attempts: [{ proof: {}, sent_back: ["again"] }] };
-  const out = { out: "it has no attempt left", attempts: [] };
-  const waits = { out: null, waits: true, attempts: [{ proof: null, sent_back: [] }] };
+  const proved = { state: "has its evidence", out: null, attempts: [{ proof: {}, sent_back: [] }] };
+  const sentBack = { state: "works on attempt 2", out: null, attempts: [{ proof: {}, sent_back: ["again"] }] };
+  const out = { state: "it has no attempt left", out: "it has no attempt left", attempts: [] };
+  const waits = { state: "waits: another candidate has its evidence", out: null, waits: true, attempts: [{ proof: null, sent_back: [] }] };
   const going = { running: true, report: { outcome: null, candidates: [proved, sentBack, out, waits] } };
-  const texts = ["has its evidence", "under way", "it has no attempt left", "waits: another one has its evidence"];
-  assert.deepEqual([0, 1, 2, 3].map((index) => standing(going, index).text), texts);
+  const states = [0, 1, 2, 3].map((index) => standing(going, index));
+  assert.deepEqual(states.map(({ text }) => text), going.report.candidates.map(({ state }) => state));
+  assert.deepEqual(states.map(({ tone }) => tone), ["good", "busy", "bad", "idle"]);
   const done = { running: false, report: { outcome: { done: { candidate: 0 } }, candidates: [proved, sentBack] } };
-  assert.deepEqual([0, 1].map((index) => standing(done, index).text), ["reached the goal", "not chosen"]);
+  assert.deepEqual([0, 1].map((index) => standing(done, index).tone), ["good", "dim"]);
 });
 
 test("states that end a task are known, and have a tone", () => {

@@ -196,3 +196,32 @@ fn a_printed_diff_applies_at_the_top_of_a_clone() {
         }
     }
 }
+
+/// A script answers under the name of a model of the catalog, and costs nothing.
+#[test]
+fn a_scripted_session_has_no_price_in_any_output() {
+    let user = User::new(ANSWERS);
+    let script = user.at("script.toml");
+    std::fs::write(&script, format!("name = \"scripted\"\n{ANSWERS}")).unwrap();
+    let script = script.to_str().unwrap();
+    let scripted = ["--provider", "scripted", "--dialect", "anthropic", "--script", script];
+    // A limit on cost stops nothing that has no price.
+    let flags = ["--max-cost", "0.0001", "--output", "json"];
+    let outcome = user.pintle(&[&["run"][..], &scripted[..], &flags[..], &["First"][..]].concat());
+    let outcome: Value = serde_json::from_str(outcome.lines().last().unwrap()).unwrap();
+    assert!(outcome["usage"]["total_tokens"].as_u64() > Some(0), "{outcome}");
+    assert_eq!(outcome.get("cost_usd"), None, "{outcome}");
+    let id = listed(&user, "project").remove(0);
+    let json = |arguments: &[&str]| -> Value { serde_json::from_str(&user.pintle(arguments)).unwrap() };
+    let row = json(&["sessions", "list", "--output", "json"])[0].clone();
+    assert_eq!((row.get("cost_usd"), row["tokens"].as_u64() > Some(0)), (None, true), "{row}");
+    let shown = json(&["sessions", "show", &id, "--output", "json"]);
+    assert_eq!(shown["session"].get("cost_usd"), None, "{shown}");
+    for arguments in [&["sessions", "list"][..], &["audit", &id]] {
+        let text = user.pintle(arguments);
+        assert!(!text.contains('$'), "{arguments:?}: {text}");
+    }
+    let ended = user.command(&[&["run"][..], &scripted[..], &["Second"][..]].concat()).output().unwrap();
+    let screen = text(&ended.stdout) + &text(&ended.stderr);
+    assert!(ended.status.success() && screen.contains("tokens") && !screen.contains('$'), "{screen}");
+}

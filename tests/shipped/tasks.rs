@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 use pintle_test_conditions::{GO, NODE, PYTEST, Prerequisite};
 use pintle_testkit::Dialect;
 
-use super::user::User;
+use super::user::{User, assert_once};
+use super::worktrees::is_confined;
 
 const GOAL: &str = "Sums of negative numbers are right.";
 
@@ -167,8 +168,8 @@ fn user(ecosystem: &Ecosystem) -> User {
     user
 }
 
-/// Runs a task of the user with these flags.
-fn task(user: &User, flags: &[&str]) -> Output {
+/// Returns the command that runs a task of the user with these flags.
+fn task(user: &User, flags: &[&str]) -> Command {
     let url = user.model.base_url(Dialect::AnthropicMessages);
     let arguments = ["task", "run", "--provider", "anthropic", "--base-url", &url, GOAL];
     let mut command = user.command(&[&arguments[..], flags].concat());
@@ -177,20 +178,19 @@ fn task(user: &User, flags: &[&str]) -> Output {
     let toolchain = Path::new(env!("CARGO")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
     command.env("PATH", format!("{}:/usr/bin:/bin:{path}", toolchain.display()));
-    command.output().unwrap()
+    command
 }
 
 /// Runs the first task of the guide.
 fn first_task(name: &str) {
-    let is_confined =
-        pintle_test_conditions::BUBBLEWRAP.is_present() || pintle_test_conditions::LANDLOCK.is_present();
     let ecosystem = ECOSYSTEMS.iter().find(|ecosystem| ecosystem.name == name).unwrap();
     let is_present = ecosystem.prerequisite.as_ref().is_none_or(Prerequisite::is_present);
-    if !is_confined || !is_present {
+    if !is_confined() || !is_present {
         return;
     }
     let user = user(ecosystem);
-    let output = task(&user, &["--check", ecosystem.check, "--candidates", ecosystem.candidates]);
+    let mut command = task(&user, &["--check", ecosystem.check, "--candidates", ecosystem.candidates]);
+    let output = command.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{name}: {stdout}{stderr}");
     assert!(stdout.contains("evidence: all of it holds"), "{name}: {stdout}");
@@ -230,4 +230,25 @@ fn the_first_task_of_a_node_project_is_done() {
 #[test]
 fn the_first_task_of_a_python_project_is_done() {
     first_task("Python");
+}
+
+/// The provider rejects the key once the first session works.
+#[test]
+fn a_task_whose_provider_rejects_the_key_is_failed() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]);
+    let mut command = task(&user, &["--check", ECOSYSTEMS[0].check]);
+    let output: Output = command.env("ANTHROPIC_API_KEY", "sk-of-another-user").output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert!(report.contains("\n# Failed\n"), "{report}");
+    assert_once(&report, &["The step anchor-1 failed: "]);
+    assert!(!report.contains("no anchor"), "{report}");
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    assert_eq!(listed[0]["state"], "failed");
+    let shown = user.pintle(&["task", "show", listed[0]["id"].as_str().unwrap()]);
+    assert_once(&shown, &["The step anchor-1 failed: "]);
 }

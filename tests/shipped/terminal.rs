@@ -119,3 +119,67 @@ fn a_conversation_is_approved_steered_interrupted_and_resumed() {
     assert_once(&request, &["I change it.", "mind the spelling", "wait a while", "are you there?"]);
     assert_eq!(listed(&user, "project").len(), 1);
 }
+
+/// Returns the directories of the sessions that are kept.
+fn kept(user: &User) -> Vec<std::path::PathBuf> {
+    let sessions = std::fs::read_dir(user.at(".local/state/pintle/sessions/sessions")).unwrap();
+    let entries = sessions.map(|entry| entry.unwrap().path());
+    // Other entries are directories that are being removed.
+    entries.filter(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.')).collect()
+}
+
+#[test]
+fn a_conversation_without_a_message_leaves_nothing() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Hello.\"\n");
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let arguments = ["chat", "--provider", "anthropic", "--base-url", &url];
+    let mut terminal = start(&user, &arguments);
+    assert_eq!(kept(&user).len(), 1, "the session is open");
+    terminal.type_keys("\u{4}");
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(kept(&user).len(), 0, "{screen}");
+
+    // The first session has no message, and the second one has.
+    let mut terminal = start(&user, &arguments);
+    let first = kept(&user);
+    terminal.type_keys("/new\r");
+    terminal.wait_for("the second session", |_| {
+        let now = kept(&user);
+        now.len() == 1 && now != first
+    });
+    terminal.type_keys("hello\r");
+    wait_for_end(&mut terminal, "Hello.");
+    terminal.type_keys("/new\r");
+    terminal.wait_for("the third session", |_| kept(&user).len() == 2);
+    leave(terminal);
+    assert_eq!((kept(&user).len(), listed(&user, "project").len()), (1, 1));
+}
+
+#[test]
+fn a_compaction_that_is_requested_during_the_last_response_follows_the_turn() {
+    if !is_confined() {
+        return;
+    }
+    let words = "word after word ".repeat(20);
+    let user = User::new(&format!(
+        "[[turn]]\npause_ms = 400\ntext = \"{words}finished.\"\n[[turn]]\ntext = \"The summary.\"\n"
+    ));
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let mut terminal = start(&user, &["chat", "--provider", "anthropic", "--base-url", &url]);
+    terminal.type_keys("go on\r");
+    terminal.wait_for_text("word after word");
+    terminal.type_keys("/compact\r");
+    // It is acknowledged while the response arrives.
+    let screen =
+        terminal.wait_for_text("the conversation is compacted before the next request, or after this turn");
+    assert!(!screen.contains("finished."), "{screen}");
+    // No other message follows.
+    terminal.wait_for_text("[compacted]");
+    wait_for_end(&mut terminal, "finished.");
+    assert_eq!(user.model.requests().len(), 2);
+    leave(terminal);
+}

@@ -67,7 +67,9 @@ use crate::event_log::EventLog;
 use crate::hooks::HookSession;
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
-use crate::protocol::{Action, InputKind, Outcome, OutcomeStatus, Principal, RunId, SessionState, Timer};
+use crate::protocol::{
+    Action, EventKind, InputKind, Outcome, OutcomeStatus, Principal, RunId, SessionState, Timer,
+};
 use crate::record::SessionStatus;
 use crate::run::RunEnd;
 use crate::session::{RunOwner, Shared};
@@ -286,9 +288,11 @@ impl Driver {
     /// Steps the machine with an input, performs the actions that follow, and handles the inputs that follow from those.
     async fn step(&mut self, kind: InputKind) {
         let mut inputs = VecDeque::from([kind]);
+        let mut has_turn_ended = false;
         while !inputs.is_empty() {
             let account = self.account();
             let batch = self.advance(&mut inputs);
+            self.compaction_callers.observe(self.machine.take_compaction_results());
             if !self.recording.record(&batch).await {
                 inputs.extend(
                     self.recording.failure().map(|error| InputKind::Unrecorded { error: error.clone() }),
@@ -302,12 +306,16 @@ impl Driver {
             for Step { at, boundary, actions } in batch.steps {
                 for action in actions {
                     if let Action::Emit(event) = action {
-                        self.compaction_callers.observe(&event);
+                        has_turn_ended |= allows_compaction(&event);
                         self.emit(at, *event, boundary);
                     } else {
                         inputs.extend(self.perform(action).await);
                     }
                 }
+            }
+            let is_due = inputs.is_empty() && std::mem::take(&mut has_turn_ended) && !self.suspended;
+            if is_due && self.machine.can_start_requested_compaction() {
+                inputs.push_back(InputKind::Compact);
             }
         }
         self.answer_compaction_callers();
@@ -406,6 +414,16 @@ impl Driver {
             owner.started(end);
         }
     }
+}
+
+/// Returns whether an event ends a turn after which a requested compaction starts. After an interrupt, an error or at the limit of
+/// a budget, it waits for the next request.
+fn allows_compaction(event: &EventKind) -> bool {
+    let EventKind::ProcessingEnd { outcome: Some(status), .. } = event else { return false };
+    !matches!(
+        status,
+        OutcomeStatus::Interrupted | OutcomeStatus::Aborted | OutcomeStatus::Failed | OutcomeStatus::Budget
+    )
 }
 
 /// Effect that an action still has after a failed record.

@@ -84,6 +84,8 @@ pub struct ProviderProfile {
     /// Catalog entry of the model, for the prices of its calls; `None` if the catalog has no such model of this
     /// provider.
     pub pricing: Option<Box<ModelInfo>>,
+    /// Whether no model of the profile has a price, as set by [`without_prices`](Self::without_prices).
+    pub is_unpriced: bool,
 }
 
 /// Facts assumed of a model that is not in the catalog.
@@ -157,6 +159,7 @@ impl ProviderProfile {
             context_window_size: 32_768,
             max_output_tokens: None,
             pricing: None,
+            is_unpriced: false,
         };
         profile.with_model(model)
     }
@@ -220,6 +223,14 @@ impl ProviderProfile {
         self.with_catalog(Catalog::built_in())
     }
 
+    /// Removes the prices of this model and of each one that replaces it, such as in a subagent. For servers that answer under
+    /// the name of a model and do not charge its price.
+    #[must_use]
+    pub fn without_prices(mut self) -> Self {
+        (self.pricing, self.is_unpriced) = (None, true);
+        self
+    }
+
     /// Sets the facts of the model from `catalog`.
     ///
     /// If the model is not in it, display name, cutoff and output limit become unknown, and window and reasoning take
@@ -232,7 +243,8 @@ impl ProviderProfile {
         self.knowledge_cutoff = known.and_then(|info| info.knowledge_cutoff.clone());
         self.max_output_tokens = known.and_then(|info| info.max_output);
         // Other providers may serve the same model at another price.
-        self.pricing = known.filter(|info| info.provider == self.id).cloned().map(Box::new);
+        let priced = known.filter(|info| info.provider == self.id && !self.is_unpriced);
+        self.pricing = priced.cloned().map(Box::new);
         if let Some(info) = known {
             self.context_window_size = info.context_window;
             self.supports_reasoning = info.supports_reasoning;

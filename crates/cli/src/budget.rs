@@ -39,6 +39,14 @@ pub(crate) async fn load(
     Ok(limits)
 }
 
+/// Returns the limits without those on cost, for a model without a price that costs nothing.
+pub(crate) fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
+    for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
+        budget.cost_micros = None;
+    }
+    limits
+}
+
 fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
     let Some(directory) = process_env.configuration_directory() else { return Ok(BudgetLimits::default()) };
     let path = directory.join("budget.toml");
@@ -134,6 +142,14 @@ mod tests {
     use pintle_agent::{BudgetKind, BudgetScope};
 
     use super::*;
+
+    #[test]
+    fn limits_without_cost_keep_the_others() {
+        let limited = Budget::default().with_cost_micros(5).with_tokens(7);
+        let limits = BudgetLimits::default().with_run(limited).with_session(limited).with_day(limited);
+        let rest = without_cost(limits);
+        assert_eq!([rest.run, rest.session, rest.day], [Budget::default().with_tokens(7); 3]);
+    }
 
     #[test]
     fn answers_add_to_a_limit() {

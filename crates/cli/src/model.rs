@@ -105,10 +105,21 @@ impl Model {
 
     /// Returns the profile with all tools of its toolset.
     pub(crate) fn profile(&self) -> ProviderProfile {
-        if let Some((_, profile)) = &self.custom {
-            return profile.clone();
-        }
-        self.route.provider.profile(&self.route.model).with_catalog(&self.catalog)
+        let profile = match &self.custom {
+            Some((_, profile)) => profile.clone(),
+            None => self.route.provider.profile(&self.route.model).with_catalog(&self.catalog),
+        };
+        self.with_own_prices(profile)
+    }
+
+    /// Returns the profile without prices if the model is scripted: a script costs nothing, whatever model it names.
+    fn with_own_prices(&self, profile: ProviderProfile) -> ProviderProfile {
+        if self.is_scripted() { profile.without_prices() } else { profile }
+    }
+
+    /// Returns whether a script answers instead of a model.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.server.is_some()
     }
 
     /// Returns the toolset of the `--profile` file, or `requested` without one.
@@ -132,7 +143,10 @@ impl Model {
         options: &ToolsetOptions,
     ) -> Result<ProviderProfile, Failure> {
         match &self.custom {
-            Some((file, _)) => file.profile(Some(&self.route.model), &self.catalog, options),
+            Some((file, _)) => {
+                let profile = file.profile(Some(&self.route.model), &self.catalog, options)?;
+                Ok(self.with_own_prices(profile))
+            }
             None => Ok(self.profile().with_toolset_options(toolset, options)),
         }
     }
@@ -144,7 +158,7 @@ impl Model {
 
     /// Returns the catalog entry of a model of the same provider, unless the model is scripted.
     pub(crate) fn find(&self, model: &str) -> Option<&ModelInfo> {
-        self.catalog.find(self.route.provider.name(), model).filter(|_| self.server.is_none())
+        self.catalog.find(self.route.provider.name(), model).filter(|_| !self.is_scripted())
     }
 
     /// Warns of a model that the catalog does not contain and that is sent to the default provider.
@@ -167,7 +181,7 @@ impl Model {
         }
         let resolved =
             ResolvedModel { name: name.to_owned(), warning: self.route.unknown_model(name, &self.catalog) };
-        if self.server.is_some() {
+        if self.is_scripted() {
             return Ok(resolved);
         }
         let serving = Provider::serving(name, &self.catalog);

@@ -128,7 +128,10 @@ impl Opening<'_> {
         let (args, model) = (self.args, self.model);
         let environment = env_session.environment();
         env_session.compare_with_earlier(&args.environment.env).await?;
-        let budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
+        let mut budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
+        if model.is_scripted() {
+            budget = budget::without_cost(budget);
+        }
         let config = config(args)
             .with_budget(budget::of_session(&budget))
             .with_redactions(hardening::secrets(process_env, model.route.secret()));

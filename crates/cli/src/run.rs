@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_agent::{OutcomeStatus, UserMessage};
+use pintle_agent::{OutcomeStatus, SessionId, UserMessage};
 use pintle_env::{ExecutionEnvironment, WriteSwitch};
 use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
@@ -211,7 +211,16 @@ async fn on_surface(
             ..SandboxUse::default()
         });
     let kept = keep(&args, selected, &model, worktree, process_env).await?;
-    let environment = interrupts.race(target.connect()).await?;
+    // A worktree is found through its session.
+    let new = kept.as_ref().filter(|kept| kept.is_new() && !has_worktree).map(|kept| kept.id.clone());
+    let environment = match interrupts.race(target.connect()).await {
+        Ok(environment) => environment,
+        Err(failure) => {
+            drop(kept);
+            delete_unused(new.as_ref(), process_env).await;
+            return Err(failure);
+        }
+    };
     environment.kill_on_second_signal(&interrupts);
     let run = SessionRun {
         surface,
@@ -227,7 +236,29 @@ async fn on_surface(
     let result = run.execute(&environment, process_env, &interrupts).await;
     // The session closes the environment itself, but it may not have been created.
     let closed = environment.close().await;
+    if is_unused(&result, new.as_ref()) {
+        delete_unused(new.as_ref(), process_env).await;
+    }
     result.and_then(|ended| closed.map(|()| ended)).map_err(|failure| interrupts.reclassify(failure))
+}
+
+/// Returns whether the session may have ended without a message and is not needed for the next one.
+fn is_unused(result: &Result<Ended, Failure>, session: Option<&SessionId>) -> bool {
+    match result {
+        Ok(Ended::Task(_)) => false,
+        Ok(Ended::Conversation(left)) => match &left.0 {
+            Next::Fork { id, .. } | Next::Rewind { id, .. } => Some(id) != session,
+            Next::Leave | Next::New(_) | Next::Resume(_) => true,
+        },
+        Err(_) => true,
+    }
+}
+
+/// Deletes a new session that has no message.
+async fn delete_unused(session: Option<&SessionId>, process_env: &ProcessEnv) {
+    if let Some(id) = session {
+        sessions::empty::delete_if_empty(id, process_env).await;
+    }
 }
 
 /// Removes the worktree after a failure: without its session, nobody would find it again.

@@ -2,6 +2,7 @@
 
 pub(crate) mod conversed;
 pub(crate) mod delete;
+pub(crate) mod empty;
 pub(crate) mod export;
 pub(crate) mod files;
 mod flags;
@@ -62,6 +63,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// Returns whether the session has no earlier history.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.origin, Origin::New)
+    }
+
     /// Checks that the tools reach the files that the session has worked on, and notes where they are.
     ///
     /// # Errors
@@ -291,9 +297,11 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
     };
     for summary in sessions.list(&place.filter(), &Page::default()).await? {
         match read_record(sessions.store(), &summary.id).await {
-            Ok(record) => return Ok(Some(Selected { sessions, summary, record, fork: None })),
-            // Its process was killed before anything was on record.
-            Err(StoreError::NotFound(_)) => {}
+            Ok(record) if empty::has_message(&record) => {
+                return Ok(Some(Selected { sessions, summary, record, fork: None }));
+            }
+            // It was left, or its process was killed, before a message was on record.
+            Ok(_) | Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(sessions.failure(&error, &summary.id).await),
         }
     }

@@ -80,7 +80,9 @@ export class TaskLane {
 /** @param {Spent} spent */
 export function spentText(spent) {
   if (spent.tokens === 0 && spent.usd === 0) return "";
-  return `${spent.is_price_unknown ? "at least " : ""}${cost(spent.usd)}, ${tokens(spent.tokens)} tokens, ${duration(spent.millis)}`;
+  const known = spent.is_price_unknown ? `at least ${cost(spent.usd)}` : cost(spent.usd);
+  const dollars = spent.is_price_unknown && spent.usd === 0 ? "unknown cost" : known;
+  return `${dollars}, ${tokens(spent.tokens)} tokens, ${duration(spent.millis)}`;
 }
 
 /** @param {Step} step */

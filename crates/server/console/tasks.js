@@ -165,17 +165,19 @@ export function proofStep(step) {
 }
 
 /**
- * Returns why a candidate goes on or does not, in words.
+ * Returns the state of a candidate, as the report names it, and its tone.
  * @param {TaskDetail} task
  * @param {number} candidate
  */
 export function standing(task, candidate) {
-  const { out, waits, attempts } = task.report.candidates[candidate];
+  const { state, out, waits, attempts } = task.report.candidates[candidate];
   const { outcome } = task.report;
-  if (outcome?.done?.candidate === candidate) return { text: "reached the goal", tone: "good" };
-  if (out) return { text: String(out), tone: "bad" };
+  const text = String(state);
+  if (outcome?.done?.candidate === candidate) return { text, tone: "good" };
+  if (out) return { text, tone: "bad" };
   const newest = attempts.at(-1);
-  if (newest?.proof && newest.sent_back.length === 0) return { text: "has its evidence", tone: "good" };
-  if (waits) return { text: "waits: another one has its evidence", tone: "idle" };
-  return outcome ? { text: "not chosen", tone: "dim" } : { text: "under way", tone: task.running ? "busy" : "idle" };
+  if (newest?.proof && newest.sent_back.length === 0) return { text, tone: "good" };
+  if (waits) return { text, tone: "idle" };
+  if (outcome) return { text, tone: "dim" };
+  return { text, tone: task.running ? "busy" : "idle" };
 }

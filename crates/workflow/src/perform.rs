@@ -67,6 +67,7 @@ enum StepError {
     Output(#[from] std::io::Error),
     #[error("the store failed: {0}")]
     Store(#[from] StoreError),
+    /// A sandbox cannot be opened, or a session could not work.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error("it was stopped")]
@@ -75,6 +76,15 @@ enum StepError {
     Lost,
     #[error("{0}")]
     Other(String),
+}
+
+impl StepError {
+    /// Returns the result of a step that ended with this error. Git and commands read what a candidate has written, so that
+    /// their errors may be caused by it.
+    fn into_found(self) -> Found {
+        let is_external = matches!(self, Self::Worker(_) | Self::Store(_));
+        Found::Failed { reason: self.to_string(), is_external }
+    }
 }
 
 /// A step that is under way.
@@ -195,7 +205,7 @@ impl Performer for RepositoryPerformer {
             }
         };
         spent.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        (found.unwrap_or_else(|error| Found::Failed { reason: error.to_string() }), spent)
+        (found.unwrap_or_else(StepError::into_found), spent)
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
@@ -265,6 +275,20 @@ impl Performance<'_> {
         if machine.file_exists(&made).await? {
             return Ok(());
         }
+        let prepared = self.make(place, commit, changes).await;
+        if prepared.is_err() {
+            if self.fence.check().is_ok() {
+                // The first error is reported. A directory that cannot be removed now is removed with the task.
+                let _ = remove_directory(machine, place.directory()).await;
+            }
+            return prepared;
+        }
+        machine.write(&made, b"").await?;
+        Ok(())
+    }
+
+    /// Makes and prepares the clone of a place. The exit code of the preparation is no error: the session can run it again.
+    async fn make(&self, place: &Place, commit: &str, changes: Option<&Reference>) -> Result<(), StepError> {
         self.repository.clone_to(&place.root, commit).await?;
         if let Some(changes) = changes {
             self.repository.apply_to(&place.root, commit, &self.kept(changes).await?).await?;
@@ -272,10 +296,8 @@ impl Performance<'_> {
         if let Some(prepare) = &self.contract().prepare {
             let open = self.performer.places.open(place).await?;
             let runs = Runs::new(place, open, self.performer.blobs.as_ref(), self.cancel);
-            // A session sees itself that it failed.
             runs.repeat_and_close(Line::new(prepare), 1).await?;
         }
-        machine.write(&made, b"").await?;
         Ok(())
     }
 
@@ -305,7 +327,7 @@ impl Performance<'_> {
         self.spent.add(&worked.spent);
         self.check()?;
         match worked.error {
-            Some(error) => Err(StepError::Other(error)),
+            Some(error) => Err(WorkerError(error).into()),
             None if worked.end == WorkEnd::Loop && self.step.kind != StepKind::Work => {
                 Err(StepError::Other("the session repeated the same calls, and was stopped".to_owned()))
             }

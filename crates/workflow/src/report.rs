@@ -27,6 +27,8 @@ pub struct Report<'a> {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
+    /// State, from [`Task::state`].
+    state: &'static str,
     contract: &'a Contract,
     outcome: Option<&'a Outcome>,
     anchor: Option<&'a Anchor>,
@@ -38,6 +40,8 @@ pub struct Report<'a> {
 
 #[derive(Clone, Debug, Serialize)]
 struct CandidateReport<'a> {
+    /// State, from [`Task::candidate_state`].
+    state: String,
     model: Option<&'a str>,
     effort: Option<&'a str>,
     out: Option<&'a str>,
@@ -64,6 +68,7 @@ impl<'a> Report<'a> {
         let plans = task.contract().candidates.iter();
         let states = task.candidates().iter().enumerate();
         let candidates = plans.zip(states).map(|(plan, (number, state))| CandidateReport {
+            state: task.candidate_state(number).unwrap_or_default(),
             waits: task.is_waiting(number),
             model: plan.model.as_deref(),
             effort: plan.effort.as_deref(),
@@ -74,6 +79,7 @@ impl<'a> Report<'a> {
         Self {
             version: VERSION,
             id: None,
+            state: task.state(),
             contract: task.contract(),
             outcome: task.outcome(),
             anchor: task.anchor(),
@@ -108,7 +114,7 @@ impl<'a> Report<'a> {
     }
 
     fn opening(&self) -> [Block; 2] {
-        [Block::Heading(1, self.title().to_owned()), Block::Text(self.ending())]
+        [Block::Heading(1, self.title()), Block::Text(self.ending())]
     }
 
     fn body(&self) -> Vec<Block> {
@@ -126,11 +132,7 @@ impl<'a> Report<'a> {
             let proposals = self.proposals.iter().map(|problems| Line::of(&problems.join("; ")));
             blocks.extend([heading("Proposals that were no anchor"), Block::Numbered(proposals.collect())]);
         }
-        let rows = self
-            .candidates
-            .iter()
-            .enumerate()
-            .map(|(number, candidate)| candidate.row(number, self.outcome.is_some()));
+        let rows = self.candidates.iter().enumerate().map(|(number, candidate)| candidate.row(number));
         let head = &["candidate", "model", "attempts", "result", "lines", "cost"];
         let table = Table { name: "Candidates", head, rows: rows.collect(), has_names: true };
         blocks.extend([heading("Candidates"), Block::Table(table)]);
@@ -145,19 +147,15 @@ impl<'a> Report<'a> {
         blocks
     }
 
-    fn title(&self) -> &'static str {
-        match self.outcome {
-            None => "Under way",
-            Some(Outcome::Done(_)) => "Done",
-            Some(Outcome::Blocked(_)) => "Blocked",
-            Some(Outcome::Limit { .. }) => "At its limit",
-            Some(Outcome::Aborted { .. }) => "Cancelled",
-            Some(Outcome::Failed { .. }) => "Failed",
-        }
+    /// Returns the state of the task, with a capital letter.
+    fn title(&self) -> String {
+        let (first, rest) = self.state.split_at(self.state.len().min(1));
+        first.to_ascii_uppercase() + rest
     }
 
     /// Returns how the task ended, in a sentence.
-    fn ending(&self) -> String {
+    #[must_use]
+    pub fn ending(&self) -> String {
         match self.outcome {
             None => "The task has not ended.".to_owned(),
             Some(Outcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
@@ -204,21 +202,14 @@ impl<'a> AttemptReport<'a> {
 }
 
 impl CandidateReport<'_> {
-    fn row(&self, number: usize, has_ended: bool) -> Vec<String> {
+    fn row(&self, number: usize) -> Vec<String> {
         let newest = self.attempts.last();
-        let result = match (self.out, newest.is_some_and(|attempt| attempt.proof.is_some())) {
-            (Some(out), _) => out,
-            (None, true) => "has its evidence",
-            (None, false) if has_ended => "stopped",
-            (None, false) if self.waits => "waits: another one has its evidence",
-            (None, false) => "under way",
-        };
         let lines =
             newest.and_then(|attempt| attempt.diff).map_or("–".to_owned(), |diff| diff.lines().to_string());
         let model = [self.model, self.effort].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let model = if model.is_empty() { "–".to_owned() } else { model };
         let attempts = self.attempts.len().to_string();
-        vec![number.to_string(), model, attempts, result.to_owned(), lines, self.spent.dollars()]
+        vec![number.to_string(), model, attempts, self.state.clone(), lines, self.spent.dollars()]
     }
 
     fn findings(&self, number: usize) -> Vec<Block> {

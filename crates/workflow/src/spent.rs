@@ -33,9 +33,12 @@ impl Spent {
         (!self.is_price_unknown).then_some(self.usd)
     }
 
-    /// Returns the dollars as text, with `≥` if a price is not known.
+    /// Returns the dollars as text, with `≥` if a price is not known, and `unknown cost` if none is.
     #[must_use]
     pub fn dollars(&self) -> String {
+        if self.is_price_unknown && self.usd <= 0.0 {
+            return "unknown cost".to_owned();
+        }
         let at_least = if self.is_price_unknown { "≥ " } else { "" };
         format!("{at_least}${:.2}", self.usd)
     }

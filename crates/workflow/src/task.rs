@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::candidate::{Attempt, Candidate};
+pub use self::candidate::{Attempt, Candidate, ExternalFailure};
 pub use self::outcome::{BlockedBy, Done, LimitKind, Outcome};
 pub use self::step::{
     Decision, Found, Order, ReviewFacts, Signal, Step, StepId, StepKind, StepResult, WorkEnd, WorkFacts,
@@ -273,6 +273,23 @@ impl Task {
         self.outcome.is_none() && !has_begun && self.candidates.iter().any(|state| state.proof().is_some())
     }
 
+    /// Returns the state of a candidate as text, for every list and page; `None` if there is no such candidate.
+    #[must_use]
+    pub fn candidate_state(&self, candidate: usize) -> Option<String> {
+        let state = self.candidates.get(candidate)?;
+        let number = state.attempts().len();
+        let is_chosen = matches!(&self.outcome, Some(Outcome::Done(done)) if done.candidate() == candidate);
+        Some(match state.out() {
+            _ if is_chosen => "reached the goal".to_owned(),
+            Some(out) => out.to_owned(),
+            None if state.proof().is_some() => "has its evidence".to_owned(),
+            None if self.outcome.is_some() => "stopped".to_owned(),
+            None if state.is_judged() => format!("attempt {number} is judged"),
+            None if self.is_waiting(candidate) => "waits: another candidate has its evidence".to_owned(),
+            None => format!("works on attempt {}", number.saturating_add(1)),
+        })
+    }
+
     /// Returns the share of the budget that a step under way has, or else the one that it gets of what is left: others that are
     /// under way may use theirs up.
     fn limits_of(&self, step: &StepId, shares: usize) -> WorkLimits {
@@ -366,7 +383,7 @@ impl Task {
         let found = if found.is_of(step.kind) {
             found
         } else {
-            Found::Failed { reason: format!("a step of {} found something else", step.kind) }
+            Found::failed(format!("a step of {} found something else", step.kind))
         };
         match (step.kind, found) {
             (StepKind::Baseline, Found::Baseline(baseline)) => self.baseline = Some(baseline),
@@ -375,8 +392,10 @@ impl Task {
                 Ok(anchor) => self.anchor = Some(anchor),
                 Err(problems) => self.refuse_anchor(problems.iter().map(AnchorProblem::to_string).collect()),
             },
-            (StepKind::Anchor, Found::Failed { reason }) => self.refuse_anchor(vec![reason]),
-            (StepKind::Baseline | StepKind::Review, Found::Failed { reason }) => {
+            (StepKind::Anchor, Found::Failed { reason, is_external: false }) => {
+                self.refuse_anchor(vec![reason]);
+            }
+            (StepKind::Baseline | StepKind::Anchor | StepKind::Review, Found::Failed { reason, .. }) => {
                 self.outcome = Some(Outcome::Failed { step, reason });
             }
             (_, found) => self.found_by_candidate(&step, found),
@@ -395,10 +414,11 @@ impl Task {
                 candidate.judged(*facts, verdict, contract);
             }
             Found::Review(facts) => candidate.reviewed(facts, contract),
-            Found::Failed { reason } => {
+            Found::Failed { reason, is_external } => {
                 let finding =
                     Finding { step: ProofStep::Work, what: format!("{} failed: {reason}", step.kind) };
-                candidate.failed(finding, contract);
+                let failure = is_external.then(|| ExternalFailure { step: step.clone(), reason });
+                candidate.failed(finding, failure, contract);
             }
             Found::Baseline(_) | Found::Anchor(_) => {}
         }
@@ -481,9 +501,16 @@ impl Task {
                 }
                 None => match self.reached().or_else(|| self.limit_of_candidates()) {
                     Some(limit) => Outcome::Limit { limit, best: None },
-                    None => Outcome::Blocked(BlockedBy::NoCandidate),
+                    None => self.failure_of_candidates().unwrap_or(Outcome::Blocked(BlockedBy::NoCandidate)),
                 },
             });
+    }
+
+    /// Returns the failure of the task, if no candidate could be judged at its end because of an external failure.
+    fn failure_of_candidates(&self) -> Option<Outcome> {
+        let failures: Option<Vec<_>> = self.candidates.iter().map(Candidate::external_failure).collect();
+        let ExternalFailure { step, reason } = failures?.into_iter().next()?.clone();
+        Some(Outcome::Failed { step, reason })
     }
 
     /// Returns the limit at which candidates have stopped: a session stops before a call that it cannot pay, so that the budget

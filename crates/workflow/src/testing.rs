@@ -144,17 +144,17 @@ impl Performer for Scripted {
         if self.hanging == Some(step.id.kind) {
             cancel.cancelled().await;
             self.cancelled.fetch_add(1, Ordering::Relaxed);
-            return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
+            return (Found::failed("it was stopped"), spent);
         }
         tokio::select! {
             () = tokio::time::sleep(self.time) => {}
             () = cancel.cancelled() => {
                 self.cancelled.fetch_add(1, Ordering::Relaxed);
-                return (Found::Failed { reason: "it was stopped".to_owned() }, spent);
+                return (Found::failed("it was stopped"), spent);
             }
         }
         if fence.check().is_err() {
-            return (Found::Failed { reason: "another process has the task".to_owned() }, spent);
+            return (Found::failed("another process has the task"), spent);
         }
         self.log("ended", &step.id);
         match (step.id.kind, step.id.candidate, step.id.attempt) {

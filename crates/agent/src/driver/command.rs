@@ -243,6 +243,8 @@ impl Driver {
             }
             Command::Compact { done } => {
                 if let Some(done) = done {
+                    // Those of compactions that a record replayed are of no interest to the caller.
+                    drop(self.machine.take_compaction_results());
                     self.compaction_callers.add(done);
                 }
                 InputKind::Compact

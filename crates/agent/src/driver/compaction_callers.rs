@@ -16,11 +16,10 @@ impl CompactionCallers {
         self.waiting.push(caller);
     }
 
-    /// Adds an event to the report, if a caller waits for it.
-    pub(super) fn observe(&mut self, event: &EventKind) {
-        let is_reported = matches!(event, EventKind::CompactionEnd { .. } | EventKind::Warning { .. });
-        if is_reported && !self.waiting.is_empty() {
-            self.report.events.push(event.clone());
+    /// Adds events about the result of a compaction to the report, if a caller waits for it.
+    pub(super) fn observe(&mut self, results: Vec<EventKind>) {
+        if !self.waiting.is_empty() {
+            self.report.events.extend(results);
         }
     }
 

@@ -291,6 +291,18 @@ fn facts_come_from_the_catalog() {
 }
 
 #[test]
+fn a_profile_without_prices_has_none_for_any_model() {
+    let profile = ProviderProfile::anthropic("opus");
+    assert!(profile.pricing.is_some());
+    let other = ProviderProfile::default_model("anthropic").unwrap();
+    let unpriced = profile.without_prices();
+    assert_eq!(unpriced.pricing, None);
+    let switched = unpriced.with_model(other);
+    assert_eq!((switched.pricing.as_ref(), switched.display_name.is_some()), (None, true));
+    assert_eq!(switched.with_catalog(Catalog::built_in()).pricing, None);
+}
+
+#[test]
 fn with_model_updates_the_facts() {
     let profile = ProviderProfile::anthropic("opus");
     assert_eq!(profile.model, "claude-opus-5-5", "an alias becomes the identifier");

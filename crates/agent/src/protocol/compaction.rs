@@ -48,9 +48,9 @@ impl CompactionPolicy {
 #[non_exhaustive]
 pub struct CompactionReport {
     /// Its [`CompactionEnd`](EventKind::CompactionEnd) events, one for each summary, and its warnings, such as the reason why
-    /// no summary was written. Empty after an interrupt.
+    /// no summary was written. Other warnings of the session are not part of it. Empty after an interrupt.
     pub events: Vec<EventKind>,
-    /// Whether the conversation is compacted before the next model call.
+    /// Whether the conversation is compacted before the next model call, or after the turn.
     pub is_deferred: bool,
 }
 

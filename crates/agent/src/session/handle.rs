@@ -164,9 +164,11 @@ impl SessionHandle {
         self.send(Command::Abort)
     }
 
-    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call.
-    /// Requests then begin with the summary; the history keeps everything. Does nothing if there is too little to
-    /// summarise.
+    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or right
+    /// after the turn if none follows. A warning reports a compaction that does not start at once. After an interrupt, an error
+    /// or at the limit of a budget, it waits for the next turn.
+    ///
+    /// Requests then begin with the summary; the history keeps everything. Does nothing if there is too little to summarise.
     ///
     /// # Errors
     ///
@@ -175,8 +177,8 @@ impl SessionHandle {
         self.send(Command::Compact { done: None })
     }
 
-    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the conversation is compacted
-    /// before the next model call.
+    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the compaction does not start
+    /// at once.
     ///
     /// # Errors
     ///

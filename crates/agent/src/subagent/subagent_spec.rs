@@ -85,7 +85,8 @@ fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError
         .filter(|_| parent.client.adapter(Some(provider)).is_ok())
         .ok_or_else(|| unreachable_provider(model, provider, &ours.model))?;
     let toolset = ours.subagent_tools.map_or_else(Toolset::default, SubagentTools::toolset);
-    Ok(family.profile(model).with_toolset(toolset))
+    let profile = family.profile(model).with_toolset(toolset);
+    Ok(if ours.is_unpriced { profile.without_prices() } else { profile })
 }
 
 /// Returns the family of this name if its model names are its own.

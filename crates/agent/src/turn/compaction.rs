@@ -55,6 +55,9 @@ pub(super) struct Compactions {
     after_refusal: bool,
     /// Share of the context in use that was reported last, in steps.
     reported: u64,
+    /// Events about the result of compactions, for callers that wait for one.
+    #[serde(skip)]
+    results: Vec<EventKind>,
 }
 
 /// Compaction in progress.
@@ -130,7 +133,8 @@ impl Machine {
         }
     }
 
-    /// Takes a request of the embedding application: at once if nothing runs, else before the next model call.
+    /// Takes a request of the embedding application: at once if nothing runs, else before the next model call, which a warning
+    /// reports.
     pub(super) fn compact(&mut self, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
@@ -138,7 +142,7 @@ impl Machine {
         let is_free = matches!(self.phase, Phase::Resting) && self.ending.is_none();
         // The context of a session without an input is not loaded.
         if is_free && self.cut(0).is_none() {
-            warn_of_failure(false, "there is nothing to summarize yet", out);
+            self.warn_of_failure(false, "there is nothing to summarize yet", out);
             return;
         }
         self.compactions.requested = true;
@@ -148,7 +152,41 @@ impl Machine {
                 self.compact_before_request(context, out);
             }
             self.context = context;
+        } else if !matches!(self.phase, Phase::Compacting { .. }) {
+            let when = if is_free { "" } else { ", or after this turn" };
+            let message = format!("the conversation is compacted before the next request{when}");
+            out.push(Action::emit(EventKind::Warning { message }));
         }
+    }
+
+    /// Returns whether a compaction that was requested during a turn can start now, after the turn.
+    pub(crate) fn can_start_requested_compaction(&self) -> bool {
+        self.compactions.requested
+            && self.state == SessionState::Idle
+            && matches!(self.phase, Phase::Resting)
+            && self.ending.is_none()
+            && self.context_is_current
+            && self.context.is_some()
+            && self.may_call_model()
+            && self.cut(0).is_some()
+    }
+
+    /// Takes the events about the result of compactions that were emitted since the last call.
+    pub(crate) fn take_compaction_results(&mut self) -> Vec<EventKind> {
+        std::mem::take(&mut self.compactions.results)
+    }
+
+    /// Emits an event about the result of a compaction.
+    fn report_result(&mut self, event: EventKind, out: &mut Vec<Action>) {
+        self.compactions.results.push(event.clone());
+        out.push(Action::emit(event));
+    }
+
+    /// Warns that a compaction failed. `is_partial` if the summaries of some pieces were made before.
+    fn warn_of_failure(&mut self, is_partial: bool, problem: &str, out: &mut Vec<Action>) {
+        let result = if is_partial { "was compacted in part" } else { "was not compacted" };
+        let message = format!("the conversation {result}: {problem}");
+        self.report_result(EventKind::Warning { message }, out);
     }
 
     /// Starts a compaction if one is due before the next request. Returns whether it did.
@@ -167,7 +205,7 @@ impl Machine {
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
         let Some(through) = self.cut(tail) else {
             if is_requested {
-                warn_of_failure(false, "there is nothing to summarize yet", out);
+                self.warn_of_failure(false, "there is nothing to summarize yet", out);
             }
             return false;
         };
@@ -185,7 +223,7 @@ impl Machine {
         };
         let started = self.request_summary(current, context, out);
         if is_requested && !started {
-            warn_of_failure(false, "too little of the budget is left for the request", out);
+            self.warn_of_failure(false, "too little of the budget is left for the request", out);
         }
         started
     }
@@ -239,13 +277,14 @@ impl Machine {
         let (before, from) = (self.chars, self.compactions.entries());
         let compaction = self.compaction_of(through, summary);
         self.set_view(compaction);
-        out.push(Action::emit(EventKind::CompactionEnd {
+        let end = EventKind::CompactionEnd {
             through: through as u64,
             from: from as u64,
             tokens_before: self.tokens_with(before),
             tokens_after: self.tokens_with(self.chars),
             usage: response.usage.clone(),
-        }));
+        };
+        self.report_result(end, out);
         if let Some(current) = &mut self.compactions.current {
             current.is_partial = true;
         }
@@ -275,7 +314,7 @@ impl Machine {
         self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
         if current.is_manual && gained == 0 {
             let message = "the compaction gained nothing: the summary, with the messages of the user, is as long as what it replaces";
-            out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+            self.report_result(EventKind::Warning { message: message.to_owned() }, out);
         }
     }
 
@@ -331,7 +370,7 @@ impl Machine {
         if let Some(problem) = problem.filter(|_| self.ending.is_none()) {
             let shortage = "too little of the budget is left for another attempt";
             let problem = if lacks_budget { shortage } else { problem };
-            warn_of_failure(is_partial, problem, out);
+            self.warn_of_failure(is_partial, problem, out);
             // The same would only fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
@@ -410,13 +449,6 @@ impl Machine {
         let history = used.saturating_sub(system).saturating_sub(tools);
         out.push(Action::emit(EventKind::ContextUsage { window, used, system, tools, history }));
     }
-}
-
-/// Warns that a compaction failed. `is_partial` if the summaries of some pieces were made before.
-fn warn_of_failure(is_partial: bool, problem: &str, out: &mut Vec<Action>) {
-    let result = if is_partial { "was compacted in part" } else { "was not compacted" };
-    let message = format!("the conversation {result}: {problem}");
-    out.push(Action::emit(EventKind::Warning { message }));
 }
 
 /// Returns the part of the context window that a request may take, in tokens.

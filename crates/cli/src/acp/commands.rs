@@ -148,7 +148,8 @@ fn compacted(report: &CompactionReport) -> String {
     match (outcomes.is_empty(), report.is_deferred) {
         (false, _) => outcomes.join("\n\n"),
         (true, true) => {
-            "The older part of the conversation is summarized before the next request.".to_owned()
+            "The older part of the conversation is summarized before the next request, or after this turn."
+                .to_owned()
         }
         (true, false) => "The compaction was interrupted.".to_owned(),
     }

@@ -87,7 +87,7 @@ pub(crate) enum SessionsCommand {
 /// `pintle sessions list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListSessionsArgs {
-    /// List the sessions of every directory, not only of this one
+    /// List the sessions of every directory, not only of this one, and those without a message
     #[arg(long, short)]
     pub(crate) all: bool,
     /// List at most this many

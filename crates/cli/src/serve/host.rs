@@ -53,6 +53,8 @@ pub(super) struct ServeHost {
     roots: WorkspaceRoots,
     models: Vec<ModelSummary>,
     catalog: Catalog,
+    /// Whether the model is a script, which has no price.
+    is_scripted: bool,
 }
 
 /// Problem of a request without a directory.
@@ -93,6 +95,7 @@ impl ServeHost {
             roots,
             models,
             catalog,
+            is_scripted: model.is_scripted(),
         })
     }
 
@@ -367,7 +370,7 @@ impl SessionHost for ServeHost {
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
-        self.catalog.cost(provider, model, usage)
+        if self.is_scripted { None } else { self.catalog.cost(provider, model, usage) }
     }
 
     fn models(&self) -> Vec<ModelSummary> {

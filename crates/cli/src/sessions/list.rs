@@ -4,12 +4,12 @@ use pintle_agent::SessionState;
 use pintle_store::{Filter, Page, StoredJournal, Summary};
 use serde::Serialize;
 
-use super::{Place, Sessions};
+use super::{Place, Sessions, empty};
 use crate::args::{EnvArgs, ListFormat, ListSessionsArgs};
 use crate::console;
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 
@@ -45,7 +45,7 @@ pub(super) async fn list(
         let here = EnvArgs { env: EnvSpec::Local, dir: None };
         Place::of_args(&here, process_env)?.filter()
     };
-    let found = begun(sessions, &filter, args.limit).await?;
+    let found = begun(sessions, &filter, args.limit, args.all).await?;
     let mut rows = Vec::new();
     for summary in &found {
         rows.push(row(sessions, summary).await);
@@ -71,22 +71,40 @@ pub(super) async fn lines(
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<String>, Failure> {
-    let found = begun(sessions, filter, limit).await?;
     let mut rows = Vec::new();
-    for summary in &found {
-        rows.push(row(sessions, summary).await);
+    for summary in begun(sessions, filter, limit, false).await? {
+        rows.push(row(sessions, &summary).await);
     }
     Ok(table(&rows, false).iter().map(|line| line.trim_end().to_owned()).collect())
 }
 
-/// Returns the newest sessions, without those that were killed before anything was on record.
-async fn begun(sessions: &Sessions, filter: &Filter, limit: usize) -> Result<Vec<Summary>, Failure> {
-    let mut found = sessions.list(filter, &Page::of(limit)).await?;
+/// Returns the newest sessions, without those that were killed before anything was on record, and without those that have no
+/// message unless `with_empty` is set.
+async fn begun(
+    sessions: &Sessions,
+    filter: &Filter,
+    limit: usize,
+    with_empty: bool,
+) -> Result<Vec<Summary>, Failure> {
     let is_begun = |summary: &Summary| {
-        !summary.title.is_empty() || summary.properties.contains_key(StoredJournal::STATE)
+        summary.is_session()
+            && (!summary.title.is_empty() || summary.properties.contains_key(StoredJournal::STATE))
     };
-    found.retain(is_begun);
-    Ok(found)
+    let (mut found, mut page) = (Vec::new(), Page::of(limit));
+    loop {
+        let summaries = sessions.store().list(filter, &page).await.or_failed("cannot list the sessions")?;
+        let is_last = summaries.len() < limit;
+        page.after = summaries.last().map(|summary| (summary.updated_at, summary.id.clone()));
+        for summary in summaries.into_iter().filter(is_begun) {
+            if with_empty || !empty::is_empty(sessions.store(), &summary).await {
+                found.push(summary);
+            }
+        }
+        if is_last || found.len() >= limit || page.after.is_none() {
+            found.truncate(limit);
+            return Ok(found);
+        }
+    }
 }
 
 /// Returns a session as a list shows it.

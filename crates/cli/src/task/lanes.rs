@@ -41,7 +41,7 @@ fn finished(task: &Task, result: &StepResult) -> String {
     let StepResult { step, found, .. } = result;
     let name = name(step);
     match found {
-        Found::Failed { reason } => format!("{name} failed: {}", sanitize(reason)),
+        Found::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
         Found::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
             (Some(_), _) => format!("{name} fails as it should: {}", sanitize(&facts.command)),
             (None, problems) => {

@@ -1,7 +1,8 @@
 //! `pintle task show`: where a task is now.
 
 use pintle_workflow::contract::TaskBudget;
-use pintle_workflow::task::{Candidate, Spent, Task};
+use pintle_workflow::report::Report;
+use pintle_workflow::task::{Candidate, Outcome, Spent, Task};
 use pintle_workflow::{Standing, standing_of};
 use serde_json::json;
 
@@ -23,13 +24,19 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let text = match args.output {
         ListFormat::Json => {
             let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
-                json!({"state": lane(&task, number, candidate), "attempts": candidate.attempts().len(), "spent": candidate.spent()})
+                json!({
+                    "state": task.candidate_state(number),
+                    "missing": missing(candidate),
+                    "attempts": candidate.attempts().len(),
+                    "spent": candidate.spent(),
+                })
             });
             render::json_line(&json!({
                 "id": id.as_str(),
                 "state": task.state(),
                 "running": is_running,
                 "standing": standing,
+                "ending": ending(&task),
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
                 "budget": task.contract().budget,
@@ -39,6 +46,9 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             let running = if is_running { ", running" } else { "" };
             let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
             let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
+            if let Some(ending) = ending(&task) {
+                text.push_str(&format!("{}\n", sanitize(&ending)));
+            }
             text.push_str(&now(&task, &standing));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
@@ -63,23 +73,26 @@ fn now(task: &Task, standing: &Standing) -> String {
     }
 }
 
-/// Returns where a candidate is, with what is missing.
+/// Returns the reason why a task ended without its goal.
+fn ending(task: &Task) -> Option<String> {
+    match task.outcome() {
+        None | Some(Outcome::Done(_)) => None,
+        Some(_) => Some(Report::of(task).ending()),
+    }
+}
+
+/// Returns the state of a candidate, with the findings about its newest attempt.
 fn lane(task: &Task, number: usize, candidate: &Candidate) -> String {
-    let attempts = candidate.attempts();
-    let newest = attempts.last();
-    let missing = newest
-        .and_then(|attempt| attempt.verdict.as_ref()?.as_ref().err())
-        .map(|findings| findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-    let where_it_is = match (candidate.out(), newest) {
-        (Some(out), _) => out.to_owned(),
-        (None, _) if candidate.proof().is_some() => "has its evidence".to_owned(),
-        (None, Some(attempt)) if attempt.work.is_some() && attempt.verdict.is_none() => {
-            format!("attempt {} is judged", attempts.len())
-        }
-        (None, _) if task.is_waiting(number) => "waits, since another one has its evidence".to_owned(),
-        (None, _) => format!("works, attempt {}", attempts.len().saturating_add(1)),
-    };
-    missing.map_or_else(|| where_it_is.clone(), |missing| format!("{where_it_is}; {missing}"))
+    let state = task.candidate_state(number).unwrap_or_default();
+    // The state names an external failure itself.
+    let missing = missing(candidate).filter(|missing| !missing.ends_with(&state));
+    missing.map_or_else(|| state.clone(), |missing| format!("{state}; {missing}"))
+}
+
+/// Returns the findings about the newest attempt of a candidate.
+fn missing(candidate: &Candidate) -> Option<String> {
+    let findings = candidate.attempts().last()?.verdict.as_ref()?.as_ref().err()?;
+    Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 fn bill(spent: &Spent, budget: &TaskBudget) -> String {
@@ -101,10 +114,12 @@ mod tests {
 
     #[test]
     fn costs_with_an_unknown_price_are_a_lower_bound() {
-        for (is_price_unknown, expected) in
-            [(false, "$0.25, 7 tokens, 1 min\n"), (true, "≥ $0.25, 7 tokens, 1 min\n")]
-        {
-            let spent = Spent { usd: 0.25, is_price_unknown, tokens: 7, millis: 60_000 };
+        for (usd, is_price_unknown, expected) in [
+            (0.25, false, "$0.25, 7 tokens, 1 min\n"),
+            (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
+            (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
+        ] {
+            let spent = Spent { usd, is_price_unknown, tokens: 7, millis: 60_000 };
             assert_eq!(bill(&spent, &TaskBudget::default()), expected);
         }
     }

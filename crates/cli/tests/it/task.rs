@@ -115,7 +115,7 @@ fn a_goal_becomes_a_commit_with_evidence() {
     assert!(!project.state.path().join(format!("worktrees/task-{id}")).exists(), "nothing is left");
 
     let shown = project.task(&["show", id]);
-    assert!(shown.stdout.contains("  done\nSums are right.\n[ 0]  has its evidence\n$0."), "{shown:?}");
+    assert!(shown.stdout.contains("  done\nSums are right.\n[ 0]  reached the goal\n$0."), "{shown:?}");
     let shown: Value = serde_json::from_str(&project.task(&["show", id, "--output", "json"]).stdout).unwrap();
     assert_eq!(
         (&shown["standing"]["ended"], &shown["candidates"][0]["attempts"]),

@@ -73,12 +73,20 @@ impl Clean {
         line: Line<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        if let Some(reason) = self.not_prepared(of).await? {
-            return Err(StepError::Other(reason));
+        let seen = self.seen_after_preparation(of, line, times).await;
+        self.remove_after(of, seen).await
+    }
+
+    async fn seen_after_preparation(
+        &self,
+        of: &Performance<'_>,
+        line: Line<'_>,
+        times: usize,
+    ) -> Result<Vec<CommandRun>, StepError> {
+        match self.not_prepared(of).await? {
+            Some(reason) => Err(StepError::Other(reason)),
+            None => self.runs(of).await?.repeat_and_close(line, times).await,
         }
-        let seen = self.runs(of).await?.repeat_and_close(line, times).await?;
-        self.remove(of).await?;
-        Ok(seen)
     }
 
     /// Runs a command with a control in a file; `None` for a file that cannot have one. The clone is a new one, since code that
@@ -91,21 +99,45 @@ impl Clean {
     ) -> Result<Option<Control>, StepError> {
         let Some(form) = control::form(file) else { return Ok(None) };
         let clean = Self::at(of, commit).await?;
-        let (test, path, machine) =
-            (control::name(), clean.place.root.join(file), of.performer.machine.as_ref());
-        let mut text = match machine.read(&path, None).await {
-            Ok(text) => text,
-            // The candidate has removed it.
-            Err(EnvError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        text.extend_from_slice(form(&test).as_bytes());
-        machine.write(&path, &text).await?;
+        let test = control::name();
+        let appended = clean.append(of, file, &form(&test)).await;
+        if !matches!(appended, Ok(true)) {
+            return clean.remove_after(of, appended.map(|_| None)).await;
+        }
         let runs = clean.seen(of, line, 1).await?;
         Ok(runs.into_iter().next().map(|run| Control { test, run }))
     }
 
-    pub(super) async fn remove(self, of: &Performance<'_>) -> Result<(), StepError> {
-        Ok(remove_directory(of.performer.machine.as_ref(), self.place.directory()).await?)
+    /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.
+    async fn append(&self, of: &Performance<'_>, file: &str, added: &str) -> Result<bool, StepError> {
+        let (path, machine) = (self.place.root.join(file), of.performer.machine.as_ref());
+        let mut text = match machine.read(&path, None).await {
+            Ok(text) => text,
+            Err(EnvError::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        text.extend_from_slice(added.as_bytes());
+        machine.write(&path, &text).await?;
+        Ok(true)
+    }
+
+    /// Removes the clone and returns the result, also that of a failure, unless another process has the task.
+    ///
+    /// # Errors
+    ///
+    /// The error of the result, or else [`StepError`] if the clone cannot be removed.
+    pub(super) async fn remove_after<T>(
+        self,
+        of: &Performance<'_>,
+        result: Result<T, StepError>,
+    ) -> Result<T, StepError> {
+        let remove = remove_directory(of.performer.machine.as_ref(), self.place.directory());
+        if result.is_ok() {
+            remove.await?;
+        } else if of.fence.check().is_ok() {
+            // The first error is reported. A clone that cannot be removed now is removed with the task.
+            let _ = remove.await;
+        }
+        result
     }
 }

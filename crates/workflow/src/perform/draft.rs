@@ -59,7 +59,7 @@ impl RepositoryPerformer {
                 return Err(StepError::Stopped);
             }
             if let Some(error) = worked.error {
-                return Err(StepError::Other(error));
+                return Err(WorkerError(error).into());
             }
             let Some(answer) = worked.answer else {
                 return Err(StepError::Other("the session drafted no contract".to_owned()));

@@ -100,12 +100,24 @@ impl Performance<'_> {
             return Ok(Vec::new());
         }
         let clean = Clean::at(self, commit).await?;
+        let seen = self.tried_at(&clean, commit, line, times, facts).await;
+        clean.remove_after(self, seen).await
+    }
+
+    async fn tried_at(
+        &self,
+        clean: &Clean,
+        commit: &str,
+        line: Line<'_>,
+        times: usize,
+        facts: &mut CandidateFacts,
+    ) -> Result<Vec<CommandRun>, StepError> {
         facts.not_applied = clean.not_prepared(self).await?;
         if facts.not_applied.is_some() {
             return Ok(Vec::new());
         }
         let seen = clean.runs(self).await?.repeat_and_close(line, times).await?;
-        match self.changed_by_commands(&clean, commit).await {
+        match self.changed_by_commands(clean, commit).await {
             Ok(changed) => {
                 facts.protected.extend(changed);
                 facts.protected.sort();
@@ -116,7 +128,6 @@ impl Performance<'_> {
             }
             Err(error) => return Err(error),
         }
-        clean.remove(self).await?;
         Ok(seen)
     }
 

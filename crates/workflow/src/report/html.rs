@@ -190,7 +190,7 @@ fn row_of(moment: &Moment) -> Vec<String> {
         Input::Began(step) => (lane(step.candidate), format!("{} begins", named(step)), None),
         Input::Finished(result) => {
             let what = match &result.found {
-                Found::Failed { reason } => format!("{} failed: {reason}", named(&result.step)),
+                Found::Failed { reason, .. } => format!("{} failed: {reason}", named(&result.step)),
                 Found::Baseline(_)
                 | Found::Anchor(_)
                 | Found::Work(_)

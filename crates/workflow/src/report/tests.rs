@@ -60,7 +60,7 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     | candidate | model | attempts | result | lines | cost |
     |---|---|---|---|---|---|
     | 0 | small | 2 | two attempts have the same faults | 3 | $1.00 |
-    | 1 | high | 1 | has its evidence | 3 | $0.75 |
+    | 1 | high | 1 | reached the goal | 3 | $0.75 |
 
     ### Candidate 0, attempt 1
 
@@ -88,7 +88,7 @@ fn every_end_is_a_sentence() {
     };
     let failing = |kind: StepKind| {
         move |step: &Step| match step.id.kind == kind {
-            true => Found::Failed { reason: "the | disk\nis <full>".to_owned() },
+            true => Found::failed("the | disk\nis <full>"),
             false => found_right(step.id.kind),
         }
     };
@@ -148,7 +148,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
     let mut contract = contract().with_check(Check::new(format!("c{}", hostile.found), hostile.found));
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Work, Some(0)) => Found::Failed { reason: hostile.found.to_owned() },
+        (StepKind::Work, Some(0)) => Found::failed(hostile.found),
         (StepKind::Review, _) => crate::facts_for_tests::review(&[hostile.found]),
         _ => found_right(step.id.kind),
     });
@@ -158,11 +158,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
         Input::Said(Signal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
         Input::Said(Signal::Cancel { reason: hostile.said.to_owned() }),
         Input::Began(step.clone()),
-        Input::Finished(Box::new(StepResult {
-            step,
-            found: Found::Failed { reason: hostile.found.to_owned() },
-            spent,
-        })),
+        Input::Finished(Box::new(StepResult { step, found: Found::failed(hostile.found), spent })),
     ];
     let patch = hostile.patch.to_owned();
     Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments(inputs))

@@ -1,6 +1,6 @@
 //! Candidates: each works, is judged, and tries again with what is missing.
 
-use super::step::{Order, ReviewFacts, Step, StepKind, WorkEnd, WorkFacts, WorkLimits};
+use super::step::{Order, ReviewFacts, Step, StepId, StepKind, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
 use crate::diff::Diff;
 use crate::evidence::{CandidateFacts, Finding, Proof, feedback};
@@ -38,6 +38,17 @@ pub struct Attempt {
     pub review: Option<ReviewFacts>,
     /// Required changes, after a review or a refusal.
     pub sent_back: Vec<String>,
+    /// Failure that ended the attempt and that the candidate did not cause.
+    pub failure: Option<ExternalFailure>,
+}
+
+/// Failure of a step that the candidate did not cause, such as an error of its provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalFailure {
+    /// The step.
+    pub step: StepId,
+    /// Reason.
+    pub reason: String,
 }
 
 impl Candidate {
@@ -109,9 +120,20 @@ impl Candidate {
         self.out.is_some() && newest.is_some_and(|work| work.end == WorkEnd::Limit)
     }
 
+    /// Returns the external failure of its newest attempt, if there is one.
+    #[must_use]
+    pub fn external_failure(&self) -> Option<&ExternalFailure> {
+        self.attempts.last()?.failure.as_ref()
+    }
+
     /// Returns whether it works, or is judged.
     pub(super) fn is_going(&self) -> bool {
         self.out.is_none() && self.proof().is_none()
+    }
+
+    /// Returns whether the evidence of its newest attempt is being collected.
+    pub(super) fn is_judged(&self) -> bool {
+        self.attempts.last().is_some_and(|attempt| attempt.work.is_some() && attempt.verdict.is_none())
     }
 
     /// Returns whether it would try again since evidence is missing.
@@ -125,8 +147,7 @@ impl Candidate {
         if !self.is_going() {
             return None;
         }
-        let newest = self.attempts.last();
-        if newest.is_some_and(|attempt| attempt.work.is_some() && attempt.verdict.is_none()) {
+        if self.is_judged() {
             return Some(Step::new(StepKind::Evidence, Some(index), self.attempt_number(), Order::Evidence));
         }
         let attempt = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -134,10 +155,14 @@ impl Candidate {
         Some(Step::new(StepKind::Work, Some(index), attempt, order))
     }
 
-    /// Returns what is missing after the newest attempt, and what people said since.
+    /// Returns what is missing after the newest attempt, and what people said since. Work that was ended by an external failure has
+    /// no findings.
     fn feedback(&self) -> Option<String> {
         let mut lines = String::new();
-        if let Some(newest) = self.attempts.last() {
+        let is_judged = |attempt: &&Attempt| {
+            attempt.failure.as_ref().is_none_or(|failure| failure.step.kind == StepKind::Evidence)
+        };
+        if let Some(newest) = self.attempts.iter().rev().find(is_judged) {
             if let Some(Err(findings)) = &newest.verdict {
                 lines.push_str(&feedback(findings));
             }
@@ -185,7 +210,9 @@ impl Candidate {
         }
     }
 
-    pub(super) fn failed(&mut self, finding: Finding, contract: &Contract) {
+    pub(super) fn failed(&mut self, finding: Finding, failure: Option<ExternalFailure>, contract: &Contract) {
+        let what = finding.what.clone();
+        let is_external = failure.is_some();
         let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
         if !is_begun {
             // No session may have had them.
@@ -195,9 +222,10 @@ impl Candidate {
         }
         if let Some(newest) = self.attempts.last_mut() {
             newest.verdict = Some(Err(vec![finding]));
+            newest.failure = failure;
         }
         if self.attempt_number() >= self.most_attempts(contract) {
-            self.out = Some("it has no attempt left".to_owned());
+            self.out = Some(if is_external { what } else { "it has no attempt left".to_owned() });
         }
     }
 

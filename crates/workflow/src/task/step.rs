@@ -131,6 +131,9 @@ pub enum Found {
     Failed {
         /// Reason, for people.
         reason: String,
+        /// Whether no proposal and no candidate caused it: a session, a call of its model, a sandbox or the store failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_external: bool,
     },
 }
 
@@ -216,6 +219,12 @@ impl Step {
 }
 
 impl Found {
+    /// Creates the result of a step that could not be carried out because of its proposal or candidate.
+    #[must_use]
+    pub fn failed(reason: impl Into<String>) -> Self {
+        Self::Failed { reason: reason.into(), is_external: false }
+    }
+
     /// Returns whether a step of this kind can find it.
     pub(super) fn is_of(&self, kind: StepKind) -> bool {
         match self {

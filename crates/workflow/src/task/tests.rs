@@ -80,7 +80,7 @@ fn a_candidate_is_told_what_is_missing() {
         }
         match (step.id.kind, step.id.attempt) {
             (StepKind::Evidence, 1) => (evidence(3, 1), 0.0),
-            (StepKind::Evidence, 2) => (Found::Failed { reason: "the disk is full".to_owned() }, 0.0),
+            (StepKind::Evidence, 2) => (Found::failed("the disk is full"), 0.0),
             (StepKind::Review, 3) => (review(&["name it better"]), 0.0),
             _ => right(step),
         }
@@ -194,24 +194,22 @@ fn without_proof_nothing_is_done() {
     let said = [
         none(|step| if step.id.kind == StepKind::Anchor { anchor(0) } else { right(step).0 }),
         none(|step| if step.id.kind == StepKind::Evidence { evidence(3, 1) } else { right(step).0 }),
+        none(
+            |step| {
+                if step.id.kind == StepKind::Work {
+                    Found::failed("there is no model")
+                } else {
+                    right(step).0
+                }
+            },
+        ),
         none(|step| {
-            if step.id.kind == StepKind::Work {
-                Found::Failed { reason: "there is no model".to_owned() }
-            } else {
-                right(step).0
-            }
-        }),
-        none(|step| {
-            if step.id.kind == StepKind::Baseline {
-                Found::Failed { reason: "there is no git".to_owned() }
-            } else {
-                right(step).0
-            }
+            if step.id.kind == StepKind::Baseline { Found::failed("there is no git") } else { right(step).0 }
         }),
         // A step that found something else has found nothing.
         none(|step| match step.id.kind {
             StepKind::Evidence => review(&[]),
-            StepKind::Work if step.id.attempt > 1 => Found::Failed { reason: "it is over".to_owned() },
+            StepKind::Work if step.id.attempt > 1 => Found::failed("it is over"),
             _ => right(step).0,
         }),
     ];
@@ -222,6 +220,120 @@ fn without_proof_nothing_is_done() {
     Failed { step: StepId { kind: Baseline, candidate: None, attempt: 1 }, reason: "there is no git" }
     Blocked(NoCandidate)
     "#);
+}
+
+/// Returns a failure that neither a proposal nor a candidate has caused.
+fn external(reason: &str) -> Found {
+    Found::Failed { reason: reason.to_owned(), is_external: true }
+}
+
+#[test]
+fn an_error_of_a_provider_ends_the_task_as_failed() {
+    let ended = |candidates: usize, find: &dyn Fn(&Step) -> Option<Found>| {
+        let plans = vec![CandidatePlan::default(); candidates];
+        let mut played = Played::new(contract().with_candidates(plans).with_attempts(2));
+        played.play(|step| (find(step).unwrap_or_else(|| right(step).0), 0.0));
+        assert_eq!(played.task.proposals().len(), 0, "it says nothing about an anchor");
+        (played.end(), played.steps.join(" "))
+    };
+    for (kind, candidates, step, steps) in [
+        (StepKind::Anchor, 1, "kind: Anchor, candidate: None, attempt: 1", "anchor-1"),
+        // Each candidate has its attempts.
+        (
+            StepKind::Work,
+            2,
+            "kind: Work, candidate: Some(0), attempt: 2",
+            "work-0-1 work-0-2 work-1-1 work-1-2",
+        ),
+        (
+            StepKind::Review,
+            1,
+            "kind: Review, candidate: Some(0), attempt: 1",
+            "work-0-1 evidence-0-1 review-0-1",
+        ),
+    ] {
+        let failing = |step: &Step| (step.id.kind == kind).then(|| external("401: no key"));
+        let (end, all) = ended(candidates, &failing);
+        assert_eq!(end, format!("Failed {{ step: StepId {{ {step} }}, reason: \"401: no key\" }}"));
+        assert!(all.ends_with(steps), "{all}");
+    }
+    // Another candidate reaches the goal, or was judged.
+    let first = |step: &Step| {
+        (step.id.kind == StepKind::Work && step.id.candidate == Some(0)).then(|| external("overloaded"))
+    };
+    assert_eq!(ended(2, &first).0, "done by 1");
+    let wrong = |step: &Step| match step.id.kind {
+        StepKind::Evidence => Some(evidence(3, 1)),
+        _ => first(step),
+    };
+    assert_eq!(ended(2, &wrong).0, "Blocked(NoCandidate)");
+}
+
+#[test]
+fn an_error_of_a_provider_is_no_finding_for_the_model() {
+    let mut told = Vec::new();
+    let mut played = Played::new(contract().with_attempts(4));
+    played.play(|step| {
+        if let Order::Work { feedback, .. } = &step.order {
+            told.push(feedback.clone());
+        }
+        match (step.id.kind, step.id.attempt) {
+            (StepKind::Work, 1 | 3) => (external("overloaded"), 0.0),
+            (StepKind::Evidence, 2) => (evidence(3, 1), 0.0),
+            _ => right(step),
+        }
+    });
+    assert_eq!(played.end(), "done by 0");
+    let missing = Some("- check tests: it exited with 1\n".to_owned());
+    assert_eq!(told, [None, None, missing.clone(), missing]);
+}
+
+/// Older versions recorded no cause of a failure.
+#[test]
+fn failures_of_older_records_are_of_the_proposal() {
+    let found: Found = serde_json::from_str(r#"{"failed": {"reason": "no"}}"#).unwrap();
+    assert_eq!(found, Found::failed("no"));
+    assert_eq!(serde_json::to_string(&found).unwrap(), r#"{"failed":{"reason":"no"}}"#);
+    let text = serde_json::to_string(&external("no")).unwrap();
+    assert_eq!(serde_json::from_str::<Found>(&text).unwrap(), external("no"));
+}
+
+#[test]
+fn a_candidate_has_one_state_in_words() {
+    let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
+    let mut played = Played::new(two.with_attempts(1).with_review(ReviewPlan { rounds: 0, model: None }));
+    let states = |task: &Task| {
+        assert_eq!(task.candidate_state(2), None);
+        [0, 1].map(|candidate| task.candidate_state(candidate).unwrap()).join(" | ")
+    };
+    let mut seen = Vec::new();
+    played.play(|step| match (step.id.kind, step.id.candidate) {
+        (StepKind::Work, Some(1)) => (external("overloaded"), 0.0),
+        _ => right(step),
+    });
+    seen.push(states(&played.task));
+    let mut going = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    for found in [baseline(), anchor(1), worked(WorkEnd::Finished)] {
+        seen.push(states(&going.task));
+        going.finish(going.task.wants().steps[0].id.clone(), found, 0.0);
+    }
+    seen.push(states(&going.task));
+    going.finish(going.task.wants().steps[0].id.clone(), evidence(3, 0), 0.0);
+    let second = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 1 };
+    going.finish(second.clone(), worked(WorkEnd::Finished), 0.0);
+    going.finish(StepId { kind: StepKind::Evidence, ..second }, evidence(3, 1), 0.0);
+    seen.push(states(&going.task));
+    going.task.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    seen.push(states(&going.task));
+    insta::assert_snapshot!(seen.join("\n"), @r"
+    reached the goal | work failed: overloaded
+    works on attempt 1 | works on attempt 1
+    works on attempt 1 | works on attempt 1
+    works on attempt 1 | works on attempt 1
+    attempt 1 is judged | works on attempt 1
+    has its evidence | waits: another candidate has its evidence
+    has its evidence | stopped
+    ");
 }
 
 #[test]
@@ -254,7 +366,7 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     let mut played =
         Played::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
     played.play(|step| match step.id.kind {
-        StepKind::Work => (Found::Failed { reason: "unused".to_owned() }, 0.0),
+        StepKind::Work => (Found::failed("unused"), 0.0),
         _ => right(step),
     });
     assert!(played.end().starts_with("Blocked"), "{}", played.end());
@@ -291,7 +403,7 @@ fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
         assert!(played.task.take(Input::Began(id.clone())));
     }
     let spent = Spent { usd: 4.9, tokens: 400, ..Spent::default() };
-    let (step, found) = (ids[0].clone(), Found::Failed { reason: "no".to_owned() });
+    let (step, found) = (ids[0].clone(), Found::failed("no"));
     played.task.take(Input::Finished(Box::new(StepResult { step, found, spent })));
     let limits: Vec<_> = played.task.wants().steps.iter().map(|step| step.order.limits().unwrap()).collect();
     let usd: Vec<f64> = limits.iter().map(|limits| limits.usd.unwrap()).collect();
@@ -329,7 +441,7 @@ fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
     played.task.take(Input::Began(step.clone()));
     steer(&mut played.task, "late");
     assert_eq!(said(&played.task).unwrap(), "- early\n", "the message stays that which was sent");
-    played.finish(step, Found::Failed { reason: "the disk is full".to_owned() }, 0.0);
+    played.finish(step, Found::failed("the disk is full"), 0.0);
     let first = "- work: work failed: the disk is full\n- early\n- late\n";
     assert_eq!(said(&played.task).unwrap(), first, "a session may never have read them");
     assert!(!played.task.candidates()[0].knows_goal());
@@ -399,7 +511,7 @@ fn people_decide_steer_and_cancel() {
 /// Returns something that a step of this kind might find, by number.
 fn anything(kind: StepKind, number: u8) -> Found {
     match (kind, number % 8) {
-        (_, 0) => Found::Failed { reason: "no".to_owned() },
+        (_, 0) => Found::Failed { reason: "no".to_owned(), is_external: number > 100 },
         // It is no answer to this step.
         (_, 1) => worked(WorkEnd::Finished),
         (StepKind::Baseline, _) => baseline(),

@@ -97,7 +97,7 @@ impl Machine {
         let message = format!(
             "the provider refused the request for a summary as too long ({error}); it is made shorter"
         );
-        out.push(Action::emit(EventKind::Warning { message }));
+        self.report_result(EventKind::Warning { message }, out);
         self.request_next_piece(current, out)
     }
 
@@ -106,7 +106,7 @@ impl Machine {
         self.compactions.current = None;
         let message = "the provider refused the request as too long, and the compaction did not make it smaller: \
                        the system prompt, the tools and the newest message leave no room";
-        out.push(Action::emit(EventKind::Warning { message: message.to_owned() }));
+        self.report_result(EventKind::Warning { message: message.to_owned() }, out);
         self.stop_children(out);
         self.finish_input(OutcomeStatus::ContextFull, out);
     }

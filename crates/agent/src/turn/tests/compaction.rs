@@ -387,6 +387,55 @@ fn a_compaction_between_runs_without_budget_for_a_retry_is_said_and_ends_no_run(
     }
 }
 
+/// Returns the warnings so far, and the number of them that are results of compactions.
+fn warnings(harness: &mut Harness) -> (Vec<String>, usize) {
+    let warnings = harness.events.iter().filter_map(|event| match event {
+        EventKind::Warning { message } => Some(message.clone()),
+        _ => None,
+    });
+    (warnings.collect(), harness.machine.take_compaction_results().len())
+}
+
+#[test]
+fn a_compaction_that_is_requested_during_the_last_request_can_follow_the_turn() {
+    let mut harness = Harness::new();
+    harness.submit("one");
+    assert!(!harness.machine.can_start_requested_compaction(), "none is requested");
+    harness.tell(InputKind::Compact);
+    let said = "the conversation is compacted before the next request, or after this turn".to_owned();
+    assert_eq!(warnings(&mut harness), (vec![said], 0), "it is acknowledged at once");
+    assert!(!harness.machine.can_start_requested_compaction(), "the turn runs");
+    harness.say("done");
+    assert_eq!(harness.machine.state(), SessionState::Idle);
+    assert!(harness.machine.can_start_requested_compaction());
+    harness.tell(InputKind::Compact);
+    assert_eq!(harness.machine.state(), SessionState::Processing);
+    harness.say("Summary.");
+    assert!(warnings(&mut harness).1 > 0, "the end of the compaction is its result");
+    assert!(!harness.machine.can_start_requested_compaction(), "it has been made");
+    harness.submit("two");
+    assert_eq!(newest(&harness), ["System system", "User Summary of t", "Assistant done", "User two"]);
+}
+
+#[test]
+fn other_warnings_are_no_result_of_a_compaction() {
+    let mut harness = Harness::new();
+    harness.tell(InputKind::Compact);
+    let (said, results) = warnings(&mut harness);
+    assert_eq!((said.len(), results), (1, 1), "there is nothing to summarize: {said:?}");
+    harness.submit("one");
+    harness.say("first");
+    harness.tell(InputKind::Compact);
+    harness.events.clear();
+    // It is refused while the summary is written.
+    harness.tell(InputKind::Rewind { turns: 0 });
+    let (said, results) = warnings(&mut harness);
+    assert_eq!((said.len(), results), (1, 0), "{said:?}");
+    harness.failed(ErrorKind::Server, "");
+    let (said, results) = warnings(&mut harness);
+    assert_eq!((said.len(), results), (2, 1), "{said:?}");
+}
+
 #[test]
 fn input_during_a_compaction_is_sent_after_it() {
     let mut harness = Harness::new();

@@ -55,7 +55,7 @@ impl Scripted {
         let runs = |code| [("tests".to_owned(), vec![CommandRun::new(End::Exited(code))])].into();
         match step.kind {
             StepKind::Baseline => Found::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
-            StepKind::Anchor => Found::Failed { reason: "the contract has no anchor".to_owned() },
+            StepKind::Anchor => Found::failed("the contract has no anchor"),
             StepKind::Work => {
                 let diff = Some(self.diff(step).await);
                 Found::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
@@ -81,7 +81,7 @@ impl Performer for Scripted {
         if step.id.kind == StepKind::Work {
             tokio::select! {
                 permit = self.may_end.acquire() => permit.unwrap().forget(),
-                () = cancel.cancelled() => return (Found::Failed { reason: "stopped".to_owned() }, spent),
+                () = cancel.cancelled() => return (Found::failed("stopped"), spent),
             }
         }
         (self.found(&step.id).await, spent)

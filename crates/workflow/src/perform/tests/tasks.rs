@@ -605,13 +605,50 @@ async fn words_of_people_reach_sessions() {
 #[tokio::test]
 async fn a_session_that_ends_with_an_error_is_paid_for() {
     let project = Project::new().await;
-    let mut scripted = Scripted::new().with("0", RIGHT, None);
-    scripted.failing.push("0".to_owned());
-    let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-    let report = Report::of(&task).to_markdown();
-    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
-    assert!(report.contains("* work: work failed: overloaded"), "{report}");
-    assert_eq!(task.spent().tokens, 20, "that of the anchor, and this one");
+    // The first session costs 10 tokens, and so does each other one.
+    for (session, tokens, expected) in [
+        ("anchor", 10, "The step anchor-1 failed: overloaded"),
+        ("0", 20, "The step work-0-1 failed: overloaded"),
+        ("review-0-1", 30, "The step review-0-1 failed: overloaded"),
+    ] {
+        let answer = json!({"findings": [], "remarks": ""});
+        let mut scripted = Scripted::new().with("0", RIGHT, None).with("review-0-1", "true", Some(answer));
+        scripted.failing.push(session.to_owned());
+        let mut contract = project.contract(1).await;
+        contract.review = ReviewPlan { rounds: 1, model: None };
+        let (outcome, task) = project.run(contract, scripted).await;
+        let report = Report::of(&task).to_markdown();
+        assert!(matches!(outcome, Outcome::Failed { .. }), "{report}");
+        assert!(report.starts_with("# Failed\n") && report.contains(expected), "{report}");
+        assert!(!report.contains("no anchor"), "{report}");
+        assert_eq!(task.spent().tokens, tokens, "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_clone_whose_preparation_failed_is_removed() {
+    let project = Project::new().await;
+    // It succeeds on the base and for the second candidate.
+    let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
+    let contract = contract.with_gate(Gate::Result);
+    let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
+    let scripted = Arc::new(Scripted::new().with("0", &broken, None).with("1", RIGHT, None));
+    let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
+    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
+    let look = async {
+        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let left = project.sh("find ../task/clean -name tree").await;
+        let decision = crate::task::Decision { gate: Gate::Result, is_approved: true, words: None };
+        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        left
+    };
+    let (outcome, left) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), look) }).await.unwrap();
+    let Outcome::Done(done) = outcome.unwrap() else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    assert_eq!((done.candidate(), left.as_str()), (1, ""));
 }
 
 /// The anchor of the candidate passes, and its code puts another runner in the place of the one that the next command uses.
