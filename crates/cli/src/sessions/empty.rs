@@ -63,7 +63,7 @@ mod tests {
         let interrupt = json!({"at": "2026-11-23T10:00:00.000Z", "input": "interrupt"});
         let submit = json!({"at": "2026-11-23T10:00:00.000Z", "input": "submit", "run": 0, "text": "Go"});
         assert!(!has_message(&record(&[])));
-        assert!(!has_message(&record(&[interrupt.clone()])));
+        assert!(!has_message(&record(std::slice::from_ref(&interrupt))));
         assert!(has_message(&record(&[interrupt, submit])));
     }
 }

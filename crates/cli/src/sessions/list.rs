@@ -71,9 +71,10 @@ pub(super) async fn lines(
     filter: &Filter,
     limit: usize,
 ) -> Result<Vec<String>, Failure> {
+    let found = begun(sessions, filter, limit, false).await?;
     let mut rows = Vec::new();
-    for summary in begun(sessions, filter, limit, false).await? {
-        rows.push(row(sessions, &summary).await);
+    for summary in &found {
+        rows.push(row(sessions, summary).await);
     }
     Ok(table(&rows, false).iter().map(|line| line.trim_end().to_owned()).collect())
 }
