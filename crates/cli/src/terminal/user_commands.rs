@@ -101,7 +101,7 @@ fn split(content: &str) -> (&str, &str) {
 }
 
 /// Finds the commands of the project that the tools work in, and those of the user. Of several with one name, the
-/// project's comes first; none has the name of a command that is built in. Files that cannot be read are left out, and those of a
+/// project's comes first; none has the name of a command that is built in. Files that cannot be read are left out, and files of a
 /// project that are links out of its directory.
 pub(crate) async fn discover(
     environment: &dyn ExecutionEnvironment,

@@ -122,9 +122,9 @@ impl Hooks for SlowHooks {
 }
 
 /// Runs the session and checks that the call writes inside, or nothing if the link was exchanged.
-async fn expect_bound(workspace: &Workspace, is_redirected: bool, case: &str, session: Session) {
+async fn expect_bound(workspace: &Workspace, is_redirected: bool, case: &str, session: &Session) {
     assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
-    let results = results(&session);
+    let results = results(session);
     assert_eq!(workspace.at("project/inside/x").exists(), !is_redirected, "{case}: {results:?}");
     assert!(!workspace.at("outside/x").exists(), "{case}: {results:?}");
     assert_eq!(results[0].contains(REFUSAL), is_redirected, "{case}: {results:?}");
@@ -142,7 +142,7 @@ async fn an_approval_does_not_hold_for_another_file() {
             let link = workspace.link(is_redirected);
             let approver = SlowApprover { link, decision: decision.clone() };
             let session = workspace.builder(false).approver(approver).build().unwrap();
-            expect_bound(&workspace, is_redirected, &format!("{decision:?}"), session).await;
+            expect_bound(&workspace, is_redirected, &format!("{decision:?}"), &session).await;
         }
     }
 }
@@ -162,7 +162,7 @@ async fn an_answer_of_a_hook_does_not_hold_for_another_file() {
             let link = workspace.link(is_redirected);
             let hooks = SlowHooks { link, call: call.clone(), approval: approval.clone() };
             let session = workspace.builder(true).hooks(hooks).build().unwrap();
-            expect_bound(&workspace, is_redirected, &case, session).await;
+            expect_bound(&workspace, is_redirected, &case, &session).await;
         }
     }
 }
