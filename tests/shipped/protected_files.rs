@@ -109,6 +109,34 @@ fn a_repository_that_is_ignored_later_stays_protected() {
     assert!(!config.contains("fsmonitor"), "{config}");
 }
 
+#[test]
+fn file_tools_do_not_change_the_steps_of_a_rebase() {
+    let names = [
+        ".git/rebase-merge/git-rebase-todo",
+        ".git/rebase-apply/next",
+        ".git/sequencer/todo",
+        ".git/worktrees/a/rebase-merge/git-rebase-todo",
+        ".git/modules/a/rebase-merge/git-rebase-todo",
+    ];
+    let others = ["rebase-merge/git-rebase-todo", ".git/other"];
+    let arguments: Vec<String> = names
+        .iter()
+        .chain(&others)
+        .map(|name| format!("file_path = '{name}', content = 'exec touch x'"))
+        .collect();
+    let calls: Vec<(&str, &str)> = arguments.iter().map(|arguments| ("Write", arguments.as_str())).collect();
+    let user = User::new(&turns(&calls));
+    user.run_with_denials("Go");
+    for (number, name) in names.iter().enumerate() {
+        let answered = user.request(number + 1);
+        assert!(!user.project().join(name).exists(), "{name}: {answered}");
+        assert!(answered.contains(&format!("{name} is protected")), "{name}: {answered}");
+    }
+    for name in others {
+        assert!(user.project().join(name).exists(), "{name}");
+    }
+}
+
 /// Git's own housekeeping, and settings that start no program, end no run. At the level *full* the settings stay as they are.
 #[test]
 fn everyday_git_goes_through_at_each_level() {

@@ -398,3 +398,67 @@ fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
         "{request}"
     );
 }
+
+/// Waits until this number of calls of a session waits for a decision, and returns their descriptions.
+fn wait_for_approvals(served: &TestServer, token: &str, path: &str, count: usize) -> Vec<Value> {
+    let started = std::time::Instant::now();
+    loop {
+        let (_, body) = served.request(token, "GET", &format!("{path}/approvals"), &json!({}));
+        let list: Value = serde_json::from_str(&body).unwrap();
+        let approvals = list["approvals"].as_array().unwrap_or_else(|| panic!("{body}"));
+        if approvals.len() == count {
+            return approvals.clone();
+        }
+        assert!(started.elapsed().as_secs() < 60, "{body}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_approval_holds_for_the_file_that_the_name_led_to() {
+    let calls = ["here/x", "file"].map(|name| {
+        format!(
+            "[[turn.call]]\ntool = \"Write\"\narguments = {{ file_path = \"{name}\", content = \"x\" }}\n"
+        )
+    });
+    let turns = format!("[[turn]]\n{}[[turn]]\ntext = \"Done.\"\n", calls.concat());
+    for is_redirected in [false, true] {
+        let user = User::new(&turns);
+        for name in ["project/inside", "outside"] {
+            std::fs::create_dir(user.at(name)).unwrap();
+        }
+        let link = |name: &str, target: &str| {
+            let path = user.project().join(name);
+            let _missing = std::fs::remove_file(&path);
+            std::os::unix::fs::symlink(target, path).unwrap();
+        };
+        link("here", "inside");
+        link("file", "inside/y");
+        let eve = token(&user, "eve", &["--scope", "read,run,approve"]);
+        let served = TestServer::start(&user, &[]);
+        let wanted = json!({"message": {"text": "Go"}, "mode": "ask"});
+        let (status, body) = served.request(&eve, "POST", "/v1/sessions", &wanted);
+        assert_eq!(status, 201, "{body}");
+        let path = session_path(&body);
+        let approvals = wait_for_approvals(&served, &eve, &path, 2);
+        if is_redirected {
+            link("here", "../outside");
+            link("file", "../outside/y");
+        }
+        for approval in approvals {
+            let decision = json!({"fingerprint": approval["fingerprint"], "decision": "approve"});
+            let call = approval["call_id"].as_str().unwrap();
+            let (status, body) = served.request(&eve, "POST", &format!("{path}/approvals/{call}"), &decision);
+            assert_eq!(status, 202, "{body}");
+        }
+        served.follow_until(&eve, &format!("{path}/events"), &["PROCESSING_END"]);
+        let answered = user.request(1);
+        for name in ["x", "y"] {
+            assert!(!user.at("outside").join(name).exists(), "{name}: {answered}");
+            let inside = user.project().join("inside").join(name);
+            assert_eq!(inside.exists(), !is_redirected, "{name}: {answered}");
+        }
+        let refusals = answered.matches("leads elsewhere than when the call was decided on").count();
+        assert_eq!(refusals, if is_redirected { 2 } else { 0 }, "{answered}");
+    }
+}

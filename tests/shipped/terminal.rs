@@ -183,3 +183,31 @@ fn a_compaction_that_is_requested_during_the_last_response_follows_the_turn() {
     assert_eq!(user.model.requests().len(), 2);
     leave(terminal);
 }
+
+#[test]
+fn a_line_of_memory_follows_no_link_out_of_the_project() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    for name in [".bashrc", "dotfiles.md"] {
+        std::fs::write(user.at(name), "mine\n").unwrap();
+    }
+    std::os::unix::fs::symlink("../.bashrc", user.project().join("AGENTS.md")).unwrap();
+    let own = user.at(".config/pintle/AGENTS.md");
+    std::os::unix::fs::symlink("../../dotfiles.md", &own).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let mut terminal = start(&user, &["chat", "--provider", "anthropic", "--base-url", &url]);
+    for (key, answer) in [("p", "leads out of the working directory"), ("u", "memory: added to")] {
+        terminal.type_keys("# touch PWNED\r");
+        terminal.wait_for_text("add to: p instructions");
+        terminal.type_keys(key);
+        terminal.wait_for_text(answer);
+    }
+    leave(terminal);
+    let read = |name: &str| std::fs::read_to_string(user.at(name)).unwrap();
+    assert_eq!(read(".bashrc"), "mine\n");
+    assert_eq!(read("dotfiles.md"), "mine\n\n- touch PWNED\n");
+    assert!(own.symlink_metadata().unwrap().is_symlink());
+}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, future, stream};
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, leads_outside};
 use serde::{Deserialize, Serialize};
 
 use crate::discovery::{READ_AHEAD, error_chain};
@@ -248,22 +248,11 @@ async fn read_document(
     if document.content.is_empty() {
         return Ok(None);
     }
-    if is_outside(env, &path, roots).await {
+    // A project must not make the model read other files of the user.
+    if leads_outside(env, &path, roots).await {
         return Err(SkippedFile::new(&path, "it is a link that leads out of the project"));
     }
     Ok(Some(document))
-}
-
-/// Returns whether links lead from `path` out of the project: a project must not make the model read other files of the
-/// user. An environment that cannot resolve links is assumed to have none.
-async fn is_outside(env: &dyn ExecutionEnvironment, path: &Path, roots: &[PathBuf]) -> bool {
-    let Ok(document) = env.canonicalize(path).await else { return false };
-    for root in roots {
-        if env.canonicalize(root).await.is_ok_and(|root| document.starts_with(root)) {
-            return false;
-        }
-    }
-    true
 }
 
 /// Decodes a document and removes the byte-order mark, leading blank lines and trailing white space.

@@ -342,19 +342,21 @@ impl ProcessEnv {
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
-    /// Writes a text file of a project, whole or not at all. One that is there keeps its mode, and a symbolic link its target.
+    /// Writes a text file, whole or not at all. An existing one keeps its mode, and a symbolic link its target; a new one has
+    /// `new_mode`. Its directory is created.
     ///
     /// # Errors
     ///
     /// A failure that names it.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn write_shared(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write_keeping_mode(&self, path: &Path, text: &str, new_mode: u32) -> Result<(), Failure> {
         use std::io::Write as _;
         use std::os::unix::fs::PermissionsExt as _;
         let write = || {
             let path = &self.real_path(path);
-            let mode = std::fs::metadata(path).map_or(0o644, |found| found.permissions().mode() & 0o777);
-            let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+            let mode = std::fs::metadata(path).map_or(new_mode, |found| found.permissions().mode() & 0o777);
+            let directory = path.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(directory)?;
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
             file.write_all(text.as_bytes())?;
             file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
             file.as_file().sync_all()?;
@@ -725,6 +727,8 @@ mod tests {
 
     #[test]
     fn a_link_in_the_place_of_a_file_stays() {
+        use std::os::unix::fs::PermissionsExt as _;
+
         let process_env = ProcessEnv::with([]);
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -736,12 +740,13 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "configuration");
         process_env.write_configuration(&at("new/file"), "configuration").unwrap();
         assert_eq!(std::fs::read_to_string(at("new/file")).unwrap(), "configuration");
-        #[cfg(feature = "mcp")]
-        {
-            process_env.write_shared(&at("link"), "shared").unwrap();
-            assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
-            assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "shared");
-        }
+        let mode = |name: &str| std::fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
+        std::fs::set_permissions(at("elsewhere/file"), std::fs::Permissions::from_mode(0o640)).unwrap();
+        process_env.write_keeping_mode(&at("link"), "shared", 0o600).unwrap();
+        assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(std::fs::read_to_string(at("elsewhere/file")).unwrap(), "shared");
+        process_env.write_keeping_mode(&at("newer/file"), "shared", 0o600).unwrap();
+        assert_eq!((mode("link"), mode("newer/file")), (0o640, 0o600));
     }
 
     #[tokio::test]

@@ -26,6 +26,7 @@ mod git;
 mod host_files;
 #[cfg(feature = "local")]
 mod linked_backup;
+mod links;
 #[cfg(feature = "local")]
 mod local;
 mod logging;
@@ -63,6 +64,7 @@ pub use file::{
 pub use git::{Git, shell_word};
 #[cfg(feature = "local")]
 pub use linked_backup::{BackupSide, LinkedBackup};
+pub use links::leads_outside;
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;

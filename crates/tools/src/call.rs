@@ -3,6 +3,7 @@
 mod arguments;
 mod stored;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::repair::ArgumentRepair;
 use crate::schema;
 use crate::tool::{DynTool, Effect, FileChange, ReadExtent, StandsFor, ToolInput};
+use crate::write_locations::write_locations;
 
 /// A call that may run: its tool is known, and its arguments are valid.
 #[derive(Clone, Debug)]
@@ -34,8 +36,13 @@ pub struct PreparedCall {
     hosts: Option<Vec<String>>,
     sandbox: Option<SandboxSide>,
     held: Option<Arc<dyn ExecutionEnvironment>>,
+    /// Where the paths led when a decision was requested.
+    located: Option<Arc<PathLocations>>,
     tool: Arc<RegisteredTool>,
 }
+
+/// The [locations](write_locations) of paths, by path. A path that cannot be resolved has none.
+type PathLocations = BTreeMap<PathBuf, Vec<PathBuf>>;
 
 /// The parsed input of a call, until an execution takes it. Clones share it.
 #[derive(Clone)]
@@ -108,6 +115,7 @@ impl PreparedCall {
             targets: writes.clone(),
             writes,
             held: None,
+            located: None,
             tool,
         })
     }
@@ -139,6 +147,46 @@ impl PreparedCall {
         env: &'a Arc<dyn ExecutionEnvironment>,
     ) -> &'a Arc<dyn ExecutionEnvironment> {
         self.held.as_ref().unwrap_or(env)
+    }
+
+    /// Returns the call with a record of the locations of its paths, in the environment of its [held](Self::hold) paths or in
+    /// `env`. The record remains after [`release`](Self::release), so that a decision on the call holds for these files only.
+    ///
+    /// An earlier record remains. A path that cannot be resolved is recorded without a location. Dropping the future changes
+    /// nothing.
+    #[must_use]
+    pub async fn locate(self, env: &dyn ExecutionEnvironment) -> Self {
+        if self.located.is_some() {
+            return self;
+        }
+        let located = Some(Arc::new(self.resolve_locations(env).await));
+        Self { located, ..self }
+    }
+
+    /// Returns the recorded locations of each path, as [`locate`](Self::locate) found them, by path. Empty without a record.
+    pub fn locations(&self) -> impl Iterator<Item = (&Path, &[PathBuf])> {
+        let located = self.located.iter().flat_map(|located| located.iter());
+        located.map(|(path, locations)| (path.as_path(), locations.as_slice()))
+    }
+
+    /// Returns a path whose location now differs from the [recorded](Self::locate) one, in the environment of its
+    /// [held](Self::hold) paths or in `env`; `None` if there is no such path, and without a record.
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn find_redirected(&self, env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
+        let recorded = self.located.as_deref()?;
+        let now = self.resolve_locations(env).await;
+        now.into_iter().find(|(path, locations)| recorded.get(path) != Some(locations)).map(|(path, _)| path)
+    }
+
+    async fn resolve_locations(&self, env: &dyn ExecutionEnvironment) -> PathLocations {
+        let env = self.held.as_deref().unwrap_or(env);
+        let mut located = PathLocations::new();
+        for path in self.reads.iter().chain(&self.writes) {
+            let locations = write_locations(env, path).await.unwrap_or_default();
+            located.insert(path.clone(), locations);
+        }
+        located
     }
 
     /// Resolves the links in the paths that the call writes, so that two names of one file have the same target.

@@ -16,9 +16,9 @@ mod protected;
 mod read_before_write;
 mod tool;
 mod verdict;
-mod write_locations;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -31,10 +31,10 @@ pub use self::protected::ProtectedPathGate;
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
-pub use self::write_locations::write_locations;
 use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};
 use crate::outside_sandbox::SandboxSide;
+pub use crate::write_locations::write_locations;
 
 /// Decides whether a call may run.
 ///
@@ -138,6 +138,13 @@ pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
 #[must_use]
 pub fn outside_sandbox() -> Verdict {
     Verdict::ask("it runs outside of the sandbox").with_rule("outside of the sandbox")
+}
+
+/// Returns why a call is refused after a decision on it: `path` has another location than it had then.
+#[must_use]
+pub fn redirected(path: &Path) -> String {
+    let path = path.display();
+    format!("{path} leads elsewhere than when the call was decided on; make it again to have it decided")
 }
 
 /// Returns the error that the model reads for a denied call.

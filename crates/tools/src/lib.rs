@@ -24,6 +24,7 @@ mod schema;
 mod similarity;
 mod tool;
 mod truncate;
+mod write_locations;
 
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};

@@ -102,6 +102,15 @@ impl Preparation {
             }
         }
     }
+
+    /// Returns the call, unless it was refused.
+    #[must_use]
+    pub fn call(&self) -> Option<&PreparedCall> {
+        match self {
+            Self::Ready { call, .. } | Self::Ask { call, .. } => Some(call),
+            Self::Refused { .. } => None,
+        }
+    }
 }
 
 /// Runs a prepared call and truncates its output for the model. Dropping the future stops the call.

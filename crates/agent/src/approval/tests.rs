@@ -27,6 +27,7 @@ use crate::session::{Session, SessionBuilder};
 mod endings;
 mod many;
 mod outside;
+mod redirected;
 
 /// Time-out for everything that is expected to happen.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,6 +1,7 @@
 //! Approval of a call between its preparation and its run: who decides, and that the decision applies to this call.
 
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ impl Driver {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
             Decision::Change { arguments } => {
-                let call = self.calls.decide(&call_id, exactly, false, None)?;
+                let call = self.calls.change(&call_id, exactly)?;
                 return Some(InputKind::CallChanged { call, arguments, by });
             }
         };
@@ -99,13 +100,27 @@ pub(super) async fn request(
     Arc::new(request.with_origin(origin))
 }
 
-/// Returns what a decision is bound to: the session, the exact call, and the rules of gates that
-/// bind it, such as the grant.
+/// Returns what a decision is bound to: the session, the exact call, the locations of its paths, and the rules of gates
+/// that bind it, such as the grant.
 pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judgement) -> Fingerprint {
     let binding = judgement.steps().iter().filter(|step| step.binds);
     let rules = binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::of(rule.as_bytes()));
     let bound = call.fingerprint().chain(Fingerprint::of(session.as_str().as_bytes()));
-    rules.fold(bound, Fingerprint::chain)
+    rules.chain(redirections(call)).fold(bound, Fingerprint::chain)
+}
+
+/// Returns a hash of each path of a call that has another location than its name, with these locations. There are none without
+/// links, so tickets in older journals remain valid.
+fn redirections(call: &PreparedCall) -> impl Iterator<Item = Fingerprint> {
+    let redirected =
+        call.locations().filter(|(path, locations)| locations.iter().any(|location| location != *path));
+    redirected.map(|(path, locations)| {
+        locations.iter().map(|location| hash_path(location)).fold(hash_path(path), Fingerprint::chain)
+    })
+}
+
+fn hash_path(path: &Path) -> Fingerprint {
+    Fingerprint::of(path.as_os_str().as_encoded_bytes())
 }
 
 async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {
@@ -128,12 +143,13 @@ impl From<&str> for Objection {
     }
 }
 
-/// Returns why a call must not run after all: another one was approved, or the situation has changed since it was
-/// prepared and a gate objects now.
+/// Returns why a call must not run after all: another one was approved, its paths lead elsewhere than when it was decided on, or
+/// the situation has changed since it was prepared and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     session: &SessionId,
     call: &PreparedCall,
+    env: &dyn ExecutionEnvironment,
     (approved, answer): (Option<Fingerprint>, Option<&JudgementStep>),
 ) -> Option<Objection> {
     let Ok(mut judgement) = AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await else {
@@ -141,6 +157,11 @@ pub(super) async fn objection(
     };
     if let Some(answer) = answer {
         judgement.push(answer.clone());
+    }
+    if judgement.permission() != Permission::Deny
+        && let Some(path) = call.find_redirected(env).await
+    {
+        return Some(gate::redirected(&path).as_str().into());
     }
     let reason = judgement.reason();
     match judgement.permission() {

@@ -109,6 +109,8 @@ enum CallSlot {
 #[derive(Debug, Default)]
 pub(super) struct CallSlots {
     slots: BTreeMap<CallKey, CallSlot>,
+    /// Calls as they were shown, whose arguments a decision has changed. They are not prepared again yet.
+    changed: BTreeMap<CallKey, PreparedCall>,
 }
 
 impl CallSlots {
@@ -164,7 +166,33 @@ impl CallSlots {
         approved: bool,
         by: Option<Principal>,
     ) -> Option<CallKey> {
-        let key = self.slots.iter().find_map(|(key, slot)| match slot {
+        let key = self.find_pending(call_id, exactly)?;
+        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key)
+            && approved
+        {
+            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly, by });
+        }
+        Some(key)
+    }
+
+    /// Removes the pending call with this id and fingerprint, whose arguments a decision changes. It remains available for its
+    /// next preparation. Returns its key, or `None` if there is none.
+    pub(super) fn change(&mut self, call_id: &str, exactly: Fingerprint) -> Option<CallKey> {
+        let key = self.find_pending(call_id, exactly)?;
+        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key) {
+            self.changed.insert(key, *call);
+        }
+        Some(key)
+    }
+
+    /// Removes and returns a call that a decision has [changed](Self::change), as it was shown.
+    pub(super) fn take_changed(&mut self, key: CallKey) -> Option<PreparedCall> {
+        self.changed.remove(&key)
+    }
+
+    /// Returns the key of the pending call with this id and fingerprint.
+    fn find_pending(&self, call_id: &str, exactly: Fingerprint) -> Option<CallKey> {
+        self.slots.iter().find_map(|(key, slot)| match slot {
             CallSlot::Pending { request, .. }
                 if request.call_id == call_id && request.fingerprint == exactly =>
             {
@@ -175,13 +203,7 @@ impl CallSlots {
             | CallSlot::Pending { .. }
             | CallSlot::Approved { .. }
             | CallSlot::Running(_) => None,
-        })?;
-        if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key)
-            && approved
-        {
-            self.slots.insert(key, CallSlot::Approved { call, fingerprint: exactly, by });
-        }
-        Some(key)
+        })
     }
 
     /// Returns whether the call with this id waits for a decision.
@@ -239,11 +261,13 @@ impl CallSlots {
 
     /// Removes all calls that do not run.
     pub(super) fn keep_running(&mut self) {
+        self.changed.clear();
         self.slots.retain(|_, slot| matches!(slot, CallSlot::Running(_)));
     }
 
     /// Removes all calls.
     pub(super) fn clear(&mut self) {
+        self.changed.clear();
         self.slots.clear();
     }
 
@@ -402,6 +426,23 @@ mod tests {
         assert!(slots.run(KEY).is_none());
         slots.stop(KEY);
         assert!(cancel.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn changed_call_remains_for_its_next_preparation() {
+        for stopped in [false, true] {
+            let mut slots = CallSlots::default();
+            slots.prepare(KEY);
+            slots.set_prepared(KEY, Ok(gated().await));
+            let (request, _) = slots.set_pending(KEY).unwrap();
+            assert_eq!(slots.change("a", Fingerprint::of(b"another")), None);
+            assert_eq!(slots.change("a", request.fingerprint), Some(KEY));
+            if stopped {
+                slots.keep_running();
+            }
+            assert_eq!(slots.take_changed(KEY).is_some(), !stopped);
+            assert!(slots.take_changed(KEY).is_none() && slots.slots.is_empty());
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! Tool calls: preparation, and running in tasks of their own.
 
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,8 +52,9 @@ impl Driver {
             env: Arc::clone(&self.request_env),
             init: self.environment_init(),
             origin: self.lineage.origin.clone(),
-            // Whoever changed the arguments has decided on them, or is a hook itself.
+            // The user or hook that changed the arguments has decided on them.
             hooks: if changed { None } else { self.hooks.clone() },
+            changed: if changed { self.calls.take_changed(key) } else { None },
         };
         let span = self.trace.run();
         let mut preparing = Box::pin(preparing.run().instrument(span.clone()));
@@ -156,9 +158,9 @@ impl Effects {
                 Ok(call) => call,
                 Err(error) => return Err(Objection::from(error.to_string().as_str())),
             };
+            let decided = (self.approved, self.answer.as_ref());
             let objection =
-                approval::objection(&self.gates, &self.session, &call, (self.approved, self.answer.as_ref()))
-                    .await;
+                approval::objection(&self.gates, &self.session, &call, cx.env.as_ref(), decided).await;
             match objection {
                 Some(objection) => Err(objection),
                 None => {
@@ -231,6 +233,8 @@ struct CallPreparation {
     init: EnvironmentInit,
     origin: Option<SubagentOrigin>,
     hooks: Option<HookPoint>,
+    /// The call that was shown, if a decision changed its arguments.
+    changed: Option<PreparedCall>,
 }
 
 impl CallPreparation {
@@ -260,6 +264,7 @@ impl CallPreparation {
 
     /// Lets the hooks judge a call that the gates have judged.
     async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> Prepared {
+        let judged = self.located(judged).await;
         let (pipeline::Preparation::Ready { call, judgement }
         | pipeline::Preparation::Ask { call, judgement }) = &judged
         else {
@@ -293,7 +298,10 @@ impl CallPreparation {
                 let by = given.hook.as_ref().map(|hook| Principal::new(format!("hook {hook}")));
                 let again =
                     pipeline::prepare(&self.registry, &self.gates, self.env.as_ref(), &tool_call).await;
-                let again = with_questions_of_hooks(again, &judged);
+                let mut again = self.located(with_questions_of_hooks(again, &judged)).await;
+                if let Some(shown) = judged.call() {
+                    again = unless_redirected(again, shown);
+                }
                 (again, Some(ChangedArguments { arguments: arguments.clone(), by }))
             }
         };
@@ -309,6 +317,10 @@ impl CallPreparation {
     }
 
     async fn prepared(&self, judged: pipeline::Preparation) -> Prepared {
+        let mut judged = self.located(judged).await;
+        if let Some(shown) = &self.changed {
+            judged = unless_redirected(judged, shown);
+        }
         let (judgement, result) = match judged {
             pipeline::Preparation::Ready { call, judgement } => {
                 let answer = judgement.steps().iter().find(|step| step.answers).cloned();
@@ -323,6 +335,35 @@ impl CallPreparation {
             pipeline::Preparation::Refused { error, judgement } => (judgement, Err(error)),
         };
         Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
+    }
+
+    /// Records where the paths of a call lead if a user or a hook decides on it, so that the decision holds for these files only.
+    async fn located(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
+        use pipeline::Preparation::{Ask, Ready, Refused};
+        let env = self.env.as_ref();
+        match judged {
+            Ask { call, judgement } => Ask { call: call.locate(env).await, judgement },
+            Ready { call, judgement } if self.hooks.is_some() || self.changed.is_some() => {
+                Ready { call: call.locate(env).await, judgement }
+            }
+            judged @ (Ready { .. } | Refused { .. }) => judged,
+        }
+    }
+}
+
+/// Refuses a call with changed arguments if a path leads elsewhere than when the call was `shown`.
+fn unless_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pipeline::Preparation {
+    use pipeline::Preparation::{Ask, Ready, Refused};
+    let Some(call) = judged.call() else { return judged };
+    let is_redirected = |path: &Path, locations: &[PathBuf]| {
+        call.locations().any(|(now, found)| now == path && found != locations)
+    };
+    let redirected = shown.locations().find(|(path, locations)| is_redirected(path, locations));
+    let Some((path, _)) = redirected else { return judged };
+    let error = gate::denied(call.name(), &gate::redirected(path));
+    match judged {
+        Ready { judgement, .. } | Ask { judgement, .. } => Refused { error, judgement },
+        refused @ Refused { .. } => refused,
     }
 }
 

@@ -214,7 +214,7 @@ fn write(
 ) -> Result<(), Failure> {
     if args.project {
         // Others of the project read it.
-        return process_env.write_shared(path, text);
+        return process_env.write_keeping_mode(path, text, 0o644);
     }
     process_env.write_configuration(path, text)
 }

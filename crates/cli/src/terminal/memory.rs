@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, leads_outside};
 
 use crate::failure::Failure;
 use crate::instructions::FILE;
@@ -33,11 +33,15 @@ pub(crate) fn of_user(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
 
-/// Adds a line to a file, and returns the name of the file.
+/// Mode of a new file of the user.
+const NEW_MODE: u32 = 0o600;
+
+/// Adds a line to a file, and returns the name of the file. The user's file may be a link. Dropping the future may leave the line
+/// unwritten.
 ///
 /// # Errors
 ///
-/// What could not be read or written.
+/// A file that cannot be read or written, and one of the project that is a link out of the working directory.
 pub(crate) async fn add(
     file: MemoryFile,
     line: &str,
@@ -52,17 +56,28 @@ pub(crate) async fn add(
                 Err(failure) => return Err(failure.message()),
             };
             let text = appended(&before, line);
-            process_env.write_private(&path, &text).map_err(|failure: Failure| failure.message())?;
+            process_env
+                .write_keeping_mode(&path, &text, NEW_MODE)
+                .map_err(|failure: Failure| failure.message())?;
             Ok(path.display().to_string())
         }
         MemoryFile::Project => {
-            let before = match environment.read(Path::new(FILE), None).await {
+            let path = environment.resolve(Path::new(FILE));
+            // The file that is checked is the one that is written.
+            let held =
+                environment.hold(std::slice::from_ref(&path)).await.map_err(|error| error.to_string())?;
+            let environment = held.as_deref().unwrap_or(environment);
+            let root = environment.working_directory().to_path_buf();
+            if leads_outside(environment, &path, &[root]).await {
+                return Err(format!("{FILE} is a link that leads out of the working directory"));
+            }
+            let before = match environment.read(&path, None).await {
                 Ok(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| format!("{FILE} is not UTF-8"))?,
                 Err(EnvError::NotFound { .. }) => String::new(),
                 Err(error) => return Err(error.to_string()),
             };
             let text = appended(&before, line);
-            environment.write(Path::new(FILE), text.as_bytes()).await.map_err(|error| error.to_string())?;
+            environment.write(&path, text.as_bytes()).await.map_err(|error| error.to_string())?;
             Ok(FILE.to_owned())
         }
     }
@@ -94,5 +109,45 @@ mod tests {
         ] {
             assert_eq!(appended(before, "use tabs"), after, "{before:?}");
         }
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "the tests write the files that are read")]
+    async fn a_link_of_the_user_stays_and_one_out_of_the_project_is_refused() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["project", ".config/pintle"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["outside.md", "dotfiles.md", "project/CLAUDE.md"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::fs::set_permissions(at("dotfiles.md"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        symlink(at("dotfiles.md"), at(".config/pintle/AGENTS.md")).unwrap();
+        let process_env = ProcessEnv::with([("HOME", directory.path().as_os_str())]);
+        let environment = process_env.local_environment(&at("project")).unwrap();
+        let add = async |file| add(file, "x", &environment, &process_env).await;
+        let text = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+
+        add(MemoryFile::User).await.unwrap();
+        let mode = std::fs::metadata(at("dotfiles.md")).unwrap().permissions().mode();
+        assert_eq!((text("dotfiles.md").as_str(), mode & 0o777), ("- x\n", 0o644));
+        assert!(at(".config/pintle/AGENTS.md").symlink_metadata().unwrap().is_symlink());
+
+        symlink("CLAUDE.md", at("project/AGENTS.md")).unwrap();
+        add(MemoryFile::Project).await.unwrap();
+        assert_eq!(text("project/CLAUDE.md"), "- x\n");
+        std::fs::remove_file(at("project/AGENTS.md")).unwrap();
+        for target in ["../outside.md", "../new.md"] {
+            symlink(target, at("project/AGENTS.md")).unwrap();
+            let refused = add(MemoryFile::Project).await.unwrap_err();
+            assert_eq!(refused, "AGENTS.md is a link that leads out of the working directory");
+            std::fs::remove_file(at("project/AGENTS.md")).unwrap();
+        }
+        assert!(text("outside.md").is_empty() && !at("new.md").exists());
+        add(MemoryFile::Project).await.unwrap();
+        assert_eq!(text("project/AGENTS.md"), "- x\n");
     }
 }

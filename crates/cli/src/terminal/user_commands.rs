@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::{DirEntry, EnvError, ExecutionEnvironment};
+use pintle_env::{DirEntry, ExecutionEnvironment, leads_outside};
 
 use super::commands;
 use crate::process_env::ProcessEnv;
@@ -101,14 +101,16 @@ fn split(content: &str) -> (&str, &str) {
 }
 
 /// Finds the commands of the project that the tools work in, and those of the user. Of several with one name, the
-/// project's comes first; none has the name of a command that is built in. What cannot be read is left out.
+/// project's comes first; none has the name of a command that is built in. Files that cannot be read are left out, and files of a
+/// project that are links out of its directory.
 pub(crate) async fn discover(
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
 ) -> Vec<UserCommand> {
     let mut found = Vec::new();
+    let project = environment.working_directory();
     for directory in OF_PROJECT {
-        read_all(environment, &environment.working_directory().join(directory), &mut found).await;
+        read_all(environment, Some(project), &project.join(directory), &mut found).await;
     }
     let home = process_env.home();
     let of_home = home.iter().flat_map(|home| OF_USER.map(|directory| home.join(directory)));
@@ -116,15 +118,21 @@ pub(crate) async fn discover(
     let directories: Vec<PathBuf> = configured.into_iter().chain(of_home).collect();
     if let Ok(host) = process_env.local_environment(Path::new("/")) {
         for directory in directories {
-            read_all(&host, &directory, &mut found).await;
+            read_all(&host, None, &directory, &mut found).await;
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-/// Adds the commands of a directory whose names are new. One below another directory has its name before a colon.
-async fn read_all(environment: &dyn ExecutionEnvironment, directory: &Path, found: &mut Vec<UserCommand>) {
+/// Adds the commands of a directory whose names are new, and that do not lead out of the `root` if there is one. A command below
+/// another directory has its name before a colon.
+async fn read_all(
+    environment: &dyn ExecutionEnvironment,
+    root: Option<&Path>,
+    directory: &Path,
+    found: &mut Vec<UserCommand>,
+) {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     let Ok(entries) = environment.list(directory).await else { return };
     for entry in entries {
@@ -146,11 +154,22 @@ async fn read_all(environment: &dyn ExecutionEnvironment, directory: &Path, foun
         if commands::is_known(&name) || found.iter().any(|command| command.name == name) {
             continue;
         }
-        let read: Result<Vec<u8>, EnvError> = environment.read(&path, Some(0..MAX_BYTES)).await;
-        if let Ok(content) = read {
+        if let Some(content) = read(environment, root, &path).await {
             found.push(UserCommand::parse(name, &String::from_utf8_lossy(&content)));
         }
     }
+}
+
+/// Returns the beginning of a file; `None` if it cannot be read, or if links lead from it out of the `root`.
+async fn read(environment: &dyn ExecutionEnvironment, root: Option<&Path>, path: &Path) -> Option<Vec<u8>> {
+    let Some(root) = root else { return environment.read(path, Some(0..MAX_BYTES)).await.ok() };
+    // The file that is checked is the one that is read.
+    let held = environment.hold(&[path.to_path_buf()]).await.ok()?;
+    let environment = held.as_deref().unwrap_or(environment);
+    if leads_outside(environment, path, &[root.to_path_buf()]).await {
+        return None;
+    }
+    environment.read(path, Some(0..MAX_BYTES)).await.ok()
 }
 
 /// Returns the name of a command by its file; `None` if it is none.
@@ -215,13 +234,27 @@ mod tests {
         write(home.path(), ".codex/prompts/draft.md", "draft");
         write(home.path(), ".config/pintle/commands/own.md", "own");
         write(home.path(), ".config/pintle/commands/no text.txt", "no command");
+        // A project reads no other files of the user; the user's own commands may be links.
+        write(home.path(), "dotfiles/linked.md", "linked");
+        let link = |target: PathBuf, path: PathBuf| std::os::unix::fs::symlink(target, path).unwrap();
+        link(home.path().join("dotfiles/linked.md"), home.path().join(".config/pintle/commands/linked.md"));
+        link(home.path().join("dotfiles/linked.md"), project.path().join(".claude/commands/key.md"));
+        link(home.path().join("dotfiles"), project.path().join(".agents"));
+        link("review.md".into(), project.path().join(".claude/commands/again.md"));
+        write(home.path(), "dotfiles/commands/key.md", "outside");
         let process_env = ProcessEnv::with([("HOME", home.path().as_os_str())]);
         let environment = process_env.local_environment(project.path()).unwrap();
         let found = discover(&environment, &process_env).await;
         let found: Vec<_> =
             found.iter().map(|command| (command.name.as_str(), command.text.as_str())).collect();
-        let expected =
-            [("draft", "draft"), ("git:sync", "sync"), ("own", "own"), ("review", "of the project")];
+        let expected = [
+            ("again", "of the project"),
+            ("draft", "draft"),
+            ("git:sync", "sync"),
+            ("linked", "linked"),
+            ("own", "own"),
+            ("review", "of the project"),
+        ];
         assert_eq!(found, expected);
     }
 }

@@ -11,11 +11,20 @@ use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 
 /// Paths below `.git` whose content runs programs, or decides which.
-const GIT: [&[&str]; 5] =
-    [&["commondir"], &["config"], &["config.worktree"], &["hooks"], &["info", "attributes"]];
+const GIT: [&[&str]; 8] = [
+    &["commondir"],
+    &["config"],
+    &["config.worktree"],
+    &["hooks"],
+    &["info", "attributes"],
+    // The steps and options of an operation in progress, which name programs.
+    &["rebase-apply"],
+    &["rebase-merge"],
+    &["sequencer"],
+];
 
-/// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git,
-/// at any depth, and directories that an application adds.
+/// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git and
+/// the state of its rebases, at any depth, and directories that an application adds.
 ///
 /// Paths are judged both as given and with all links resolved; a path that cannot be resolved is judged as given. Case
 /// does not count, since some file systems ignore it. Commands are not judged, since they declare no reliable paths.
@@ -122,6 +131,12 @@ mod tests {
             (".git/info/attributes", true),
             (".git/modules/a/info/attributes", true),
             (".GIT/Info/Attributes", true),
+            (".git/rebase-merge/git-rebase-todo", true),
+            (".git/rebase-apply/next", true),
+            (".git/sequencer/todo", true),
+            (".git/worktrees/a/rebase-merge/git-rebase-todo", true),
+            (".git/modules/a/Rebase-Merge/git-rebase-todo", true),
+            ("rebase-merge/git-rebase-todo", false),
             (".git/info/exclude", false),
             (".git/info", false),
             ("hooks/pre-commit", true),

@@ -62,8 +62,8 @@ impl ReadBeforeWrite {
     }
 
     /// Returns the current state of a file; `None` if there is no regular file.
-    async fn stamp(&self, path: &Path) -> Result<Option<Stamp>, EnvError> {
-        let metadata = match self.env.metadata(path).await {
+    async fn stamp(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<Stamp>, EnvError> {
+        let metadata = match env.metadata(path).await {
             Ok(metadata) if metadata.is_file() => metadata,
             Ok(_) | Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -73,7 +73,7 @@ impl ReadBeforeWrite {
         }
         let (mut len, mut hash) = (0, Fingerprint::of(b"file"));
         while len <= MAX_HASHED {
-            let block = self.env.read(path, Some(len..len + BLOCK)).await?;
+            let block = env.read(path, Some(len..len + BLOCK)).await?;
             hash = hash.chain(Fingerprint::of(&block));
             len += block.len() as u64;
             if (block.len() as u64) < BLOCK {
@@ -84,9 +84,9 @@ impl ReadBeforeWrite {
     }
 
     /// Returns why this file must not be changed now, if so.
-    async fn objection(&self, path: &Path) -> Option<String> {
-        let real = canonical_path(self.env.as_ref(), path).await;
-        let now = match self.stamp(&real).await {
+    async fn objection(&self, env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
+        let real = canonical_path(env, path).await;
+        let now = match Self::stamp(env, &real).await {
             Ok(Some(now)) => now,
             Ok(None) => return None,
             Err(error) => return Some(format!("{} cannot be looked at: {error}", path.display())),
@@ -108,15 +108,16 @@ impl Gate for ReadBeforeWrite {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
+        let env = call.judged_in(&self.env).as_ref();
         for path in call.writes() {
-            if let Some(reason) = self.objection(path).await {
+            if let Some(reason) = self.objection(env, path).await {
                 return Verdict::deny(reason);
             }
         }
         for path in shown_files(call) {
-            let real = canonical_path(self.env.as_ref(), path).await;
+            let real = canonical_path(env, path).await;
             // A call that cannot read the file reports that itself.
-            let reading = self.stamp(&real).await.ok().flatten();
+            let reading = Self::stamp(env, &real).await.ok().flatten();
             if reading.is_some() {
                 self.files().get(&real).reading = reading;
             }
@@ -128,9 +129,10 @@ impl Gate for ReadBeforeWrite {
         if execution.error.is_some() {
             return;
         }
+        let env = call.judged_in(&self.env).as_ref();
         for path in shown_files(call) {
-            let real = canonical_path(self.env.as_ref(), path).await;
-            let now = self.stamp(&real).await.ok().flatten();
+            let real = canonical_path(env, path).await;
+            let now = Self::stamp(env, &real).await.ok().flatten();
             let mut files = self.files();
             // If the file changed during the call, the model may have read the old content.
             if now.is_some() && files.get(&real).reading == now {
@@ -138,8 +140,8 @@ impl Gate for ReadBeforeWrite {
             }
         }
         for path in call.writes() {
-            let real = canonical_path(self.env.as_ref(), path).await;
-            let now = self.stamp(&real).await.ok().flatten();
+            let real = canonical_path(env, path).await;
+            let now = Self::stamp(env, &real).await.ok().flatten();
             self.files().get(&real).read = now;
         }
     }
@@ -266,5 +268,44 @@ mod tests {
         assert_eq!(harness.attempt(READ, "long").await, Verdict::ALLOW);
         harness.change("long", &format!("{}y", &long[1..])).await;
         assert!(is_denied(&harness.attempt(WRITE, "long").await));
+    }
+
+    /// Other environments resolve paths by name.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "another process changes the link")]
+    async fn files_are_known_by_what_their_names_led_to() {
+        use pintle_env::{LocalEnvironment, Output};
+        use pintle_llm::ToolResult;
+
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["known", "other"] {
+            std::fs::create_dir(at(name)).unwrap();
+            std::fs::write(at(name).join("x"), "1").unwrap();
+        }
+        let lead_to = |name: &str| {
+            let _missing = std::fs::remove_file(at("here"));
+            std::os::unix::fs::symlink(name, at("here")).unwrap();
+        };
+        let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap());
+        let gate = ReadBeforeWrite::new(Arc::clone(&env) as _);
+        let held = async |name: &str, effect: Effect, path: &str| {
+            let call = call_in(env.as_ref(), probe(effect), json!({ name: [path] })).await;
+            call.hold(env.as_ref()).await.unwrap()
+        };
+        lead_to("known");
+        let read = held("reads", READ, "here/x").await;
+        assert_eq!(gate.check(&read).await, Verdict::ALLOW);
+        lead_to("other");
+        let result = ToolResult::new("call_1", "1", false);
+        gate.ran(&read, &Execution::new(result, Output::from("1"))).await;
+        for (path, is_known) in [("known/x", true), ("other/x", false)] {
+            let write = held("writes", WRITE, path).await;
+            assert_eq!(gate.check(&write).await == Verdict::ALLOW, is_known, "{path}");
+        }
+        let write = held("writes", WRITE, "here/x").await;
+        lead_to("known");
+        assert!(is_denied(&gate.check(&write).await), "the held file is not known");
     }
 }

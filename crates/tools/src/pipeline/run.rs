@@ -128,7 +128,7 @@ async fn approved(
     cx: &ToolContext,
     options: &RunOptions,
 ) -> Result<PreparedCall, ToolError> {
-    let call = call.release();
+    let call = call.locate(cx.env.as_ref()).await.release();
     let is_approved = match &options.approve {
         Some(approve) => approve(call.clone(), reason.clone()).await,
         None => false,
@@ -139,7 +139,10 @@ async fn approved(
     let call = call.hold(cx.env.as_ref()).await?;
     let judgement = gate::judge(&options.gates, &call).await;
     match judgement.permission() {
-        Permission::Allow | Permission::Ask => Ok(call),
+        Permission::Allow | Permission::Ask => match call.find_redirected(cx.env.as_ref()).await {
+            Some(path) => Err(gate::denied(call.name(), &gate::redirected(&path))),
+            None => Ok(call),
+        },
         Permission::Deny => Err(gate::denied(call.name(), &judgement.reason())),
     }
 }
@@ -148,7 +151,7 @@ async fn approved(
 mod tests {
     use std::sync::Mutex;
 
-    use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
+    use pintle_env::{ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
     use serde_json::json;
 
     use super::*;
@@ -234,5 +237,37 @@ mod tests {
         assert!(stale.result.text().contains("has changed on disk"), "{}", stale.result.text());
         harness.run("read_file", json!({"file_path": "a"}), &options).await;
         assert_eq!(harness.run("write_file", write, &options).await.error, None);
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "another process changes the link")]
+    async fn an_approval_does_not_hold_where_a_link_leads_elsewhere() {
+        let mut registry = ToolRegistry::new();
+        builtin::register_core(&mut registry).unwrap();
+        for is_redirected in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            for name in ["project/inside", "outside"] {
+                std::fs::create_dir_all(directory.path().join(name)).unwrap();
+            }
+            let link = directory.path().join("project/here");
+            std::os::unix::fs::symlink("inside", &link).unwrap();
+            let asks = EffectGate::new().with(Effect::Write, Permission::Ask);
+            let options = RunOptions::new().with_gate(asks).with_approval(move |_, _| {
+                if is_redirected {
+                    std::fs::remove_file(&link).unwrap();
+                    std::os::unix::fs::symlink("../outside", &link).unwrap();
+                }
+                std::future::ready(true)
+            });
+            let env = LocalEnvironment::with_host_env(directory.path().join("project"), []).unwrap();
+            let cx = ToolContext::new(Arc::new(env), "");
+            let arguments = json!({"file_path": "here/x", "content": "1"}).to_string();
+            let call = ToolCall::from_raw("call_1", "write_file", arguments);
+            let execution = run(&registry, &call, &cx, &options).await;
+            assert_eq!(execution.error, is_redirected.then_some(ToolErrorKind::Denied));
+            assert_eq!(execution.result.text().contains("here/x leads elsewhere"), is_redirected);
+            assert_eq!(directory.path().join("project/inside/x").exists(), !is_redirected);
+            assert!(!directory.path().join("outside/x").exists());
+        }
     }
 }

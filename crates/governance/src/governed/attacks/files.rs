@@ -190,6 +190,12 @@ pub(super) const ATTACKS: &[Attack] = &[
         |scene, _| scene.exists(".git/info/attributes"),
     ),
     attack(
+        "`write_file` of the steps of a rebase, which run programs",
+        Guard::Protected,
+        |_| writes(".git/rebase-merge/git-rebase-todo"),
+        |scene, _| scene.exists(".git/rebase-merge/git-rebase-todo"),
+    ),
+    attack(
         "`write_file` of a `.git` that leads elsewhere",
         Guard::Protected,
         |_| writes("src/.git"),
