@@ -16,11 +16,12 @@ fn judged(user: &User, home: Option<&OsStr>, key: &Path) -> String {
 }
 
 #[test]
-fn keys_are_hidden_without_a_home_in_the_variables() {
+fn keys_are_hidden_below_each_home_of_the_user() {
     let user = User::new("[[turn]]\ntext = \"Done.\"");
     let of_database = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap().unwrap().dir;
     for (home, directory) in [
         (Some(user.at("").into_os_string()), user.at("")),
+        (Some(user.at("").into_os_string()), of_database.clone()),
         (None, of_database.clone()),
         (Some("".into()), of_database.clone()),
         (Some("relative".into()), of_database),

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use super::acp::Editor;
 use super::user::User;
 
 /// A program that notes what ran it, where, and with which cache. Asked for a key, it has one.
@@ -89,6 +90,53 @@ fn nothing_that_a_command_wrote_runs_outside_of_the_sandbox() {
             assert_eq!(line, format!("{what} real {directory} none none"));
         }
     }
+}
+
+#[test]
+fn nothing_of_a_project_runs_for_a_session_that_is_started_elsewhere() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
+    write_program(&user.at("bin/helper"), "real");
+    write_program(&user.project().join("bin/helper"), "planted");
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::create_dir(user.at("elsewhere")).unwrap();
+    let configuration = "[key_command]\nanthropic = [\"helper\", \"key\"]\n";
+    std::fs::write(user.at(".config/pintle/config.toml"), configuration).unwrap();
+    let inherited = std::env::var("PATH").unwrap();
+    let paths = [user.project().join("bin"), user.at("bin")].map(|path| path.display().to_string());
+    let search_path = format!("{}:{inherited}", paths.join(":"));
+    let prepare = |command: &mut std::process::Command| {
+        command.env("PATH", &search_path).env_remove("ANTHROPIC_API_KEY");
+    };
+    let assert_only_real = |surface: &str| {
+        let ran = std::fs::read_to_string(user.at("ran")).unwrap();
+        assert!(ran.lines().all(|line| line.starts_with("key real ")), "{surface}: {ran}");
+        std::fs::remove_file(user.at("ran")).unwrap();
+    };
+
+    let mut first = user.run_command("Go");
+    prepare(first.args(["--output", "json"]));
+    let output = first.output().unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = result["session_id"].as_str().unwrap_or_else(|| panic!("{output:?}"));
+    assert_only_real("a session in the current directory");
+
+    let mut resumed = user.run_command("Again");
+    prepare(resumed.args(["--resume", id]).current_dir(user.at("elsewhere")));
+    let output = resumed.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_only_real("a resumed session");
+
+    let url = user.model.base_url(pintle_testkit::Dialect::AnthropicMessages);
+    let mut agent = user.command(&["acp", "--provider", "anthropic", "--base-url", &url]);
+    prepare(agent.current_dir(user.at("elsewhere")));
+    let mut editor = Editor::start(&mut agent, &serde_json::json!({}));
+    let opened = editor.open("session/new", &user.project(), None);
+    assert!(opened["error"].is_null(), "{opened}");
+    editor.end();
+    assert_only_real("a session of an editor");
 }
 
 #[test]

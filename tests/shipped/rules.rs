@@ -50,6 +50,22 @@ fn a_file_that_a_rule_denies_to_read_is_hidden_from_commands() {
 }
 
 #[test]
+fn a_denied_file_with_hard_links_is_hidden_under_its_own_name() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(&script(&["cat secret; echo end"]));
+    std::fs::write(user.project().join("secret"), "token-of-two-names").unwrap();
+    std::fs::hard_link(user.project().join("secret"), user.at("other-name")).unwrap();
+    let output = user.run_command("Print it").args(["--deny", "@read(secret)"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let notices = String::from_utf8(output.stderr).unwrap();
+    assert!(notices.contains("only under this name"), "{notices}");
+    let result = results(&user).remove(0);
+    assert!(result.contains("end") && !result.contains("token-of-two-names"), "{result}");
+}
+
+#[test]
 fn a_hook_names_a_tool_by_its_name_in_any_toolset() {
     for name in ["Bash", "shell", "exec_command", "run_shell_command"] {
         let user = User::new(&script(&["touch made"]));

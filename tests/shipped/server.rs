@@ -399,6 +399,89 @@ fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
     );
 }
 
+/// Writes files below the home of the user, with their directories.
+fn write_below_home(user: &User, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        std::fs::create_dir_all(user.at(name).parent().unwrap()).unwrap();
+        std::fs::write(user.at(name), text).unwrap();
+    }
+}
+
+#[test]
+fn hidden_and_denied_files_are_neither_shown_nor_restored() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new(
+        "[[turn]]\n[[turn.call]]\ntool = \"Write\"\n\
+         arguments = { file_path = \"visible\", content = \"visible-after\" }\n[[turn]]\ntext = \"Done.\"\n",
+    );
+    let ann = token(&user, "ann", &["--scope", "read,run"]);
+    let rules = (".config/pintle/rules.toml", "deny = [\"@read(**/.env)\"]\n");
+    let before =
+        [(".ssh/key", "key-before"), (".env", "env-before"), (".pintle/rules.toml", "# rules-before\n")];
+    write_below_home(&user, &[&before[..], &[rules, ("visible", "visible-before")]].concat());
+    let mut command = user.run_command("Go");
+    let output = command.args(["--output", "json"]).current_dir(user.at("")).output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = result["session_id"].as_str().unwrap_or_else(|| panic!("{output:?}"));
+    let after = [(".ssh/key", "key-after"), (".env", "env-after"), (".pintle/rules.toml", "# rules-after\n")];
+    write_below_home(&user, &after);
+    token(&user, "eve", &["--scope", "read"]);
+    let tokens = || std::fs::read_to_string(user.at(".config/pintle/tokens.json")).unwrap();
+    let tokens_before = tokens();
+
+    let home = user.at("").display().to_string();
+    let served = TestServer::start(&user, &["--root", &home]);
+    let path = format!("/v1/sessions/{id}");
+    let (status, diff) = served.request(&ann, "GET", &format!("{path}/diff"), &json!({}));
+    assert!(status == 200 && diff.contains("visible-before") && diff.contains("visible-after"), "{diff}");
+    for secret in ["key-", "env-", "tokens.json", ".ssh"] {
+        assert!(!diff.contains(secret), "{secret}: {diff}");
+    }
+    let forced = json!({"turns": 0, "force": true});
+    let (status, done) = served.request(&ann, "POST", &format!("{path}/restore"), &forced);
+    assert_eq!(status, 200, "{done}");
+    let read = |name: &str| std::fs::read_to_string(user.at(name)).unwrap();
+    assert_eq!(read("visible"), "visible-before", "{done}");
+    for (name, text) in after {
+        assert_eq!(read(name), text, "{done}");
+    }
+    assert_eq!(tokens(), tokens_before);
+}
+
+#[test]
+fn files_that_flags_of_a_server_name_are_hidden_from_its_sessions() {
+    let file_tools = "[[turn]]\n\
+        [[turn.call]]\ntool = \"Read\"\narguments = { file_path = \"tokens.json\" }\n\
+        [[turn.call]]\ntool = \"Write\"\narguments = { file_path = \"tokens.json\", content = \"{}\" }\n\
+        [[turn.call]]\ntool = \"Read\"\narguments = { file_path = \"audit.jsonl\" }\n";
+    let command = "[[turn.call]]\ntool = \"Bash\"\n\
+        arguments = { command = \"cat tokens.json audit.jsonl; echo x >>tokens.json; true\" }\n";
+    let end = "[[turn]]\ntext = \"Done.\"\n";
+    for (flags, calls) in [
+        (["--mode", "auto"].as_slice(), format!("{file_tools}{command}{end}")),
+        (["--no-sandbox"].as_slice(), format!("{file_tools}{end}")),
+    ] {
+        if flags.contains(&"auto") && !pintle_test_conditions::BUBBLEWRAP.is_present() {
+            continue;
+        }
+        let user = User::new(&calls);
+        let secret = token(&user, "name-in-the-file", &["--scope", "read,run,approve"]);
+        let tokens = user.project().join("tokens.json");
+        std::fs::copy(user.at(".config/pintle/tokens.json"), &tokens).unwrap();
+        let before = std::fs::read_to_string(&tokens).unwrap();
+        let named = ["--tokens", "tokens.json", "--audit-log", "audit.jsonl"];
+        let served = TestServer::start(&user, &[flags, &named[..]].concat());
+        let path = served.create_with(&secret, "Go");
+        served.follow_until(&secret, &format!("{path}/events"), &["PROCESSING_END"]);
+        let request = user.request(1);
+        assert!(request.matches("is hidden").count() >= 3, "{flags:?}: {request}");
+        assert!(!request.contains("name-in-the-file"), "{flags:?}: {request}");
+        assert_eq!(std::fs::read_to_string(&tokens).unwrap(), before, "{flags:?}");
+    }
+}
+
 /// Waits until this number of calls of a session waits for a decision, and returns their descriptions.
 fn wait_for_approvals(served: &TestServer, token: &str, path: &str, count: usize) -> Vec<Value> {
     let started = std::time::Instant::now();

@@ -96,6 +96,7 @@ impl EditorHost {
         let given = completed.session.given.clone();
         let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
         args.environment.dir = Some(request.directory.clone());
+        let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;

@@ -57,6 +57,8 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let id = new_id(&options, process_env).await?;
     let session = SessionArgs { no_session, given, id, ..args.session };
     let args = RunArgs { session, ..completed };
+    // A session that is resumed may work elsewhere than in the current directory.
+    let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let interrupts = Interrupts::listen()?;
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;

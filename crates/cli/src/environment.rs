@@ -8,6 +8,7 @@ mod secrets;
 mod temporary;
 mod watch_record;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,9 +20,9 @@ use pintle_env::{
 };
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use pintle_governance::Mode;
-use pintle_governance::{FinalCheck, ProtectedPathWatch};
+use pintle_governance::{FinalCheck, ProtectedPathWatch, Rules};
 
-use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
+use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource, UNUSABLE};
 pub(crate) use self::confinement::{
     HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
 };
@@ -29,6 +30,8 @@ use self::repository_guard::{GuardedWatch, RepositoryGuard};
 pub(crate) use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
+#[cfg(feature = "server")]
+pub(crate) use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
@@ -88,6 +91,36 @@ pub(crate) struct EnvSession {
 /// A usage failure if the home directory is not known, or if the working directory is hidden itself.
 pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     secrets::hidden(workspace, process_env)
+}
+
+/// Returns the paths below the working directory that checkpoints leave out, relative to it: on this machine the hidden files,
+/// whether there is a sandbox or not, and everywhere the existing files that `rules` deny to read.
+///
+/// # Errors
+///
+/// A failure if the environment is lost.
+pub(crate) async fn excluded_from_checkpoints(
+    environment: &dyn ExecutionEnvironment,
+    spec: &EnvSpec,
+    rules: &Rules,
+    process_env: &ProcessEnv,
+) -> Result<BTreeSet<PathBuf>, Failure> {
+    let is_local = *spec == EnvSpec::Local;
+    // Without a home directory, only runs without a sandbox get here.
+    let hidden = if is_local { secrets::hidden_paths(process_env).unwrap_or_default() } else { Vec::new() };
+    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
+    let given = environment.working_directory().to_path_buf();
+    let real = environment.canonicalize(&given).await.unwrap_or_else(|_| given.clone());
+    let below_root = |path: &Path| {
+        let below = [&given, &real].into_iter().find_map(|root| path.strip_prefix(root).ok());
+        below.filter(|below| !below.as_os_str().is_empty()).map(Path::to_path_buf)
+    };
+    let named = hidden.into_iter().chain(denied.paths);
+    let with_targets = named.flat_map(|path| {
+        let target = is_local.then(|| process_env.real_path(&path));
+        std::iter::once(path).chain(target)
+    });
+    Ok(with_targets.filter_map(|path| below_root(&path)).collect())
 }
 
 impl<'a> EnvTarget<'a> {
@@ -197,7 +230,7 @@ impl<'a> EnvTarget<'a> {
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
         let hidden = match self.confinement.level() {
             // Commands can read them all.
-            SandboxName::Off => HiddenPaths::default(),
+            SandboxName::Off => secrets::hidden_without_sandbox(&directory, self.process_env)?,
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
                 secrets::hidden(&directory, self.process_env)?
             }

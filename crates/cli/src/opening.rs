@@ -25,7 +25,9 @@ use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
 use crate::console;
-use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, without_network};
+use crate::environment::{
+    EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
+};
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates::{self, Gates};
 use crate::hardening;
@@ -138,7 +140,10 @@ impl Opening<'_> {
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {
-            self.kept = Some(kept.in_place(environment.as_ref()).await?);
+            let rules = policy::denials(&args.policy.deny, environment.as_ref(), process_env).await?;
+            let spec = &args.environment.env;
+            let excluded = excluded_from_checkpoints(environment.as_ref(), spec, &rules, process_env).await?;
+            self.kept = Some(kept.in_place(environment.as_ref(), excluded).await?);
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =

@@ -71,6 +71,10 @@ pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
     /// Directories that commands of a session may write to: the current directory, and `--dir`.
     workspaces: Vec<PathBuf>,
+    /// Home directory that the user database has.
+    database_home: Option<PathBuf>,
+    /// Files of a server, which its sessions do not see; `None` in a process that serves no sessions.
+    server_files: Option<Vec<PathBuf>>,
 }
 
 impl ProcessEnv {
@@ -79,17 +83,28 @@ impl ProcessEnv {
     pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
-        Self { variables, workspaces: Vec::new() }
+        Self { variables, workspaces: Vec::new(), database_home: None, server_files: None }
+    }
+
+    /// Returns this environment for a user with this home directory in the user database.
+    #[cfg(test)]
+    pub(crate) fn with_database_home(mut self, home: &Path) -> Self {
+        self.database_home = Some(home.to_path_buf());
+        self
     }
 
     /// Reads the environment of this process. Falls back to the home directory in the user database if `HOME` is not an absolute
     /// path.
     pub(crate) fn capture() -> Self {
         let workspaces = std::env::current_dir().into_iter().collect();
-        let process_env = Self { variables: std::env::vars_os().collect(), workspaces };
+        let variables = std::env::vars_os().collect();
+        let process_env = Self { variables, workspaces, database_home: home_of_user(), server_files: None };
         match process_env.home() {
             Some(_) => process_env,
-            None => process_env.with_home(home_of_user()),
+            None => {
+                let home = process_env.database_home.clone();
+                process_env.with_home(home)
+            }
         }
     }
 
@@ -97,6 +112,20 @@ impl ProcessEnv {
     pub(crate) fn with_workspace(mut self, directory: Option<&Path>) -> Self {
         self.workspaces.extend(directory.and_then(|directory| std::path::absolute(directory).ok()));
         self
+    }
+
+    /// Returns this environment for a server with these files. Its sessions see neither them nor its configuration and state,
+    /// with a sandbox or without one.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_server_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let absolute = files.into_iter().filter_map(|file| std::path::absolute(file).ok());
+        self.server_files = Some(absolute.collect());
+        self
+    }
+
+    /// Returns the files of the server; `None` in a process that serves no sessions.
+    pub(crate) fn server_files(&self) -> Option<&[PathBuf]> {
+        self.server_files.as_deref()
     }
 
     /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.
@@ -114,6 +143,11 @@ impl ProcessEnv {
     /// Returns the home directory of the user; `None` if neither `HOME` nor the user database has an absolute path.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.variables.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_absolute())
+    }
+
+    /// Returns the home directory that the user database has, which may be another one than [`home`](Self::home).
+    pub(crate) fn database_home(&self) -> Option<&Path> {
+        self.database_home.as_deref()
     }
 
     /// Takes the key that the SDK of codex passes as that of OpenAI, unless there is one.
@@ -412,9 +446,7 @@ impl ProcessEnv {
         if std::fs::metadata(path).map_or(0, |found| found.len()) < size {
             return Ok(());
         }
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(".1");
-        std::fs::rename(path, aside).map_err(|error| {
+        std::fs::rename(path, moved_aside(path)).map_err(|error| {
             Failure::failed(format!("cannot move {} aside", path.display())).caused_by(&error)
         })
     }
@@ -534,6 +566,14 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map(|path| without_trailing_slash(&path))
         .map_err(|error| Failure::usage(format!("cannot use {}", path.display())).caused_by(&error))
+}
+
+/// Returns where [`ProcessEnv::rotate`] moves a file.
+#[cfg(feature = "server")]
+pub(crate) fn moved_aside(path: &Path) -> PathBuf {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".1");
+    aside.into()
 }
 
 /// Returns a path in the form that records, messages and hashes of paths have.

@@ -166,6 +166,8 @@ async fn on_surface(
         // The command line says where the first session works, which may be another one.
         args.environment = selected.environment()?;
     }
+    // A session that is resumed may work elsewhere than in the current directory.
+    let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
     if surface == Surface::Conversation {
         // A person can be asked.
         args.policy.mode.get_or_insert(Mode::Edit);

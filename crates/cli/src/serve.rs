@@ -7,7 +7,7 @@ mod roots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,12 +19,13 @@ use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
 use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
+use crate::config_file::keys::is_profile_file;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::kept_in;
-use crate::process_env::ProcessEnv;
+use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
 use crate::tokens::TokenFile;
 
@@ -44,6 +45,7 @@ const SOCKET_MODE: u32 = 0o600;
 /// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
 pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
+    let process_env = &process_env.clone().with_server_files(server_files(&args));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
@@ -75,6 +77,20 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
         served = serving => served.map(|()| Exit::Done),
         never = taking_up => never,
     }
+}
+
+/// Returns the files that flags name and that decide what clients and sessions may do.
+fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
+    let own = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
+    let named = own.into_iter().chain([&args.run.grant]).flatten().cloned();
+    let moved_aside = args.audit_log.as_deref().map(process_env::moved_aside);
+    #[cfg(feature = "mcp")]
+    let servers = args.run.servers.mcp_config.iter().cloned();
+    #[cfg(not(feature = "mcp"))]
+    let servers = std::iter::empty();
+    let profile =
+        args.run.model.profile.iter().filter(|name| is_profile_file(&name.to_string_lossy())).cloned();
+    named.chain(moved_aside).chain(profile).chain(servers).collect()
 }
 
 /// Rejects flags that are about one task: clients say what to do, and where.

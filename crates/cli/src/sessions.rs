@@ -14,6 +14,7 @@ mod show;
 pub(crate) mod verify;
 pub(crate) mod worktree;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use futures_util::future::BoxFuture;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
-use pintle_store::checkpoint::StoredCheckpoints;
+use pintle_store::checkpoint::{Limits, StoredCheckpoints};
 use pintle_store::{
     FileStore, Filter, Fork, ForkError, IntactRecord, Page, Reached, SessionStore, SessionWriter, StoreError,
     StoredJournal, Summary, reached, read_intact, read_record,
@@ -68,12 +69,17 @@ impl Kept {
         matches!(self.origin, Origin::New)
     }
 
-    /// Checks that the tools reach the files that the session has worked on, and notes where they are.
+    /// Checks that the tools reach the files that the session has worked on, and notes where they are. Its checkpoints leave out
+    /// the `excluded` paths, which are relative to the working directory.
     ///
     /// # Errors
     ///
     /// A failure if they do not and work is under way, whose calls nobody could judge from other files.
-    pub(crate) async fn in_place(mut self, env: &dyn ExecutionEnvironment) -> Result<Self, Failure> {
+    pub(crate) async fn in_place(
+        mut self,
+        env: &dyn ExecutionEnvironment,
+        excluded: BTreeSet<PathBuf>,
+    ) -> Result<Self, Failure> {
         if let Origin::Resumed(record) = &self.origin
             && reached(self.journal.summary(), env).await == Reached::Other
         {
@@ -90,6 +96,7 @@ impl Kept {
             ));
         }
         self.journal.set_place(env).await;
+        self.checkpoints = self.checkpoints.with_limits(Limits::default().with_excluded(excluded));
         Ok(self)
     }
 }

@@ -84,6 +84,8 @@ pub use search::{
 pub use shell::shell_arguments;
 #[cfg(feature = "ssh")]
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};
-pub use variables::{EnvPolicy, without_paths_below};
+pub use variables::EnvPolicy;
+#[cfg(any(target_os = "linux", feature = "local"))]
+pub use variables::without_paths_below;
 pub use walk::{EntryKind, FileContent, ReadLimits, WalkEntry, WalkLimit, WalkOutput, WalkRequest};
 pub use write_switch::WriteSwitch;

@@ -273,9 +273,8 @@ impl Sandboxed {
     /// file is empty and cannot be read. A link is followed.
     ///
     /// What does not exist when a command starts is not hidden from it. A writable root inside a
-    /// hidden directory is visible. A file with more than one hard link is refused with
-    /// [`EnvError::Refused`], since it could be read by its other names; files in a hidden directory
-    /// are not checked for that.
+    /// hidden directory is visible. Only the given name of a file is hidden: if the file has other
+    /// hard links, commands can read it by these.
     #[must_use]
     pub fn with_hidden(self, path: impl Into<PathBuf>) -> Self {
         let path = self.inner.absolute(&path.into());

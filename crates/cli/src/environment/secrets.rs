@@ -89,7 +89,14 @@ pub(crate) struct HiddenPaths {
 /// A usage failure if the home directory is unknown, since its files could not be hidden, and for another workspace that
 /// would be hidden itself.
 pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
-    let paths = hidden_paths(process_env)?;
+    hidden_among(hidden_paths(process_env)?, workspace, process_env)
+}
+
+fn hidden_among(
+    paths: Vec<PathBuf>,
+    workspace: &Path,
+    process_env: &ProcessEnv,
+) -> Result<HiddenPaths, Failure> {
     let (given, workspace) = (workspace.to_path_buf(), process_env.real_path(workspace));
     let around = paths.iter().find(|path| workspace.starts_with(process_env.real_path(path)));
     let Some(around) = around else { return Ok(HiddenPaths { paths, visible: Vec::new() }) };
@@ -98,23 +105,60 @@ pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<Hidde
     if places.into_iter().any(|place| workspace.starts_with(&place) && workspace != place) {
         return Ok(HiddenPaths { paths, visible: vec![given, workspace] });
     }
+    let hint = match process_env.server_files() {
+        Some(_) => "use another directory",
+        None => "use another directory, or --no-sandbox, which hides nothing",
+    };
     Err(Failure::usage(format!(
         "cannot start a session in {}: it is inside the hidden path {}",
         workspace.display(),
         around.display()
     ))
-    .with_hint("use another directory, or --no-sandbox, which hides nothing"))
+    .with_hint(hint))
 }
 
-fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
+/// Returns the files and directories of a server that its sessions do not see without a sandbox either: those that its flags
+/// name, its configuration and its state. None in a process that serves no sessions.
+///
+/// # Errors
+///
+/// A usage failure for a workspace that would be hidden itself.
+pub(super) fn hidden_without_sandbox(
+    workspace: &Path,
+    process_env: &ProcessEnv,
+) -> Result<HiddenPaths, Failure> {
+    match process_env.server_files() {
+        Some(_) => hidden_among(server_paths(process_env).collect(), workspace, process_env),
+        None => Ok(HiddenPaths::default()),
+    }
+}
+
+/// Returns the configuration, the state, and the files that the flags of a server name.
+pub(crate) fn server_paths(process_env: &ProcessEnv) -> impl Iterator<Item = PathBuf> {
+    let own = process_env.configuration_directory().into_iter();
+    // As a whole: a mount on a file would be lost when another process replaces the file.
+    let of_state = process_env.state_directory().ok();
+    let of_store = kept_in::password_file(process_env);
+    let named = process_env.server_files().unwrap_or_default().to_vec();
+    own.chain(of_state).chain(of_store).chain(named)
+}
+
+/// Returns the files and directories with keys of the user, and the own files of the command.
+///
+/// # Errors
+///
+/// A usage failure if the home directory is unknown.
+pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     let home = process_env.home().ok_or_else(|| {
         Failure::usage("the home directory is not known, so the files with keys below it cannot be hidden")
             .with_hint("set HOME to an absolute path, or use --no-sandbox, which hides nothing")
     })?;
-    let config = home.join(".config");
-    let below_config = BELOW_CONFIG.iter().map(|name| config.join(name));
-    let below_home =
-        BELOW_HOME.iter().chain(&SOCKET_DIRECTORIES).map(|name| home.join(name)).chain(below_config);
+    // A program can read the home directory from the user database, whatever `HOME` is.
+    let other = process_env.database_home().filter(|other| *other != home);
+    let of_other = other.into_iter().flat_map(|other| {
+        let own = other.join(".config/pintle");
+        keys_below(other).chain([own])
+    });
     let moved = MOVED.iter().flat_map(|(variable, names)| {
         let value = process_env.variable(variable).unwrap_or_default();
         let roots: Vec<PathBuf> = std::env::split_paths(&value).filter(|path| path.is_absolute()).collect();
@@ -123,11 +167,15 @@ fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     });
     // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
-    let own = process_env.configuration_directory().into_iter();
-    // As a whole: a mount on a file would be lost when another process replaces the file.
-    let of_state = process_env.state_directory().ok();
-    let of_store = kept_in::password_file(process_env).into_iter();
-    Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect())
+    let of_user = keys_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
+    Ok(of_user.chain(server_paths(process_env)).collect())
+}
+
+/// Returns the files and directories below a home directory that hold keys, or have sockets of services that run programs.
+fn keys_below(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let config = home.join(".config");
+    let below_config = BELOW_CONFIG.iter().map(move |name| config.join(name));
+    BELOW_HOME.iter().chain(&SOCKET_DIRECTORIES).map(move |name| home.join(name)).chain(below_config)
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
@@ -212,6 +260,38 @@ mod tests {
                 assert!(paths.contains(&PathBuf::from(path)), "{variable}: {path} in {paths:?}");
             }
         }
+    }
+
+    #[test]
+    fn keys_below_the_home_of_the_user_database_are_hidden_too() {
+        let process_env = ProcessEnv::with([("HOME", OsStr::new("/u/jan"))]);
+        let usual = hidden_paths(&process_env).unwrap();
+        let same = process_env.clone().with_database_home(Path::new("/u/jan"));
+        assert_eq!(hidden_paths(&same).unwrap(), usual);
+        let paths = hidden_paths(&process_env.with_database_home(Path::new("/home/jan"))).unwrap();
+        for below in [".ssh", ".config/gh", ".config/pintle"] {
+            for home in ["/u/jan", "/home/jan"] {
+                assert!(paths.contains(&Path::new(home).join(below)), "{home} {below}: {paths:?}");
+            }
+        }
+    }
+
+    #[cfg(feature = "server")]
+    #[test]
+    fn files_of_a_server_are_hidden_with_and_without_a_sandbox() {
+        let process_env = ProcessEnv::with([("HOME", OsStr::new("/u/jan"))]);
+        let found = hidden_without_sandbox(Path::new("/srv"), &process_env).unwrap();
+        assert_eq!(found.paths, Vec::<PathBuf>::new(), "no server");
+        let process_env = process_env.with_server_files([PathBuf::from("/srv/tokens.json")]);
+        for found in [hidden, hidden_without_sandbox] {
+            let paths = found(Path::new("/srv"), &process_env).unwrap().paths;
+            for path in ["/srv/tokens.json", "/u/jan/.config/pintle", "/u/jan/.local/state/pintle"] {
+                assert!(paths.contains(&PathBuf::from(path)), "{path}: {paths:?}");
+            }
+            assert!(found(Path::new("/u/jan/.config/pintle/below"), &process_env).is_err());
+        }
+        let paths = hidden_without_sandbox(Path::new("/srv"), &process_env).unwrap().paths;
+        assert!(!paths.contains(&PathBuf::from("/u/jan/.ssh")), "{paths:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::approve::Prompter;
 use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
 use crate::audit;
 use crate::config;
-use crate::environment::EnvTarget;
+use crate::environment::{EnvTarget, hidden};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::model::Model;
@@ -211,6 +211,18 @@ impl ServeHost {
         self.roots.resolve(tenant, Path::new(place.directory()), &self.process_env).map(drop)
     }
 
+    /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
+    fn check_visible(&self, summary: &Summary) -> Result<(), HostError> {
+        let place = Place::of_summary(summary);
+        if place.environment() != LOCAL {
+            return Ok(());
+        }
+        match hidden(Path::new(place.directory()), &self.process_env) {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(HostError::Forbidden(failure.message())),
+        }
+    }
+
     async fn find(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
         let sessions = self.sessions().await?;
         let summary = sessions.store().summary(id).await;
@@ -306,7 +318,8 @@ impl SessionHost for ServeHost {
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
-        let sessions = self.sessions().await?;
+        let (sessions, summary) = self.find(id).await?;
+        self.check_visible(&summary)?;
         let work = async |files: &Files<'_>| files.changes(&point_of(since)?).await;
         let found = in_place(&sessions, id.as_str(), &self.process_env, work).await;
         let found = found.map_err(|failure| host_error(&failure))?;
@@ -323,11 +336,13 @@ impl SessionHost for ServeHost {
         let (sessions, summary) =
             if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
         self.check_root(&summary)?;
+        self.check_visible(&summary)?;
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,
             force: request.force,
             dry_run: request.dry_run,
+            keeps_protected: true,
         };
         let work = async |files: &Files<'_>| files.go_back(&point_of(&request.point)?, options).await;
         let done = in_place(&sessions, id.as_str(), &self.process_env, work).await;

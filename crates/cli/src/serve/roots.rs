@@ -6,6 +6,7 @@ use pintle_server::HostError;
 use rustix::fs::statfs;
 
 use crate::args::ServedRoot;
+use crate::environment::server_paths;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 
@@ -87,12 +88,12 @@ impl WorkspaceRoots {
         let has_own = self.0.iter().any(|root| root.tenant.is_some() && root.tenant.as_deref() == tenant);
         let owner = tenant.filter(|_| has_own);
         let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
-        let state = process_env.state_directory().map(|state| process_env.real_path(&state));
-        let is_of_server = state.is_ok_and(|state| real.starts_with(state));
+        let is_of_server =
+            server_paths(process_env).any(|path| real.starts_with(process_env.real_path(&path)));
         let is_in_root = roots.any(|root| real.starts_with(&root.directory));
         if is_in_root && is_of_server {
             let problem = format!(
-                "directory: `{shown}` is in the state directory of the server, where no session works"
+                "directory: `{shown}` is in a directory of the server itself, where no session works"
             );
             return Err(HostError::Forbidden(problem));
         }
@@ -119,7 +120,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
         let process_env = ProcessEnv::with([("HOME", base.as_os_str())]);
-        for name in ["shared/project", "ann/project", "elsewhere"] {
+        let process_env = process_env.with_server_files([base.join("shared/tokens")]);
+        let of_server = [".config/pintle/below", ".local/state/pintle/below", "shared/tokens"];
+        for name in ["shared/project", "ann/project", "elsewhere"].into_iter().chain(of_server) {
             process_env.create_directory(&base.join(name)).unwrap();
         }
         std::os::unix::fs::symlink(base.join("elsewhere"), base.join("shared/link")).unwrap();
@@ -156,6 +159,11 @@ mod tests {
                 Err(_) => "invalid",
             };
             assert_eq!(judged, expected, "{tenant:?} {path}");
+        }
+        let everywhere = WorkspaceRoots::new(&[root(None, "")], None, &process_env).unwrap();
+        for name in of_server {
+            let judged = everywhere.resolve(None, &base.join(name), &process_env);
+            assert!(matches!(judged, Err(HostError::Forbidden(_))), "{name}: {judged:?}");
         }
         assert!(WorkspaceRoots::new(&[root(None, "missing")], None, &process_env).is_err());
     }

@@ -20,6 +20,7 @@ pub(crate) struct Conversed {
     sessions: Sessions,
     id: SessionId,
     environment: Arc<dyn ExecutionEnvironment>,
+    process_env: ProcessEnv,
 }
 
 impl Conversed {
@@ -33,7 +34,8 @@ impl Conversed {
         environment: Arc<dyn ExecutionEnvironment>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        Ok(Self { sessions: Sessions::open(process_env).await?, id, environment })
+        let sessions = Sessions::open(process_env).await?;
+        Ok(Self { sessions, id, environment, process_env: process_env.clone() })
     }
 
     /// Returns the id of the only session whose id begins like this, if nobody else runs it.
@@ -94,7 +96,8 @@ impl Conversed {
         let summary = self.sessions.find(self.id.as_str()).await?;
         let record = self.sessions.record(&self.id).await?;
         let replay = record.replay().or_failed("the session cannot be read")?;
-        Ok(Files { sessions: &self.sessions, summary, replay, environment: Arc::clone(&self.environment) })
+        let environment = Arc::clone(&self.environment);
+        Files::open(&self.sessions, summary, replay, environment, &self.process_env).await
     }
 }
 

@@ -1,25 +1,28 @@
 //! `pintle sessions diff` and `pintle sessions rewind`: what a session changed in its directory, and the way back.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay};
 use pintle_env::ExecutionEnvironment;
+use pintle_governance::Rules;
 use pintle_store::checkpoint::{
-    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Manifest, Patch, RepositoryPosition, RestorePlan,
-    Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
+    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Limits, Manifest, Patch, RepositoryPosition,
+    RestorePlan, Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
 };
 #[cfg(feature = "server")]
 use pintle_store::checkpoint::{FileDiffs, file_diffs};
 use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
-use super::{Place, Sessions, now, parse_point, place};
+use super::{Place, Sessions, flags, now, parse_point, place};
 use crate::args::{ConfinementArgs, DiffArgs, ListFormat, RewindArgs};
 use crate::console;
-use crate::environment::EnvTarget;
+use crate::environment::{EnvTarget, excluded_from_checkpoints};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
+use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
 
@@ -32,14 +35,22 @@ pub(crate) struct RewindOptions {
     /// Whether files are restored that somebody else may have changed.
     pub(crate) force: bool,
     pub(crate) dry_run: bool,
+    /// Whether settings of projects stay as they are: rules, hooks and configuration.
+    pub(crate) keeps_protected: bool,
 }
 
 /// A session with its files: its place is reached, and its checkpoints are at hand.
 pub(crate) struct Files<'a> {
     pub(super) sessions: &'a Sessions,
     pub(super) summary: Summary,
-    pub(super) replay: Replay,
-    pub(super) environment: Arc<dyn ExecutionEnvironment>,
+    replay: Replay,
+    environment: Arc<dyn ExecutionEnvironment>,
+    /// Rules that deny to read files.
+    rules: Rules,
+    /// Working directory with all links resolved.
+    root: PathBuf,
+    /// Paths that are neither shown nor changed, relative to the working directory.
+    excluded: BTreeSet<PathBuf>,
 }
 
 /// Point in the conversation, or a checkpoint by its id.
@@ -100,20 +111,46 @@ pub(crate) async fn in_place<'a, T>(
     place::require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
-    let place = Place::of_summary(&summary);
-    let args = place.to_args(&summary.id)?;
+    let args = Place::of_summary(&summary).to_args(&summary.id)?;
     let target = EnvTarget::from_args(&args, ConfinementArgs::none(), process_env)?;
     let connected = target.connect().await?;
-    let files = Files { sessions, summary, replay, environment: connected.environment() };
-    let result = work(&files).await;
+    let result = match Files::open(sessions, summary, replay, connected.environment(), process_env).await {
+        Ok(files) => work(&files).await,
+        Err(failure) => Err(failure),
+    };
     let closed = connected.close().await;
     result.and_then(|value| closed.map(|()| value))
+}
+
+impl<'a> Files<'a> {
+    /// Returns the files of a session in its environment, without hidden ones and those that rules of the user, of the project
+    /// and of the session deny to read.
+    ///
+    /// # Errors
+    ///
+    /// A failure if the rules cannot be read or the environment is lost.
+    pub(super) async fn open(
+        sessions: &'a Sessions,
+        summary: Summary,
+        replay: Replay,
+        environment: Arc<dyn ExecutionEnvironment>,
+        process_env: &ProcessEnv,
+    ) -> Result<Self, Failure> {
+        let spec = Place::of_summary(&summary).to_args(&summary.id)?.env;
+        let denials = flags::denials(&summary)?;
+        let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
+        let excluded = excluded_from_checkpoints(environment.as_ref(), &spec, &rules, process_env).await?;
+        let directory = environment.working_directory();
+        let root = environment.canonicalize(directory).await.unwrap_or_else(|_| directory.to_path_buf());
+        Ok(Self { sessions, summary, replay, environment, rules, root, excluded })
+    }
 }
 
 impl Files<'_> {
     fn checkpoints(&self) -> StoredCheckpoints {
         let store = self.sessions.shared_store();
-        let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone());
+        let limits = Limits::default().with_excluded(self.excluded.iter().cloned());
+        let checkpoints = StoredCheckpoints::new(store, self.summary.id.clone()).with_limits(limits);
         match self.replay.newest_checkpoint().and_then(|newest| newest.id.parse().ok()) {
             Some(newest) => checkpoints.after(newest),
             None => checkpoints,
@@ -124,7 +161,13 @@ impl Files<'_> {
         let hash: Hash =
             id.parse().or_usage("expected the id of a checkpoint, as `sessions show` names it")?;
         let blobs = self.sessions.store().blobs(&self.summary.id);
-        Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")
+        let manifest =
+            Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")?;
+        // An earlier checkpoint may contain files that are hidden or denied now, also removed ones.
+        let denied =
+            manifest.entries().keys().filter(|path| self.rules.denies_reading(&self.root.join(path)));
+        let left_out: Vec<PathBuf> = self.excluded.iter().chain(denied).cloned().collect();
+        Ok(manifest.with_ignored(left_out))
     }
 
     /// Takes a checkpoint of the directory as it is now.
@@ -220,6 +263,8 @@ impl Files<'_> {
             conversation: !args.files,
             force: args.force,
             dry_run: args.dry_run,
+            // Only the user restores files by this command.
+            keeps_protected: false,
         };
         let report = self.go_back(point, options).await?;
         if !report.foreign.is_empty() && !args.force && !args.dry_run {
@@ -256,7 +301,7 @@ impl Files<'_> {
             Report { id: id.to_string(), dry_run: options.dry_run, turns, before, ..Report::default() };
         let mut taken = None;
         if let Some(target) = &target {
-            let (before, plan) = self.plan(target).await?;
+            let (before, plan) = self.plan(target, options.keeps_protected).await?;
             report.plan(&plan);
             if !plan.foreign.is_empty() && !options.force {
                 return Ok(Report { dry_run: true, ..report });
@@ -289,10 +334,19 @@ impl Files<'_> {
         Ok(report)
     }
 
-    /// Returns a checkpoint of the present state, and the plan to restore an earlier one.
-    async fn plan(&self, target: &str) -> Result<(Checkpoint, RestorePlan), Failure> {
+    /// Returns a checkpoint of the present state, and the plan to restore an earlier one. With `keeps_protected`, directories with
+    /// settings of projects stay as they are.
+    async fn plan(&self, target: &str, keeps_protected: bool) -> Result<(Checkpoint, RestorePlan), Failure> {
         let target = self.manifest(target).await?;
         let (taken, present) = self.present().await?;
+        let present = match keeps_protected {
+            true => {
+                let protected = [&target, &present].into_iter().flat_map(protected_paths);
+                let protected: BTreeSet<PathBuf> = protected.collect();
+                present.with_ignored(protected)
+            }
+            false => present,
+        };
         let newest = match self.replay.newest_checkpoint() {
             Some(newest) => self.manifest(&newest.id).await?,
             None => present.clone(),
@@ -301,6 +355,14 @@ impl Files<'_> {
         let plan = plan_restore(self.environment.as_ref(), &root, &target, &newest, &present).await;
         Ok((taken, plan.or_failed("the files cannot be restored")?))
     }
+}
+
+/// Returns the directories with settings of a project, which only the user changes.
+fn protected_paths(manifest: &Manifest) -> BTreeSet<PathBuf> {
+    let is_protected =
+        |path: &&Path| path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(PROJECT_DIRECTORY));
+    let outermost = |path: &PathBuf| path.ancestors().filter(is_protected).last().map(Path::to_path_buf);
+    manifest.entries().keys().filter_map(outermost).collect()
 }
 
 /// Effects of a rewind, done or planned.

@@ -56,14 +56,27 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
         .with_property("model", model.route.model.as_str())
 }
 
+/// Returns the rules of `--deny` that a session remembers.
+///
+/// # Errors
+///
+/// A failure if its flags cannot be read.
+pub(super) fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
+    Ok(of_summary(summary)?.remove("deny").unwrap_or_default())
+}
+
+fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
+    let text = summary.properties.get(FLAGS).map_or("{}", String::as_str);
+    serde_json::from_str(text).or_failed("the flags of the session cannot be read")
+}
+
 /// Returns the flags of a session that are not in `given`, as words of a command line.
 ///
 /// # Errors
 ///
 /// A failure if they cannot be read.
 pub(crate) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
-    let text = summary.properties.get(FLAGS).map_or("{}", String::as_str);
-    let mut flags: Flags = serde_json::from_str(text).or_failed("the flags of the session cannot be read")?;
+    let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
         flags.insert("dir".to_owned(), vec![place.directory().to_owned()]);

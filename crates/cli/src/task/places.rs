@@ -20,7 +20,7 @@ impl TaskPlaces {
     pub(super) fn of(&self, place: &Place) -> (RunArgs, ProcessEnv) {
         let mut args = self.args.clone();
         args.environment.dir = Some(place.root.clone());
-        (args, self.process_env.and(&place.variables))
+        (args, self.process_env.and(&place.variables).with_workspace(Some(&place.root)))
     }
 
     /// Opens the environment of a place.

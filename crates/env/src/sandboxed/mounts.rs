@@ -179,9 +179,6 @@ impl Mounts {
         };
         let Some(metadata) = metadata(&path)? else { return Ok(()) };
         let view = if metadata.is_dir() { View::HiddenDirectory } else { View::HiddenFile };
-        if !metadata.is_dir() && metadata.nlink() > 1 {
-            return Err(refused("hiding", &path, "it has other names, hard links that would stay readable"));
-        }
         if let Some((root, names)) = within(&path, roots) {
             self.pin(root, names.parent().unwrap_or(Path::new("")));
         }

@@ -66,6 +66,14 @@ impl Rules {
         }
         Ok(found)
     }
+
+    /// Returns whether a rule denies to read a file at this absolute path, with `@read` or a tool that reads files. Links are
+    /// not followed.
+    #[must_use]
+    pub fn denies_reading(&self, path: &Path) -> bool {
+        let mut rules = self.of(Permission::Deny).map(|entry| &entry.rule);
+        rules.any(|rule| rule.is_about_reads() && rule.matches_path(path))
+    }
 }
 
 /// Search for the files below a directory that rules with wildcards name.
@@ -239,6 +247,26 @@ mod tests {
             let expected: BTreeSet<PathBuf> = expected.iter().map(|path| root.join(path)).collect();
             assert_eq!(found.paths, expected, "{denials:?}");
             assert_eq!(found.incomplete, [], "{denials:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_for_reads_denies_files_that_it_matches_whether_they_exist_or_not() {
+        let mut rules = Rules::new();
+        for denial in ["@read(**/.env)", "@read(keys/**)", "@write(written)", "shell(cat *)"] {
+            rules.add(Permission::Deny, Rule::parse(denial, Path::new("/p")).unwrap(), "test");
+        }
+        rules.add(Permission::Ask, Rule::parse("@read(asked)", Path::new("/p")).unwrap(), "test");
+        for (path, is_denied) in [
+            ("/p/.env", true),
+            ("/p/a/.env", true),
+            ("/p/keys/a/b", true),
+            ("/p/written", false),
+            ("/p/asked", false),
+            ("/p/a", false),
+            ("/.env", false),
+        ] {
+            assert_eq!(rules.denies_reading(Path::new(path)), is_denied, "{path}");
         }
     }
 

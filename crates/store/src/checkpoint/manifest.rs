@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -96,7 +97,7 @@ pub enum Presence<'a> {
     Known(&'a Entry),
     /// The path did not exist.
     Absent,
-    /// The path existed and was ignored, or is below one that was; the path that was ignored.
+    /// The path existed and was ignored, or is below one that was, or is excluded; the path that was ignored or excluded.
     Ignored(&'a Path),
     /// The path existed without its content being known.
     Opaque(&'a Entry),
@@ -161,6 +162,23 @@ impl Manifest {
         Self::decode(&blobs.get(id).await?.ok_or(CheckpointError::Removed(*id))?)
     }
 
+    /// Returns this list with paths relative to the root, and everything below them, as ignored. They are not compared and not
+    /// restored, whether they exist or not. Paths that no list can have are left out.
+    #[must_use]
+    pub fn with_ignored(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        for path in paths.into_iter().filter(|path| is_listable(path)) {
+            // The paths below an entry directly follow it.
+            let from: (Bound<&Path>, Bound<&Path>) = (Bound::Included(&path), Bound::Unbounded);
+            let below = self.entries.range::<Path, _>(from).map(|(entry, _)| entry);
+            let below: Vec<PathBuf> = below.take_while(|entry| entry.starts_with(&path)).cloned().collect();
+            for entry in below {
+                self.entries.remove(&entry);
+            }
+            self.ignored.insert(path);
+        }
+        self
+    }
+
     /// Returns the entries by their paths relative to the root, sorted; a directory precedes its own entries.
     #[must_use]
     pub fn entries(&self) -> &BTreeMap<PathBuf, Entry> {
@@ -182,8 +200,8 @@ impl Manifest {
         })
     }
 
-    /// Returns the files and directories that were ignored, sorted; what is below an ignored directory is not listed. Their
-    /// contents are not part of the checkpoint.
+    /// Returns the files and directories that were ignored, sorted, and the [excluded](super::Limits::excluded) paths, which may
+    /// not exist; what is below an ignored directory is not listed. Their contents are not part of the checkpoint.
     #[must_use]
     pub fn ignored(&self) -> &BTreeSet<PathBuf> {
         &self.ignored
@@ -271,11 +289,11 @@ impl Manifest {
             let failed = |problem| invalid(index + 1, problem);
             let line: Line = serde_json::from_str(line).map_err(|_| failed("not an entry"))?;
             let path = unescape(&line.path).ok_or_else(|| failed("not a path"))?;
-            check_path(&path, &entries).map_err(failed)?;
-            if line.kind == Kind::Ignored {
+            if line.kind == Kind::Ignored && is_listable(&path) {
                 ignored.insert(path);
                 continue;
             }
+            check_path(&path, &entries).map_err(failed)?;
             let entry = line.entry().ok_or_else(|| failed("not an entry"))?;
             if entries.insert(path, entry).is_some() {
                 return Err(failed("a second entry of a path"));
@@ -287,8 +305,7 @@ impl Manifest {
 
 /// Checks that a restore of the path stays below the root and out of git's data.
 fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'static str> {
-    let mut components = path.components();
-    if !components.all(|component| matches!(component, Component::Normal(name) if name != REPOSITORY)) {
+    if !is_listable(path) {
         return Err("a path that no checkpoint has");
     }
     match path.parent() {
@@ -297,6 +314,13 @@ fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'s
         Some(parent) if entries.get(parent).is_some_and(Entry::is_directory) => Ok(()),
         Some(_) => Err("an entry outside of a directory"),
     }
+}
+
+/// Returns whether a list can have a path: it is below the root and not among git's data.
+fn is_listable(path: &Path) -> bool {
+    let mut components = path.components().peekable();
+    components.peek().is_some()
+        && components.all(|component| matches!(component, Component::Normal(name) if name != REPOSITORY))
 }
 
 fn invalid(line: usize, problem: &'static str) -> CheckpointError {
@@ -464,6 +488,28 @@ mod tests {
             let error = Manifest::decode(text.as_bytes()).unwrap_err();
             assert_eq!(matches!(error, CheckpointError::Version { found: 2, .. }), is_version, "{text}");
         }
+    }
+
+    #[test]
+    fn ignored_paths_replace_their_entries() {
+        let file = |text: &str| Entry::new(State::File { hash: Hash::of(text.as_bytes()), size: 1 }, None);
+        let entries = BTreeMap::from([
+            (PathBuf::from("d"), Entry::new(State::Directory, None)),
+            ("d/a".into(), file("a")),
+            ("d/b".into(), file("b")),
+            ("d-a".into(), file("c")),
+            ("e".into(), file("d")),
+        ]);
+        let manifest = Manifest::new(entries, BTreeSet::new(), BTreeSet::new(), None);
+        let paths = ["d/a", "e", "gone/below", "", "../x", "d/.git/config"].map(PathBuf::from);
+        let manifest = manifest.with_ignored(paths);
+        assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+        let left: Vec<_> = manifest.entries().keys().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(left, ["d", "d/b", "d-a"]);
+        let ignored: Vec<_> = manifest.ignored().iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(ignored, ["d/a", "e", "gone/below"]);
+        let whole = manifest.with_ignored([PathBuf::from("d")]);
+        assert_eq!(whole.entries().keys().map(PathBuf::as_path).collect::<Vec<_>>(), [Path::new("d-a")]);
     }
 
     #[test]

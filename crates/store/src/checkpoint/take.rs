@@ -1,6 +1,6 @@
 //! Taking a checkpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,11 +54,19 @@ pub struct Limits {
     /// Time after which no further file is listed or read; default 2 seconds. What was read until then is not read again
     /// by the next checkpoint.
     pub time: Duration,
+    /// Paths relative to the root that are left out with everything below them, such as keys; default none. The list has them
+    /// as [ignored](Manifest::ignored), so that a comparison does not show them and a restore leaves them alone.
+    pub excluded: BTreeSet<PathBuf>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_files: 50_000, max_file_size: 10 << 20, time: Duration::from_secs(2) }
+        Self {
+            max_files: 50_000,
+            max_file_size: 10 << 20,
+            time: Duration::from_secs(2),
+            excluded: BTreeSet::new(),
+        }
     }
 }
 
@@ -82,6 +90,20 @@ impl Limits {
     pub fn with_time(mut self, time: Duration) -> Self {
         self.time = time;
         self
+    }
+
+    /// Leaves out these paths relative to the root, with everything below them.
+    #[must_use]
+    pub fn with_excluded(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.excluded.extend(paths);
+        self
+    }
+
+    /// Returns whether a path relative to the root is left out.
+    fn excludes(&self, path: &Path) -> bool {
+        // The last ancestor is the root, which cannot be left out.
+        let mut above = path.ancestors().filter(|above| !above.as_os_str().is_empty());
+        !self.excluded.is_empty() && above.any(|above| self.excluded.contains(above))
     }
 }
 
@@ -150,6 +172,8 @@ async fn list(
         .with_max_entries(limits.max_files.saturating_mul(2))
         .with_time_limit(limits.time);
     let mut walked = env.walk(&request).await?;
+    walked.entries.retain(|entry| !limits.excludes(&entry.path));
+    walked.unreadable.retain(|path| !limits.excludes(path));
     let is_cut = cut(&mut walked.entries, limits.max_files);
     let unlisted = match walked.reached {
         Some(WalkLimit::Time) => Some(Unlisted::Time),
@@ -185,7 +209,8 @@ async fn list(
         entry.identity = None;
     }
     let ignored = walked.ignored.into_iter().collect();
-    Ok(Manifest::new(entries, ignored, walked.unreadable.into_iter().collect(), unlisted))
+    let manifest = Manifest::new(entries, ignored, walked.unreadable.into_iter().collect(), unlisted);
+    Ok(manifest.with_ignored(limits.excluded.iter().cloned()))
 }
 
 /// Keeps as many files and as many directories as allowed, in the order of their paths.

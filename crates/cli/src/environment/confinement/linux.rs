@@ -76,7 +76,9 @@ pub(super) async fn sandboxed(
     match level {
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
-            sandbox = files.hidden.paths.iter().chain(&denied).fold(sandbox, Sandboxed::with_hidden);
+            let hidden = || files.hidden.paths.iter().chain(&denied);
+            note_other_names(hidden(), process_env);
+            sandbox = hidden().fold(sandbox, Sandboxed::with_hidden);
             files.record.note(&found.found);
             protected = found.paths;
             sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
@@ -211,15 +213,17 @@ async fn denied_reads(
             "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
         ));
     }
-    let (hidden, linked): (Vec<PathBuf>, Vec<PathBuf>) =
-        denied.paths.into_iter().partition(|path| !process_env.has_multiple_hard_links(path));
-    for path in linked {
+    Ok(denied.paths.into_iter().collect())
+}
+
+/// Prints a notice for each hidden file that commands can read by another name.
+fn note_other_names<'a>(hidden: impl Iterator<Item = &'a PathBuf>, process_env: &ProcessEnv) {
+    for path in hidden.filter(|path| process_env.has_multiple_hard_links(path)) {
         console::notice(&format!(
-            "cannot hide {}, which a rule denies to read: it has more than one hard link",
+            "{} is hidden from commands only under this name: it has more than one hard link",
             path.display()
         ));
     }
-    Ok(hidden)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Partial checkpoints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::workspace::{Workspace, left_alone, steps};
+use super::workspace::{InMemory, Workspace, left_alone, steps};
 use crate::checkpoint::*;
 
 #[tokio::test]
@@ -112,4 +112,32 @@ async fn special_files_are_left_alone() {
     let names: Vec<_> =
         std::fs::read_dir(&workspace.root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[tokio::test]
+async fn excluded_files_are_neither_kept_nor_shown_nor_restored() {
+    let mut workspace = Workspace::with(&[".ssh/key = secret", "tokens = secret", "a = 1", "b/env = secret"]);
+    let old = workspace.take(None).await.manifest;
+    let excluded = [".ssh", "tokens", "b/env", "gone/below", ""].map(PathBuf::from);
+    workspace.limits = workspace.limits.clone().with_excluded(excluded);
+    workspace.blobs = InMemory::default();
+    let taken = workspace.take(Some(&old)).await.manifest;
+    let paths: Vec<_> = taken.entries().keys().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(paths, ["a", "b"]);
+    assert!(!workspace.blobs.0.lock().unwrap().values().any(|bytes| bytes == b"secret"));
+    assert_eq!(taken.presence(Path::new(".ssh/key")), Presence::Ignored(Path::new(".ssh")));
+    assert_eq!(Manifest::decode(&taken.encode()).unwrap(), taken);
+
+    workspace.apply(&[".ssh/key = changed", "- tokens", "a = 2", "b/env = changed", "gone/below = new"]);
+    let before = workspace.snapshot();
+    let present = workspace.take(None).await.manifest;
+    for earlier in [&old, &taken] {
+        let changed = earlier.compare(&present).changes;
+        let paths: Vec<_> = changed.iter().map(|change| change.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["a", "gone"]);
+        // Also from a checkpoint that has them.
+        let plan = workspace.plan(earlier).await;
+        assert_eq!(steps(&plan), ["Overwrite a", "Remove gone"]);
+    }
+    assert_eq!(workspace.snapshot(), before);
 }
