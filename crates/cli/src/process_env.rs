@@ -71,6 +71,8 @@ pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
     /// Directories that commands of a session may write to: the current directory, and `--dir`.
     workspaces: Vec<PathBuf>,
+    /// Directories of other users of the same server, which a sandboxed session must not read.
+    foreign: Vec<PathBuf>,
 }
 
 impl ProcessEnv {
@@ -79,14 +81,14 @@ impl ProcessEnv {
     pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
-        Self { variables, workspaces: Vec::new() }
+        Self { variables, workspaces: Vec::new(), foreign: Vec::new() }
     }
 
     /// Reads the environment of this process. Falls back to the home directory in the user database if `HOME` is not an absolute
     /// path.
     pub(crate) fn capture() -> Self {
         let workspaces = std::env::current_dir().into_iter().collect();
-        let process_env = Self { variables: std::env::vars_os().collect(), workspaces };
+        let process_env = Self { variables: std::env::vars_os().collect(), workspaces, foreign: Vec::new() };
         match process_env.home() {
             Some(_) => process_env,
             None => process_env.with_home(home_of_user()),
@@ -97,6 +99,18 @@ impl ProcessEnv {
     pub(crate) fn with_workspace(mut self, directory: Option<&Path>) -> Self {
         self.workspaces.extend(directory.and_then(|directory| std::path::absolute(directory).ok()));
         self
+    }
+
+    /// Returns this environment for a session that must not read these directories.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_foreign(mut self, directories: Vec<PathBuf>) -> Self {
+        self.foreign = directories;
+        self
+    }
+
+    /// Returns the directories of other users of the same server.
+    pub(crate) fn foreign(&self) -> &[PathBuf] {
+        &self.foreign
     }
 
     /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.

@@ -2,6 +2,7 @@
 
 mod access;
 mod controls;
+mod fork;
 mod host;
 mod roots;
 
@@ -19,6 +20,7 @@ use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
 use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
+use crate::config;
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -42,8 +44,9 @@ const SOCKET_MODE: u32 = 0o600;
 /// # Errors
 ///
 /// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
-pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
+    args.run = completed(&args.run, process_env).await?;
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     let store = sessions.shared_store();
@@ -80,6 +83,13 @@ pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> 
 /// Rejects flags that are about one task: clients say what to do, and where.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
+}
+
+/// Adds the configuration to flags: sessions have it too.
+async fn completed(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
+    let mut completed = config::complete_run(&[], process_env).await?;
+    completed.session.given = args.session.given.clone();
+    Ok(completed)
 }
 
 /// Serves on an address, for whoever has a token.

@@ -81,8 +81,9 @@ pub(crate) struct HiddenPaths {
     pub(crate) visible: Vec<PathBuf>,
 }
 
-/// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
-/// read. A workspace in the directory of the state, such as a worktree, is visible to its own session.
+/// Returns the secret files and directories of the user, the directories of the command, which contain other sessions, and the
+/// directories of other users of the same server. A workspace in the state directory, such as a worktree, is visible to its own
+/// session.
 ///
 /// # Errors
 ///
@@ -127,7 +128,9 @@ fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     // As a whole: a mount on a file would be lost when another process replaces the file.
     let of_state = process_env.state_directory().ok();
     let of_store = kept_in::password_file(process_env).into_iter();
-    Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).chain(of_state).chain(of_store).collect())
+    let foreign = process_env.foreign().iter().cloned();
+    let own = own.chain(of_state).chain(of_store).chain(foreign);
+    Ok(below_home.chain(moved.filter(is_file_of_user)).chain(own).collect())
 }
 
 /// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
