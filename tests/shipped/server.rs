@@ -10,13 +10,13 @@ use super::sessions::segments;
 use super::user::User;
 
 /// A server in the project of its user.
-struct TestServer {
+pub(super) struct TestServer {
     child: Child,
     authority: String,
 }
 
 impl TestServer {
-    fn start(user: &User, flags: &[&str]) -> Self {
+    pub(super) fn start(user: &User, flags: &[&str]) -> Self {
         let url = user.model.base_url(pintle_testkit::Dialect::AnthropicMessages);
         let mut command = user.command(&["serve", "--listen", "127.0.0.1:0", "--provider", "anthropic"]);
         let mut child =
@@ -28,7 +28,7 @@ impl TestServer {
     }
 
     /// Sends a request with a token, and returns the status and the body.
-    fn request(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, String) {
+    pub(super) fn request(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, String) {
         let mut stream = self.send(token, method, path, body);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -37,7 +37,7 @@ impl TestServer {
     }
 
     /// Reads an event stream until it has contained all of these texts.
-    fn follow_until(&self, token: &str, path: &str, texts: &[&str]) {
+    pub(super) fn follow_until(&self, token: &str, path: &str, texts: &[&str]) {
         let stream = self.send(token, "GET", path, &json!({}));
         stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         let (mut lines, mut seen) = (BufReader::new(stream).lines(), String::new());
@@ -47,13 +47,18 @@ impl TestServer {
     }
 
     /// Creates a session with a first message and returns its path.
-    fn create_with(&self, token: &str, text: &str) -> String {
+    pub(super) fn create_with(&self, token: &str, text: &str) -> String {
         let (status, body) = self.request(token, "POST", "/v1/sessions", &json!({"message": {"text": text}}));
         assert_eq!(status, 201, "{body}");
         session_path(&body)
     }
 
-    fn send(&self, token: &str, method: &str, path: &str, body: &Value) -> TcpStream {
+    /// Returns the address and port.
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(super) fn send(&self, token: &str, method: &str, path: &str, body: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(&self.authority).unwrap();
         let body = body.to_string();
         write!(
@@ -76,12 +81,12 @@ impl Drop for TestServer {
 }
 
 /// Returns the path of a session that an answer describes.
-fn session_path(body: &str) -> String {
+pub(super) fn session_path(body: &str) -> String {
     let session: Value = serde_json::from_str(body).unwrap();
     format!("/v1/sessions/{}", session["id"].as_str().unwrap_or_else(|| panic!("{body}")))
 }
 
-fn token(user: &User, name: &str, flags: &[&str]) -> String {
+pub(super) fn token(user: &User, name: &str, flags: &[&str]) -> String {
     let printed = user.pintle(&[&["tokens", "add", name], flags].concat());
     printed.split_whitespace().find(|word| word.starts_with("pintle_")).unwrap().to_owned()
 }
@@ -136,17 +141,30 @@ fn a_token_works_only_where_its_server_lets_sessions_work() {
     let (answered, body) =
         served.request(&secret, "POST", &format!("{path}/submit"), &json!({"text": "Go on"}));
     assert_eq!(answered, 403, "{body}");
+    for (method, route, body) in [
+        ("GET", "diff?turns=0", json!({})),
+        ("POST", "restore", json!({"turns": 0, "dry_run": true})),
+        ("POST", "restore", json!({"turns": 0, "force": true})),
+        ("POST", "fork", json!({"turns": 0})),
+    ] {
+        let (answered, answer) = served.request(&secret, method, &format!("{path}/{route}"), &body);
+        assert_eq!(answered, 403, "{route} {body}: {answer}");
+    }
 }
 
 #[test]
 fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_name() {
-    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(2));
     let runner = token(&user, "ann", &["--scope", "read,run"]);
     let approver = token(&user, "eve", &["--scope", "read,run,approve"]);
     let served = TestServer::start(&user, &[]);
     let create = |secret: &str, body: &Value| served.request(secret, "POST", "/v1/sessions", body);
     assert_eq!(create(&runner, &json!({"mode": "auto"})).0, 403);
     assert_eq!(create(&runner, &json!({"mode": "plan"})).0, 201);
+    for (model, status) in [("no-such-model", 422), ("gpt-5.2", 422), ("opus", 201)] {
+        let (answered, body) = create(&runner, &json!({"model": model}));
+        assert!(answered == status && body.contains(model), "{model}: {answered} {body}");
+    }
     let (status, body) = create(&runner, &json!({}));
     assert_eq!(status, 201, "{body}");
     let id = serde_json::from_str::<Value>(&body).unwrap()["id"].as_str().unwrap().to_owned();
@@ -164,12 +182,22 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     }
     let (status, body) = set_model("opus");
     assert_eq!((status, body.contains("\"model\":\"claude-opus-5-5\"")), (200, true), "{body}");
+    let fork = |id: &str, secret: &str| {
+        served.request(secret, "POST", &format!("/v1/sessions/{id}/fork"), &json!({"turns": 0}))
+    };
+    // A fork has the rules and the sandbox of its origin.
+    let (status, body) = create(&approver, &json!({"rules": {"allow": ["shell(ls *)"]}}));
+    assert_eq!(status, 201, "{body}");
+    let allowing: Value = serde_json::from_str(&body).unwrap();
+    let unheld = user.run_command("Go").args(["--mode", "edit", "--no-sandbox", "--output", "json"]).output();
+    let unheld: Value = serde_json::from_slice(&unheld.unwrap().stdout).unwrap();
+    for origin in [&allowing["id"], &unheld["session_id"]] {
+        let origin = origin.as_str().unwrap_or_else(|| panic!("{allowing} {unheld}"));
+        assert_eq!((fork(origin, &runner).0, fork(origin, &approver).0), (403, 201), "{origin}");
+    }
     if pintle_test_conditions::BUBBLEWRAP.is_present() {
         assert_eq!(change(&approver, "auto"), 200);
         // A fork has the mode that its origin started with.
-        let fork = |id: &str, secret: &str| {
-            served.request(secret, "POST", &format!("/v1/sessions/{id}/fork"), &json!({"turns": 0}))
-        };
         let (status, body) = fork(&id, &runner);
         assert_eq!(status, 201, "{body}");
         let forked: Value = serde_json::from_str(&body).unwrap();
@@ -194,6 +222,20 @@ fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
     let output = user.command(&flags).args(["--provider", "anthropic"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("--allow-unsandboxed-network"), "{said}");
+
+    // The same by the configuration, and by a worker that authenticates no requests.
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::write(user.at(".config/pintle/config.toml"), "sandbox = \"off\"\nmode = \"auto\"\n").unwrap();
+    for flags in [
+        &["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls"][..],
+        &["worker", "--listen", "0.0.0.0:0"],
+        &["worker", "--listen", "0.0.0.0:0", "--no-sandbox"],
+    ] {
+        let output = user.command(flags).args(["--provider", "anthropic"]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        let is_refused = output.status.code() == Some(2) && error.contains("--allow-unsandboxed-network");
+        assert!(is_refused, "{flags:?}: {error}");
+    }
 }
 
 /// Returns the author of the newest input of this kind in a journal.

@@ -1,4 +1,9 @@
-//! MCP servers.
+//! MCP servers, and `pintle mcp serve`.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
 
 use super::user::User;
 
@@ -95,4 +100,81 @@ fn a_server_is_not_added_under_a_name_that_shares_its_tools() {
     assert_eq!(std::fs::read(user.at(".config/pintle/mcp.json")).unwrap(), file);
     assert!(add("my-server", &["--replace"]).status.success());
     assert!(user.pintle(&["mcp", "list"]).contains("my-server"));
+}
+
+/// Lets a client of `pintle mcp serve` make calls, one after another, and returns the results and the standard error.
+fn served_calls(user: &User, flags: &[&str], calls: &[(&str, Value)]) -> (Vec<String>, String) {
+    let mut command = user.command(&["mcp", "serve"]);
+    let command = command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut request = |id: usize, method: &str, params: &Value| {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(input, "{message}").unwrap();
+        loop {
+            let line = lines.next().expect("an answer").unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] != json!(id) {
+                continue;
+            }
+            if method == "initialize" {
+                let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+                writeln!(input, "{notification}").unwrap();
+            }
+            return answer["result"].to_string();
+        }
+    };
+    let client = json!({"name": "t", "version": "1"});
+    request(
+        0,
+        "initialize",
+        &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}),
+    );
+    let numbered = calls.iter().enumerate();
+    let results = numbered
+        .map(|(number, (tool, arguments))| {
+            request(number + 1, "tools/call", &json!({"name": tool, "arguments": arguments}))
+        })
+        .collect();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    (results, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_client_changes_no_file_that_it_has_not_read() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    let write = || ("write_file", json!({"file_path": "a.txt", "content": "two"}));
+    let read = || ("read_file", json!({"file_path": "a.txt"}));
+    let text = || std::fs::read_to_string(user.project().join("a.txt")).unwrap();
+    for (flags, expected) in [(&["--read-before-write"][..], "one"), (&[], "two")] {
+        std::fs::write(user.project().join("a.txt"), "one").unwrap();
+        let (results, _) = served_calls(&user, flags, &[write()]);
+        assert_eq!(text(), expected, "{flags:?}: {results:?}");
+    }
+    std::fs::write(user.project().join("a.txt"), "one").unwrap();
+    let (results, _) = served_calls(&user, &["--read-before-write"], &[read(), write()]);
+    assert_eq!(text(), "two", "{results:?}");
+}
+
+#[test]
+fn tools_are_not_served_without_a_required_hook() {
+    let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    let declare = |more: &str| {
+        let hooks = format!("[[PreToolUse]]\ncommand = \"touch ran\"\n{more}");
+        std::fs::write(user.at(".config/pintle/hooks.toml"), hooks).unwrap();
+    };
+    declare("required = true\n");
+    let output = user.command(&["mcp", "serve"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("is required, and hooks do not run in `pintle mcp serve`"), "{error}");
+    declare("");
+    let (_, error) = served_calls(&user, &[], &[("read_file", json!({"file_path": "a.txt"}))]);
+    assert!(error.contains("hooks do not run in `pintle mcp serve`"), "{error}");
 }

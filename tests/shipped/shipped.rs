@@ -27,6 +27,7 @@ mod servers;
 mod sessions;
 mod swapped_links;
 mod tasks;
+mod tenants;
 mod terminal;
 mod user;
 mod worktrees;

@@ -215,10 +215,22 @@ impl Model {
     #[cfg(feature = "server")]
     pub(crate) fn resolve_listed(&self, name: &str) -> Result<String, String> {
         let resolved = self.resolve(name)?.name;
+        self.require_listed(name, &self.route.model)?;
+        Ok(resolved)
+    }
+
+    /// Checks that the catalog contains a model that a client of a host names. It may be missing from a catalog without models
+    /// of the provider, and if it is the `default` of the host.
+    ///
+    /// # Errors
+    ///
+    /// A message for a model that is not listed.
+    #[cfg(feature = "server")]
+    pub(crate) fn require_listed(&self, name: &str, default: &str) -> Result<(), String> {
         let provider = self.route.provider.name();
         let is_listed = self.catalog.find(provider, name).is_some();
-        if is_listed || name == self.route.model || self.catalog.list(Some(provider)).next().is_none() {
-            return Ok(resolved);
+        if is_listed || name == default || self.catalog.list(Some(provider)).next().is_none() {
+            return Ok(());
         }
         Err(format!("there is no model `{name}` of {provider} here: `GET /v1/models` lists the models"))
     }

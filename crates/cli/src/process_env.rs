@@ -75,6 +75,8 @@ pub(crate) struct ProcessEnv {
     database_home: Option<PathBuf>,
     /// Files of a server, which its sessions do not see; `None` in a process that serves no sessions.
     server_files: Option<Vec<PathBuf>>,
+    /// Directories of other users of the same server, which a sandboxed session must not read.
+    foreign: Vec<PathBuf>,
 }
 
 impl ProcessEnv {
@@ -83,7 +85,13 @@ impl ProcessEnv {
     pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
-        Self { variables, workspaces: Vec::new(), database_home: None, server_files: None }
+        Self {
+            variables,
+            workspaces: Vec::new(),
+            database_home: None,
+            server_files: None,
+            foreign: Vec::new(),
+        }
     }
 
     /// Returns this environment for a user with this home directory in the user database.
@@ -97,8 +105,13 @@ impl ProcessEnv {
     /// path.
     pub(crate) fn capture() -> Self {
         let workspaces = std::env::current_dir().into_iter().collect();
-        let variables = std::env::vars_os().collect();
-        let process_env = Self { variables, workspaces, database_home: home_of_user(), server_files: None };
+        let process_env = Self {
+            variables: std::env::vars_os().collect(),
+            workspaces,
+            database_home: home_of_user(),
+            server_files: None,
+            foreign: Vec::new(),
+        };
         match process_env.home() {
             Some(_) => process_env,
             None => {
@@ -126,6 +139,18 @@ impl ProcessEnv {
     /// Returns the files of the server; `None` in a process that serves no sessions.
     pub(crate) fn server_files(&self) -> Option<&[PathBuf]> {
         self.server_files.as_deref()
+    }
+
+    /// Returns this environment for a session that must not read these directories.
+    #[cfg(feature = "server")]
+    pub(crate) fn with_foreign(mut self, directories: Vec<PathBuf>) -> Self {
+        self.foreign = directories;
+        self
+    }
+
+    /// Returns the directories of other users of the same server.
+    pub(crate) fn foreign(&self) -> &[PathBuf] {
+        &self.foreign
     }
 
     /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.

@@ -2,6 +2,7 @@
 
 mod access;
 mod controls;
+mod fork;
 mod host;
 mod roots;
 
@@ -19,6 +20,7 @@ use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
 use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
+use crate::config;
 use crate::config_file::keys::is_profile_file;
 use crate::console;
 use crate::exit::Exit;
@@ -43,8 +45,9 @@ const SOCKET_MODE: u32 = 0o600;
 /// # Errors
 ///
 /// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
-pub(crate) async fn serve(args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
+    args.run = completed(&args.run, process_env).await?;
     let process_env = &process_env.clone().with_server_files(server_files(&args));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
@@ -96,6 +99,13 @@ fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
 /// Rejects flags that are about one task: clients say what to do, and where.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
+}
+
+/// Adds the configuration to flags: sessions have it too.
+async fn completed(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
+    let mut completed = config::complete_run(&[], process_env).await?;
+    completed.session.given = args.session.given.clone();
+    Ok(completed)
 }
 
 /// Serves on an address, for whoever has a token.

@@ -163,6 +163,7 @@ pub(crate) struct DecideTaskArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskDecision {
     /// It goes on
+    #[value(alias = "allow")]
     Approve,
     /// It does not, or not like this
     Refuse,

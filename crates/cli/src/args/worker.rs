@@ -26,6 +26,10 @@ pub(crate) struct WorkerArgs {
     #[cfg(feature = "restate")]
     #[arg(long, value_name = "KEY", requires = "listen")]
     pub(crate) identity_key: Vec<String>,
+    /// Listen beyond loopback without --identity-key even if commands run unsandboxed
+    #[cfg(feature = "restate")]
+    #[arg(long, requires = "listen")]
+    pub(crate) allow_unsandboxed_network: bool,
     /// Most tasks that are under way at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) max_tasks: u32,

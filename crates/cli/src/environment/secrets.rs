@@ -81,8 +81,9 @@ pub(crate) struct HiddenPaths {
     pub(crate) visible: Vec<PathBuf>,
 }
 
-/// Returns the secret files and directories of the user, and those of the command itself: its sessions hold what others
-/// read. A workspace in the directory of the state, such as a worktree, is visible to its own session.
+/// Returns the secret files and directories of the user, the directories of the command, which contain other sessions, and the
+/// directories of other users of the same server. A workspace in the state directory, such as a worktree, is visible to its own
+/// session.
 ///
 /// # Errors
 ///
@@ -168,7 +169,8 @@ pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Fai
     // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let of_user = keys_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
-    Ok(of_user.chain(server_paths(process_env)).collect())
+    let foreign = process_env.foreign().iter().cloned();
+    Ok(of_user.chain(server_paths(process_env)).chain(foreign).collect())
 }
 
 /// Returns the files and directories below a home directory that hold keys, or have sockets of services that run programs.

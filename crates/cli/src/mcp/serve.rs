@@ -1,15 +1,18 @@
 //! `pintle mcp serve`: our tools for a client of MCP, held as those of a run are.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pintle_agent::{SessionId, Toolset, ToolsetOptions};
 use pintle_env::WriteSwitch;
-use pintle_governance::{GrantBudget, Mode};
+use pintle_governance::{GrantBudget, HookCommand, Mode, Policy};
 use pintle_mcp::McpServer;
 use pintle_tools::ToolContext;
+use pintle_tools::gate::ReadBeforeWrite;
 use pintle_tools::pipeline::RunOptions;
 
 use crate::args::ServeToolsArgs;
+use crate::console;
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -51,7 +54,9 @@ async fn answer(
     let environment = env_session.environment();
     let name = args.environment.env.to_string();
     let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
-    let LoadedPolicy { policy, untrusted, .. } = loaded;
+    let LoadedPolicy { policy, user_hooks, project_hooks, untrusted, .. } = loaded;
+    let of_projects = project_hooks.iter().flat_map(|(hooks, _programs)| hooks.iter());
+    check_hooks(user_hooks.iter().chain(of_projects))?;
     if let Some(untrusted) = untrusted {
         untrusted.notice();
     }
@@ -77,13 +82,7 @@ async fn answer(
         )?);
     }
     env_session.compare_with_earlier(&args.environment.env).await?;
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gates = Gates::new(&environment, env_session.hidden(), &policy, is_held, env_session.temporary());
-    let options = options
-        .with_gate(gates.protected)
-        .with_gate(gates.hidden)
-        .with_gate(gates.policy)
-        .with_gate(env_session.guarded_watch(&args.environment.env));
+    let options = with_gates(options, args, env_session, &policy);
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);
     let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));
@@ -92,4 +91,45 @@ async fn answer(
     let context = ToolContext::new(Arc::clone(&environment), String::new());
     let server = McpServer::new(profile.tool_registry, context, options).with_instructions(instructions);
     server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client is gone")
+}
+
+/// Adds the gates of a session.
+fn with_gates(
+    options: RunOptions,
+    args: &ServeToolsArgs,
+    env_session: &EnvSession,
+    policy: &Policy,
+) -> RunOptions {
+    let environment = env_session.environment();
+    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+    let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
+    let options = options
+        .with_gate(gates.protected)
+        .with_gate(gates.hidden)
+        .with_gate(gates.policy)
+        .with_gate(env_session.guarded_watch(&args.environment.env));
+    if args.confinement.read_before_write {
+        return options.with_gate(ReadBeforeWrite::new(environment));
+    }
+    options
+}
+
+/// Reports that hooks do not run: only sessions have them.
+///
+/// # Errors
+///
+/// A usage failure for a required hook, which would have to decide on each call.
+fn check_hooks<'a>(hooks: impl Iterator<Item = &'a HookCommand>) -> Result<(), Failure> {
+    let hooks: Vec<&HookCommand> = hooks.collect();
+    if let Some(required) = hooks.iter().find(|hook| hook.is_required()) {
+        let source = required.source();
+        let message = format!("the hook in {source} is required, and hooks do not run in `pintle mcp serve`");
+        return Err(Failure::usage(message).with_hint("remove `required`, or use another directory"));
+    }
+    if !hooks.is_empty() {
+        let sources: BTreeSet<&str> = hooks.iter().map(|hook| hook.source()).collect();
+        let sources: Vec<&str> = sources.into_iter().collect();
+        console::notice(&format!("hooks do not run in `pintle mcp serve`: {}", sources.join(", ")));
+    }
+    Ok(())
 }

@@ -16,11 +16,13 @@ use pintle_store::Summary;
 use tempfile::NamedTempFile;
 
 use super::controls::ServeControls;
+use super::fork::is_wider;
 use super::roots::WorkspaceRoots;
 use crate::approve::Prompter;
-use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, EnvArgs, ExportFormat, Flags, RunArgs, SessionArgs};
 use crate::audit;
 use crate::config;
+use crate::env_spec::EnvSpec;
 use crate::environment::{EnvTarget, hidden};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +36,7 @@ use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
 use crate::sessions::{Place, Selected, Sessions, remembered_flags};
 
 /// Mode of sessions by default.
-const MODE: Mode = Mode::Edit;
+pub(super) const MODE: Mode = Mode::Edit;
 
 /// Property that a server sets to the tenant of a session.
 const TENANT: &str = "tenant";
@@ -50,6 +52,10 @@ pub(super) struct ServeHost {
     given: Flags,
     /// Mode of sessions for which none is set.
     mode: Mode,
+    /// Environment of sessions for which none is set.
+    environment: EnvSpec,
+    /// Model of sessions for which none is set.
+    model: String,
     roots: WorkspaceRoots,
     models: Vec<ModelSummary>,
     catalog: Catalog,
@@ -64,6 +70,7 @@ const NO_DIRECTORY: &str = "directory: required, because the default directory i
 #[derive(Debug, Default)]
 struct Wanted {
     id: Option<SessionId>,
+    tenant: Option<String>,
     directory: Option<PathBuf>,
     /// Grant in a file.
     grant: Option<PathBuf>,
@@ -92,6 +99,8 @@ impl ServeHost {
             process_env: process_env.clone(),
             given: args.session.given.clone(),
             mode: args.policy.mode.unwrap_or(MODE),
+            environment: args.environment.env.clone(),
+            model: model.route.model.clone(),
             roots,
             models,
             catalog,
@@ -105,7 +114,7 @@ impl ServeHost {
         words: &[String],
         selected: Option<Selected>,
         wanted: Wanted,
-    ) -> Result<OpenSession, Failure> {
+    ) -> Result<OpenSession, HostError> {
         let (new, mut is_kept) = (wanted.id.clone(), false);
         let opened = self.try_open(words, selected, wanted, &mut is_kept).await;
         if let (Err(_), true, Some(id)) = (&opened, is_kept, new)
@@ -124,10 +133,10 @@ impl ServeHost {
         selected: Option<Selected>,
         wanted: Wanted,
         is_kept: &mut bool,
-    ) -> Result<OpenSession, Failure> {
+    ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
         let completed = config::complete_run(words, &self.process_env).await?;
-        let Wanted { id, directory, grant, settings, properties } = wanted;
+        let Wanted { id, tenant, directory, grant, settings, properties } = wanted;
         let session = SessionArgs {
             given: completed.session.given.clone(),
             id: id.as_ref().map(ToString::to_string),
@@ -136,32 +145,36 @@ impl ServeHost {
         };
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
-        let process_env = &self.process_env.clone().with_workspace(args.environment.dir.as_deref());
+        let tenant = tenant.as_deref();
+        let judged = self.judge(tenant, &args.environment)?;
+        let foreign = judged.as_deref().map(|workspace| self.roots.foreign(tenant, workspace));
+        let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
+        let process_env = &process_env.with_foreign(foreign.unwrap_or_default());
         if grant.is_some() && args.grant.is_some() {
             // Another one could be wider.
-            return Err(Failure::usage(
-                "grant: expected none, since the server holds its sessions to its own",
-            ));
+            let problem = "grant: expected none, since the server holds its sessions to its own";
+            return Err(HostError::Invalid(problem.to_owned()));
         }
         args.grant = grant.or(args.grant);
-        let names_model = settings.model.is_some();
+        let named = settings.model.clone();
         args.model.model = settings.model.or(args.model.model);
         args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
         if let Some(mode) = &settings.mode {
             args.policy.mode = Some(mode.parse().map_err(|_| {
-                Failure::usage(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
+                HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
             })?);
         }
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
-        let model = Model::from_args(&args.model, process_env).await?;
-        if names_model {
-            model.warn_if_unknown();
-        }
+        let model = self.model_for(&args, named.as_deref(), process_env).await?;
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
         *is_kept = true;
         let env_session = target.connect().await?;
+        if let Err(failure) = require_same(judged.as_deref(), self.judge(tenant, &args.environment)) {
+            env_session.close_with_notice().await;
+            return Err(failure.into());
+        }
         let prompter = Prompter::in_conversation(process_env.principal());
         let opening = Opening {
             args: &args,
@@ -179,7 +192,7 @@ impl ServeHost {
             Err(failure) => {
                 // The first failure is the one to tell.
                 env_session.close_with_notice().await;
-                return Err(failure);
+                return Err(failure.into());
             }
         };
         let Opened { session, policy, servers, effort, offered, .. } = opened;
@@ -187,8 +200,27 @@ impl ServeHost {
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
+    /// Selects the model of a session. `named` is the name of a client.
+    async fn model_for(
+        &self,
+        args: &RunArgs,
+        named: Option<&str>,
+        process_env: &ProcessEnv,
+    ) -> Result<Model, HostError> {
+        let model = Model::from_args(&args.model, process_env).await;
+        let Some(named) = named else { return Ok(model?) };
+        let model =
+            model.map_err(|failure| match matches!(failure.exit(), Exit::Usage | Exit::Authentication) {
+                // Such as a model of another provider, or of one without a key.
+                true => HostError::Unprocessable(failure.message()),
+                false => failure.into(),
+            })?;
+        model.require_listed(named, &self.model).map_err(HostError::Unprocessable)?;
+        Ok(model)
+    }
+
     async fn sessions(&self) -> Result<Sessions, HostError> {
-        Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))
+        Ok(Sessions::open(&self.process_env).await?)
     }
 
     /// Finds a session that nobody has open.
@@ -201,14 +233,47 @@ impl ServeHost {
         Ok((sessions, summary))
     }
 
-    /// Checks that a session of the store works where sessions may work now.
-    fn check_root(&self, summary: &Summary) -> Result<(), HostError> {
-        let place = Place::of_summary(summary);
-        if place.environment() != LOCAL {
-            return Ok(());
+    /// Returns the directory in which a session of the store works, as [`judge`](Self::judge) does.
+    fn judge_stored(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
+        let args = Place::of_summary(summary).to_args(&summary.id)?;
+        self.judge(summary.properties.get(TENANT).map(String::as_str), &args)
+    }
+
+    /// Returns a directory of this machine with all links resolved if sessions of the tenant may work there; `None` for another
+    /// environment, where the roots do not apply.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Forbidden`] for another environment than the server has if there is a tenant, and the errors of
+    /// [`WorkspaceRoots::resolve`].
+    fn judge(&self, tenant: Option<&str>, args: &EnvArgs) -> Result<Option<PathBuf>, HostError> {
+        let environment = &args.env;
+        if *environment != EnvSpec::Local {
+            if tenant.is_some() && *environment != self.environment {
+                let problem = format!(
+                    "environment: `{environment}` is not the environment of this server, and tenants have no other"
+                );
+                return Err(HostError::Forbidden(problem));
+            }
+            return Ok(None);
         }
-        let tenant = summary.properties.get(TENANT).map(String::as_str);
-        self.roots.resolve(tenant, Path::new(place.directory()), &self.process_env).map(drop)
+        let directory = match args.dir.as_deref() {
+            Some(directory) if directory.is_absolute() => directory.to_path_buf(),
+            given => self.process_env.directory(given)?,
+        };
+        self.roots.resolve(tenant, &directory, &self.process_env).map(Some)
+    }
+
+    /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
+    fn stored(&self, summary: &Summary) -> Wanted {
+        let place = Place::of_summary(summary);
+        let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
+        let directory = Some(PathBuf::from(place.directory()));
+        Wanted {
+            tenant: summary.properties.get(TENANT).cloned(),
+            directory: directory.filter(|directory| is_local && directory.is_absolute()),
+            ..Wanted::default()
+        }
     }
 
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
@@ -237,8 +302,10 @@ impl SessionHost for ServeHost {
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError> {
         let NewSession { directory, environment, rules, grant, settings, properties, .. } = request;
         let tenant = properties.get(TENANT).map(String::as_str);
-        let of_server = self.given.get("env").and_then(|names| names.first());
-        let is_local = environment.as_ref().or(of_server).is_none_or(|environment| environment == LOCAL);
+        let is_local = match &environment {
+            Some(environment) => environment == LOCAL,
+            None => self.environment == EnvSpec::Local,
+        };
         let directory = match directory.map(PathBuf::from) {
             Some(directory) if !is_local && !directory.is_absolute() => {
                 let shown = directory.display();
@@ -251,14 +318,16 @@ impl SessionHost for ServeHost {
             None => {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
                 let directory = self.process_env.directory(of_server.as_deref());
-                let directory = directory.map_err(|failure| host_error(&failure))?;
+                let directory = directory?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
                 // The path is not the client's.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
         let mut words = Vec::new();
-        if let Some(environment) = &environment {
+        if let Some(environment) =
+            environment.filter(|environment| *environment != self.environment.to_string())
+        {
             if let Some(of_server) = self.given.get("env") {
                 let of_server = of_server.join(", ");
                 let problem = format!("environment: the sessions of this server work in {of_server}");
@@ -271,24 +340,18 @@ impl SessionHost for ServeHost {
         // It is on record once the session is open.
         let grant = grant.map(|grant| written(&grant)).transpose()?;
         let path = grant.as_ref().map(|file| file.path().to_owned());
-        let names_model = settings.model.is_some();
-        let wanted = Wanted { id: Some(id), directory, grant: path, settings, properties };
-        self.open_with(&words, None, wanted).await.map_err(|failure| {
-            if names_model && failure.exit() == Exit::Authentication {
-                // The client chose a model of a provider without a key.
-                return HostError::Unprocessable(failure.message());
-            }
-            host_error(&failure)
-        })
+        let tenant = tenant.map(str::to_owned);
+        let wanted = Wanted { id: Some(id), tenant, directory, grant: path, settings, properties };
+        self.open_with(&words, None, wanted).await
     }
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        self.check_root(&summary)?;
-        let selected = Selected::of(sessions, summary).await.map_err(|failure| host_error(&failure))?;
-        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
-        let opened = self.open_with(&words, Some(selected), Wanted::default()).await;
-        opened.map_err(|failure| host_error(&failure))
+        self.judge_stored(&summary)?;
+        let wanted = self.stored(&summary);
+        let selected = Selected::of(sessions, summary).await?;
+        let words = selected.remembered(&self.given)?;
+        self.open_with(&words, Some(selected), wanted).await
     }
 
     async fn fork(
@@ -298,31 +361,31 @@ impl SessionHost for ServeHost {
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
-        self.check_root(&summary)?;
-        let words = remembered_flags(&summary, &self.given).map_err(|failure| host_error(&failure))?;
-        let args = config::complete_run(&words, &self.process_env).await;
-        let is_grant_given = args.map_err(|failure| host_error(&failure))?.grant.is_some();
-        let selected = Selected::to_fork(sessions, summary.clone(), turns, is_grant_given).await;
-        let selected = selected.map_err(|failure| host_error(&failure))?;
+        self.judge_stored(&summary)?;
+        let wanted = self.stored(&summary);
+        let words = remembered_flags(&summary, &self.given)?;
+        let is_grant_given = config::complete_run(&words, &self.process_env).await?.grant.is_some();
+        let selected = Selected::to_fork(sessions, summary.clone(), turns, is_grant_given).await?;
         let own = ["served", TENANT];
         let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
-        let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..Wanted::default() };
-        let opened = self.open_with(&words, Some(selected), wanted).await;
-        opened.map_err(|failure| host_error(&failure))
+        let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..wanted };
+        self.open_with(&words, Some(selected), wanted).await
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        let deleted = delete_one(&sessions, &summary, &self.process_env).await;
-        deleted.map_err(|failure| host_error(&failure))
+        Ok(delete_one(&sessions, &summary, &self.process_env).await?)
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
         let (sessions, summary) = self.find(id).await?;
         self.check_visible(&summary)?;
-        let work = async |files: &Files<'_>| files.changes(&point_of(since)?).await;
-        let found = in_place(&sessions, id.as_str(), &self.process_env, work).await;
-        let found = found.map_err(|failure| host_error(&failure))?;
+        let judged = self.judge_stored(&summary)?;
+        let work = async |files: &Files<'_>| {
+            require_same(judged.as_deref(), self.judge_stored(&summary))?;
+            files.changes(&point_of(since)?).await
+        };
+        let found = in_place(&sessions, id.as_str(), &self.process_env, work).await?;
         let mut changes = FileChanges::default();
         if let Some((checkpoint, comparison, diffs)) = found {
             changes.checkpoint = Some(checkpoint);
@@ -335,8 +398,8 @@ impl SessionHost for ServeHost {
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
         let (sessions, summary) =
             if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
-        self.check_root(&summary)?;
         self.check_visible(&summary)?;
+        let judged = self.judge_stored(&summary)?;
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,
@@ -344,9 +407,11 @@ impl SessionHost for ServeHost {
             dry_run: request.dry_run,
             keeps_protected: true,
         };
-        let work = async |files: &Files<'_>| files.go_back(&point_of(&request.point)?, options).await;
-        let done = in_place(&sessions, id.as_str(), &self.process_env, work).await;
-        Ok(report_of(done.map_err(|failure| host_error(&failure))?))
+        let work = async |files: &Files<'_>| {
+            require_same(judged.as_deref(), self.judge_stored(&summary))?;
+            files.go_back(&point_of(&request.point)?, options).await
+        };
+        Ok(report_of(in_place(&sessions, id.as_str(), &self.process_env, work).await?))
     }
 
     async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
@@ -360,7 +425,7 @@ impl SessionHost for ServeHost {
             DocumentKind::AuditText => audit::text(&sessions, id, AuditFormat::Text, process_env).await,
             DocumentKind::AuditHtml => audit::text(&sessions, id, AuditFormat::Html, process_env).await,
         };
-        written.map_err(|failure| host_error(&failure))
+        Ok(written?)
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
@@ -378,10 +443,11 @@ impl SessionHost for ServeHost {
 
     async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
         let (_, summary) = self.find(origin).await?;
-        let words = remembered_flags(&summary, &self.given).map_err(|failure| host_error(&failure))?;
-        let args = config::complete_run(&words, &self.process_env).await;
-        let mode = args.map_err(|failure| host_error(&failure))?.policy.mode.unwrap_or(MODE);
-        Ok(mode.is_wider_than(self.mode))
+        let words = remembered_flags(&summary, &self.given)?;
+        // A new session in the same directory has no other flags than the server.
+        let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
+        let fork = config::complete_run(&words, &self.process_env).await?;
+        Ok(is_wider(&fork, &config::complete_run(&of_new, &self.process_env).await?))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
@@ -423,15 +489,46 @@ fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
     Ok(file)
 }
 
-fn host_error(failure: &Failure) -> HostError {
-    match failure.exit() {
-        Exit::Usage => HostError::Invalid(failure.message()),
-        Exit::Done
-        | Exit::Authentication
-        | Exit::Failed
-        | Exit::LimitReached
-        | Exit::Denied
-        | Exit::Unmatched
-        | Exit::Interrupted => HostError::failed(failure.message(), failure.details().to_owned()),
+/// Checks that the directory of a session is still the one that was judged.
+fn require_same(judged: Option<&Path>, found: Result<Option<PathBuf>, HostError>) -> Result<(), Failure> {
+    if found.is_ok_and(|found| found.as_deref() == judged) {
+        return Ok(());
+    }
+    Err(Failure::usage("the directory of the session was replaced while it was opened"))
+}
+
+impl From<Failure> for HostError {
+    fn from(failure: Failure) -> Self {
+        match failure.exit() {
+            Exit::Usage => Self::Invalid(failure.message()),
+            Exit::Done
+            | Exit::Authentication
+            | Exit::Failed
+            | Exit::LimitReached
+            | Exit::Denied
+            | Exit::Unmatched
+            | Exit::Interrupted => Self::failed(failure.message(), failure.details().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_exchanged_is_refused() {
+        let directory = |name: &str| Some(PathBuf::from(name));
+        let forbidden = || Err(HostError::Forbidden("outside the roots".to_owned()));
+        for (judged, found, expected) in [
+            (directory("/root/a"), Ok(directory("/root/a")), true),
+            (directory("/root/a"), Ok(directory("/root/b")), false),
+            (directory("/root/a"), forbidden(), false),
+            (directory("/root/a"), Ok(None), false),
+            (None, Ok(None), true),
+        ] {
+            let case = format!("{judged:?} {found:?}");
+            assert_eq!(require_same(judged.as_deref(), found).is_ok(), expected, "{case}");
+        }
     }
 }

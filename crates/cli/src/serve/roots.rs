@@ -85,12 +85,9 @@ impl WorkspaceRoots {
             let problem = format!("directory: `{shown}` is in a pseudo file system, which has no workspaces");
             return Err(HostError::Unprocessable(problem));
         }
-        let has_own = self.0.iter().any(|root| root.tenant.is_some() && root.tenant.as_deref() == tenant);
-        let owner = tenant.filter(|_| has_own);
-        let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
         let is_of_server =
             server_paths(process_env).any(|path| real.starts_with(process_env.real_path(&path)));
-        let is_in_root = roots.any(|root| real.starts_with(&root.directory));
+        let is_in_root = self.is_in_root(tenant, &real);
         if is_in_root && is_of_server {
             let problem = format!(
                 "directory: `{shown}` is in a directory of the server itself, where no session works"
@@ -102,6 +99,25 @@ impl WorkspaceRoots {
             return if process_env.is_directory(&real) { Ok(real) } else { Err(invalid()) };
         }
         Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
+    }
+
+    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read: those without the workspace, and
+    /// outside the roots of its own tenant.
+    pub(super) fn foreign(&self, tenant: Option<&str>, workspace: &Path) -> Vec<PathBuf> {
+        let others = self.0.iter().filter(|root| root.tenant.is_some() && root.tenant.as_deref() != tenant);
+        let others = others.map(|root| &root.directory);
+        others
+            .filter(|root| !workspace.starts_with(root) && !self.is_in_root(tenant, root))
+            .cloned()
+            .collect()
+    }
+
+    /// Returns whether a resolved directory is in a root of the tenant.
+    fn is_in_root(&self, tenant: Option<&str>, directory: &Path) -> bool {
+        let has_own = self.0.iter().any(|root| root.tenant.is_some() && root.tenant.as_deref() == tenant);
+        let owner = tenant.filter(|_| has_own);
+        let mut roots = self.0.iter().filter(|root| root.tenant.as_deref() == owner);
+        roots.any(|root| directory.starts_with(&root.directory))
     }
 }
 
@@ -166,5 +182,39 @@ mod tests {
             assert!(matches!(judged, Err(HostError::Forbidden(_))), "{name}: {judged:?}");
         }
         assert!(WorkspaceRoots::new(&[root(None, "missing")], None, &process_env).is_err());
+    }
+
+    #[test]
+    fn roots_of_other_tenants_are_foreign() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = directory.path().canonicalize().unwrap();
+        let process_env = ProcessEnv::with([("HOME", base.as_os_str())]);
+        for name in ["ann", "bob/below", "shared/cid"] {
+            process_env.create_directory(&base.join(name)).unwrap();
+        }
+        let root = |tenant: Option<&str>, name: &str| ServedRoot {
+            tenant: tenant.map(str::to_owned),
+            directory: base.join(name),
+        };
+        let roots = [
+            root(None, "shared"),
+            root(Some("ann"), "ann"),
+            root(Some("bob"), "bob"),
+            root(Some("cid"), "shared/cid"),
+            root(Some("dan"), "bob/below"),
+        ];
+        let roots = WorkspaceRoots::new(&roots, None, &process_env).unwrap();
+        for (tenant, workspace, expected) in [
+            (Some("ann"), "ann", &["bob", "shared/cid", "bob/below"][..]),
+            // Directories in the own root are not foreign.
+            (Some("bob"), "bob", &["ann", "shared/cid"]),
+            (None, "shared", &["ann", "bob", "bob/below"]),
+            (Some("eve"), "shared", &["ann", "bob", "bob/below"]),
+            // A root that contains the workspace cannot be hidden.
+            (Some("dan"), "bob/below", &["ann", "shared/cid"]),
+        ] {
+            let expected: Vec<PathBuf> = expected.iter().map(|name| base.join(name)).collect();
+            assert_eq!(roots.foreign(tenant, &base.join(workspace)), expected, "{tenant:?} {workspace}");
+        }
     }
 }

@@ -71,7 +71,7 @@ fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
 fn decision(gate: Gate, answer: &str) -> Option<Decision> {
     let (is_approved, words) = match answer.trim() {
         "" => return None,
-        "a" | "approve" => (true, None),
+        "a" | "approve" | "allow" => (true, None),
         "r" | "refuse" => (false, None),
         words => (false, Some(words.to_owned())),
     };
@@ -87,6 +87,7 @@ mod tests {
         for (answer, expected) in [
             ("a", Some((true, None))),
             (" approve ", Some((true, None))),
+            ("allow", Some((true, None))),
             ("r", Some((false, None))),
             ("test zero too", Some((false, Some("test zero too")))),
             ("  ", None),

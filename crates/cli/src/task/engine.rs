@@ -9,7 +9,7 @@ use pintle_workflow::Desk;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::WorkerArgs;
+use crate::args::{SandboxName, WorkerArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -23,17 +23,26 @@ pub(super) const RESTATE: &str = "PINTLE_RESTATE";
 ///
 /// # Errors
 ///
-/// A failure if nothing can be listened on, or if the engine does not take the worker.
+/// A usage failure for an invalid key, or if any client on the network could run unsandboxed commands. A failure if nothing can be
+/// listened on, or if the engine does not take the worker.
 pub(super) async fn serve(
     address: SocketAddr,
     args: &WorkerArgs,
+    sandbox: SandboxName,
     desk: Arc<Desk>,
     interrupts: Interrupts,
 ) -> Result<Exit, Failure> {
     let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
+    let is_open = !address.ip().is_loopback() && keys.is_empty();
+    if is_open && sandbox == SandboxName::Off && !args.allow_unsandboxed_network {
+        let message =
+            format!("--listen {address}: clients without a key could run commands without a sandbox");
+        return Err(Failure::usage(message)
+            .with_hint("leave out --no-sandbox, or give --identity-key or --allow-unsandboxed-network"));
+    }
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;
-    if !address.ip().is_loopback() && keys.is_empty() {
+    if is_open {
         console::notice(&format!(
             "whoever reaches {address} can let tasks run: requests are not authenticated without --identity-key"
         ));

@@ -44,6 +44,8 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
+    #[cfg(feature = "restate")]
+    let sandbox = run.confinement.level();
     let (store, places) =
         (sessions.shared_store(), TaskPlaces { args: run, process_env: process_env.clone() });
     let performers = Arc::new(TaskPerformers::new(sessions, places, machine));
@@ -51,7 +53,7 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
     let desk = Arc::new(Desk::new(store, performers).with_max_tasks(max_tasks));
     #[cfg(feature = "restate")]
     if let Some(address) = args.listen {
-        return super::engine::serve(address, &args, desk, interrupts).await;
+        return super::engine::serve(address, &args, sandbox, desk, interrupts).await;
     }
     console::print("keeping the tasks of the store going\n").await?;
     tokio::select! {

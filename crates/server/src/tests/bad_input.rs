@@ -278,6 +278,15 @@ async fn each_field_takes_its_scopes() {
             }
         }
     }
+    // A fork inherits the fields of its origin.
+    let allowing = Request::new("POST", "/v1/sessions").json(&json!({"rules": {"allow": ["shell"]}}));
+    let allowing = send(allowing, &of_all).await.json();
+    let path = format!("/v1/sessions/{}/fork", allowing["id"].as_str().unwrap());
+    for (scope, (_, secret)) in &lacking {
+        let answer = send(Request::new("POST", &path).json(&json!({"turns": 0})), secret).await;
+        let is_needed = matches!(scope, Scope::Run | Scope::Approve);
+        assert_eq!(answer.status == 403, is_needed, "without {scope:?}: {answer:?}");
+    }
 }
 
 #[tokio::test]

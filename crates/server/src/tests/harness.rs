@@ -119,6 +119,9 @@ impl TestHost {
     }
 }
 
+/// Property of a session with rules that allow calls.
+const ALLOWING: &str = "allowing";
+
 fn host_error(error: StoreError) -> HostError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others are failures")]
     match error {
@@ -137,6 +140,9 @@ impl SessionHost for TestHost {
         }
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties.extend(request.properties);
+        if !request.rules.allow.is_empty() {
+            summary.properties.insert(ALLOWING.to_owned(), "true".to_owned());
+        }
         let writer = self.store.create(summary.clone()).await.map_err(host_error)?;
         self.opened(self.builder().id(id).journal(self.journal(writer, summary)))
     }
@@ -153,8 +159,9 @@ impl SessionHost for TestHost {
         self.opened(builder.journal(journal))
     }
 
-    async fn fork_widens(&self, _origin: &SessionId) -> Result<bool, HostError> {
-        Ok(false)
+    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
+        let summary = self.store.summary(origin).await.map_err(host_error)?;
+        Ok(summary.is_some_and(|summary| summary.properties.contains_key(ALLOWING)))
     }
 
     async fn fork(&self, origin: &SessionId, turns: usize, id: SessionId) -> Result<OpenSession, HostError> {

@@ -109,7 +109,7 @@ fn decisions_are_asked_for_where_the_task_runs() {
     terminal.type_keys("a\n");
     terminal.wait_for_text("Candidate 0 has its evidence.");
     let id = project.only()["id"].as_str().unwrap().to_owned();
-    assert_eq!(project.task(&["decide", &id, "approve"]).code, Some(0));
+    assert_eq!(project.task(&["decide", &id, "allow"]).code, Some(0), "the word for calls");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(0), "{screen}");
     assert_eq!(project.only()["state"], "done");

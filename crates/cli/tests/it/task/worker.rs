@@ -102,6 +102,8 @@ fn a_worker_keeps_tasks_going_that_no_process_has() {
         (&["--max-tasks", "0"], "0"),
         #[cfg(feature = "restate")]
         (&["--listen", "127.0.0.1:0", "--identity-key", "x"], "`x` is no identity key of an engine"),
+        #[cfg(feature = "restate")]
+        (&["--listen", "0.0.0.0:0", "--no-sandbox"], "--allow-unsandboxed-network"),
     ] {
         let mut command = pintle(&["worker", "--provider", "anthropic"]);
         command.args(flags).env("ANTHROPIC_API_KEY", KEY).env("PINTLE_STATE_DIR", project.state.path());

@@ -96,6 +96,7 @@ struct DecideBody {
 #[serde(rename_all = "snake_case")]
 enum GateDecision {
     /// Let the task go on.
+    #[serde(alias = "allow")]
     Approve,
     /// Do not.
     Refuse,
@@ -232,4 +233,24 @@ async fn cancel(
     app.tell_task(&caller, &id, &key, &Signal::Cancel { reason }).await?;
     app.settle_task(&id).await?;
     Ok(accepted())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_words_of_an_approval_of_a_gate_are_accepted() {
+        for (word, expected) in [
+            ("approve", GateDecision::Approve),
+            ("allow", GateDecision::Approve),
+            ("refuse", GateDecision::Refuse),
+        ] {
+            let body = json!({"gate": "result", "decision": word});
+            let body: DecideBody = serde_json::from_value(body).unwrap();
+            assert_eq!(body.decision, expected, "{word}");
+        }
+    }
 }
