@@ -44,6 +44,27 @@ fn an_empty_response_is_no_silent_success() {
     assert_eq!(result["warning"], "the final response is empty");
 }
 
+/// Neither the model nor a compaction can make a single message shorter.
+#[test]
+fn an_overflow_without_a_remedy_is_a_full_context() {
+    let body = r#"{"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 300000 tokens > 200000 maximum"}}"#;
+    let user =
+        User::new(&format!("[[turn]]\nfailure = [{{ status = 400, body = '{body}' }}]\ntext = 'one'\n"));
+    let (code, result) = outcome(&user, &[]);
+    assert_eq!((code, &result["status"]), (Some(3), &"context_full".into()), "{result}");
+    assert!(result["error"].to_string().contains("prompt is too long"), "{result}");
+}
+
+#[test]
+fn cut_off_reasoning_is_repeated_with_less_effort_by_default() {
+    let user = User::new("[[turn]]\nreasoning = 'Let me think about all of it.'\nfinish = 'length'\n");
+    let output = user.run_command("Think").output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("the request is repeated with the effort low"), "{printed}");
+    assert_eq!(user.model.requests().len(), 2);
+}
+
 #[test]
 fn a_continued_run_prints_its_own_turn() {
     let turns: String =

@@ -51,6 +51,23 @@ fn an_overflow_is_summarised_in_a_shorter_request_that_keeps_the_users_words() {
     assert!(after.contains("<user_message>\\nRead *everything*, please\\n</user_message>"), "{after}");
 }
 
+/// The scripted model cuts off the first response of each conversation, and so each summary.
+#[test]
+fn a_summary_that_is_cut_off_is_requested_again_and_reported() {
+    let turns = format!(
+        "[[turn]]\ntext = \"It runs.\"\nfinish = \"length\"\n\
+         [[turn]]\n[[turn.call]]\ntool = \"Read\"\narguments = {{ file_path = \"one.txt\" }}\n\
+         [[turn]]\nfailure = [{{ status = 400, body = {} }}]\ntext = \"All is read.\"\n",
+        refusal("prompt is too long: 300000 tokens > 200000 maximum")
+    );
+    let user = User::new(&turns);
+    std::fs::write(user.project().join("one.txt"), "one\n").unwrap();
+    let output = user.run_command("Read everything").output().unwrap();
+    let printed = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    let (repeated, reported) = ("it is requested again, for a smaller part", "its end is missing");
+    assert!(printed.contains(repeated) && printed.contains(reported), "{printed}");
+}
+
 #[test]
 fn only_the_image_that_a_refusal_names_is_left_out() {
     let read = |name: &str| {

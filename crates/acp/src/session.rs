@@ -281,10 +281,22 @@ impl SessionTask {
                 if outcome.status == OutcomeStatus::AwaitingInput {
                     self.say(&outcome.text).await;
                 }
+                self.explain_end(&outcome).await;
                 stop::reason(&outcome)
             }
             Err(SessionError::Closed) => Err(gone(&self.entry.id)),
             Err(error) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),
+        }
+    }
+
+    /// Reports why the result of a run may be incomplete, and the error of a limit, for which a stop reason has no text.
+    async fn explain_end(&mut self, outcome: &Outcome) {
+        // A client with notices has the warning from its event.
+        let warning = outcome.warning.as_deref().filter(|_| !self.client.features().notices);
+        let is_limit = outcome.status == OutcomeStatus::ContextFull;
+        let error = outcome.error.as_ref().filter(|_| is_limit).map(|error| error.message.as_str());
+        for text in [warning, error].into_iter().flatten() {
+            self.remark("warning", text).await;
         }
     }
 

@@ -175,6 +175,7 @@ impl Mapper {
                 format!("The conversation does not fit into {context_window} tokens any more."),
                 true,
             ),
+            EventKind::HistoryRepaired { message } => ("warning", message.clone(), true),
             EventKind::TurnLimit { .. } => ("warning", "The limit on turns is reached.".to_owned(), true),
             _ => return Vec::new(),
         };

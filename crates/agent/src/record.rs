@@ -23,6 +23,9 @@ use crate::protocol::{
 /// First version of which an entry says everything that followed.
 const FIRST_COMPLETE: u32 = 4;
 
+/// First version of which an entry says whether a summary was used. Before it, each summary with text was.
+const FIRST_WITH_SUMMARIES: u32 = 6;
+
 /// All inputs of a session, which determine it completely.
 ///
 /// Contains prompts, model responses and tool results, but no keys. Cloning it copies no inputs. Written as JSON lines: a
@@ -103,10 +106,10 @@ pub enum RecordError {
 impl Record {
     /// Version of the format that this crate writes, and of the decisions that lead from the inputs of a record to its
     /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
-    /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, and version 4 ends
+    /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, version 4 ends
     /// a run with a response that is cut off or empty, estimates requests without their tools, and sends a summary without the user's
-    /// own messages.
-    pub const VERSION: u32 = 5;
+    /// own messages, and version 5 takes summaries that were cut off or refused.
+    pub const VERSION: u32 = 6;
 
     /// Oldest version of the format that this crate reads.
     const OLDEST_VERSION: u32 = 1;
@@ -248,6 +251,7 @@ impl RecordEntry {
         let mut followed = self.followed.clone();
         followed.request = self.request.is_some();
         followed.is_complete = version >= FIRST_COMPLETE;
+        followed.summarized |= version < FIRST_WITH_SUMMARIES;
         followed
     }
 }

@@ -429,6 +429,7 @@ impl Machine {
         if let Some(progress) = &mut self.progress {
             progress.rounds = 0;
         }
+        self.reset_response();
         self.allow_compaction_after_refusal();
         let (content, images) = (message.text.clone(), message.image_summaries());
         let author = message.author.clone();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
+use pintle_llm::{Finish, FinishReason, Message, ReasoningEffort, Request, Response, StreamEvent};
 
 use crate::args::AskArgs;
 use crate::console::{self, Console};
@@ -42,6 +42,11 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let response = result?;
     for warning in &response.warnings {
         console::notice(&warning.message);
+    }
+    if let FinishReason { reason: Finish::Other, raw: Some(raw) } = &response.finish_reason {
+        console::notice(&format!(
+            "the response ended for a reason that is not known, `{raw}`; it may be incomplete"
+        ));
     }
     // The response, which has the finish reason, is already written.
     check_finish(response.finish_reason.reason).map_err(Failure::already_in_output)

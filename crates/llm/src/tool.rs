@@ -63,9 +63,9 @@ impl ToolDefinition {
         Ok(Self { name, description: description.into(), parameters, grammar: None })
     }
 
-    /// Returns the parameters for providers that refuse `anyOf`, `oneOf`, `allOf`, `not` and `enum` at the root of a schema. They
-    /// have the properties of all alternatives, and require those that each alternative requires. Arguments are checked
-    /// against [`parameters`](Self::parameters).
+    /// Returns the parameters for providers that refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and a `$ref` to a definition at the
+    /// root of a schema. They have the properties of all alternatives and of the definition, and require those that each
+    /// alternative requires. Arguments are checked against [`parameters`](Self::parameters).
     #[must_use]
     pub fn parameters_without_choices(&self) -> Cow<'_, Value> {
         root::without_choices(&self.parameters)

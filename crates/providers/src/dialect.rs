@@ -6,6 +6,7 @@ use pintle_llm::{Error, Fingerprint, Request, Response, StreamEvent};
 use reqwest::header::HeaderMap;
 #[cfg(test)]
 use reqwest::header::{HeaderName, HeaderValue};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::body::Body;
@@ -68,8 +69,9 @@ pub(crate) struct SseEvent<'a> {
 }
 
 impl SseEvent<'_> {
-    /// Returns whether an event that cannot be parsed only keeps the connection alive: the dialect does not have its name,
-    /// or its data is blank or a word such as `ping`. Truncated JSON and messages are not.
+    /// Returns whether an event that cannot be parsed as an event of the dialect only keeps the connection alive: the dialect
+    /// does not have its name, or its data is blank, a comment, a time, a JSON scalar, or a word such as `ping`. Truncated
+    /// JSON and messages are not.
     pub(crate) fn is_keep_alive(&self, has_name: impl FnOnce(&str) -> bool) -> bool {
         /// Words that a time or a number may follow.
         const WORDS: [&str; 5] = ["ping", "pong", "heartbeat", "keepalive", "keep-alive"];
@@ -81,13 +83,27 @@ impl SseEvent<'_> {
         if !self.name.is_empty() && !has_name(self.name) {
             return true;
         }
-        let data = self.data.trim().trim_start_matches(':').trim_start();
+        let data = self.data.trim();
+        if data.starts_with(':') || is_time(data) || is_scalar(data) {
+            return true;
+        }
         let inside = data.strip_prefix('[').and_then(|data| data.strip_suffix(']')).unwrap_or(data);
         let is_word = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
         let first = data.split([' ', ':', ',']).next().unwrap_or_default();
         (data.len() <= MAX_LENGTH && inside.bytes().all(is_word))
             || WORDS.iter().any(|word| first.eq_ignore_ascii_case(word))
     }
+}
+
+/// Returns whether the data is a time or a date in ISO form.
+fn is_time(data: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || b"-:.,+TZtz ".contains(&byte);
+    data.starts_with(|first: char| first.is_ascii_digit()) && data.bytes().all(is_part)
+}
+
+/// Returns whether the data is a JSON value that is neither an object nor a list.
+fn is_scalar(data: &str) -> bool {
+    !data.starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(data).is_ok()
 }
 
 /// Returns the seed for ids of a complete response. It depends on the body and on the position in the conversation, so
@@ -166,6 +182,16 @@ mod tests {
             ("", "null", true),
             ("", "ping - 2026-01-01 00:00:00.000001+00:00", true),
             ("", "heartbeat: 7", true),
+            ("", ": connected to the server", true),
+            ("", "1", true),
+            ("", "-1.5", true),
+            ("", "true", true),
+            ("", "\"\"", true),
+            ("", "\"ping\"", true),
+            ("", "\"2026-01-01T00:00:00Z\"", true),
+            ("", "2026-01-01T00:00:00.001Z", true),
+            ("", "2026-01-01 00:00:00+00:00", true),
+            ("known", "7", true),
             ("known", "ping", true),
             ("known", "", true),
             ("keepalive", "keepalive", true),
@@ -176,13 +202,15 @@ mod tests {
             ("", "{", false),
             ("", "[", false),
             ("", "[1]", false),
-            ("", "\"ping\"", false),
+            ("", "\"ping", false),
+            ("", "7 problems", false),
             ("", "<html>", false),
             ("", "\u{1}", false),
             ("", "\u{fffd}", false),
             ("", "upstream connect error", false),
             ("", "Unauthorized: no key", false),
             ("error", "overloaded", false),
+            ("error", "\"overloaded\"", false),
             ("error", "", false),
         ];
         for (name, data, expected) in cases {

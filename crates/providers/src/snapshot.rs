@@ -10,7 +10,7 @@ use crate::dialect::{Decoder as _, Dialect, SseEvent};
 use crate::media;
 
 /// Events that only keep a connection alive, with name and data.
-pub(crate) const KEEP_ALIVES: [(&str, &str); 11] = [
+pub(crate) const KEEP_ALIVES: [(&str, &str); 16] = [
     ("", ""),
     ("", " "),
     ("", "ping"),
@@ -18,6 +18,11 @@ pub(crate) const KEEP_ALIVES: [(&str, &str); 11] = [
     ("", "keep-alive"),
     ("", "[PING]"),
     ("", "null"),
+    ("", "1"),
+    ("", "true"),
+    ("", "\"\""),
+    ("", "\"ping\""),
+    ("", "2026-01-01T00:00:00Z"),
     ("", "{}"),
     ("ping", "ping"),
     ("keepalive", "keepalive"),

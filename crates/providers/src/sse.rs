@@ -57,7 +57,7 @@ enum ByteOrderMark {
 /// Capacity in bytes that the buffer keeps between events.
 const KEPT_CAPACITY: usize = 1 << 20;
 
-const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+pub(crate) const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// Result of taking one line from a read.
 enum Line {

@@ -100,7 +100,7 @@ async fn a_full_context_window_warns_and_compacts_nothing(dialect: Dialect) {
     let outcome = run.await.unwrap();
     assert_eq!(
         (outcome.status, outcome.error.unwrap().kind),
-        (OutcomeStatus::Failed, ErrorKind::ContextLength)
+        (OutcomeStatus::ContextFull, ErrorKind::ContextLength)
     );
     assert_eq!(warnings(&events).len(), 1, "{:?}", warnings(&events));
     assert_eq!(harness.session.state(), SessionState::Idle, "the session continues");

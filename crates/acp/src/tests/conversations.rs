@@ -1,6 +1,6 @@
 //! Turns, as a client sees them.
 
-use pintle_llm::{ContentPart, Finish, Message};
+use pintle_llm::{ContentPart, Finish, Message, Role};
 use serde_json::json;
 
 use super::harness::{TestClient, TestHost, anthropic, calling, writing};
@@ -114,6 +114,31 @@ async fn stop_reasons_follow_the_model() {
         "{error}"
     );
     client.close().await.unwrap();
+}
+
+/// A stop reason does not say that there is no final response.
+#[tokio::test]
+async fn an_empty_final_response_is_reported() {
+    for capabilities in [json!({}), json!({"session": {"notices": {}}})] {
+        let empty = || Message::new(Role::Assistant, Vec::new());
+        let adapter = anthropic()
+            .message(writing("a.txt", "hello\n"))
+            .finished(empty(), Finish::Stop)
+            .finished(empty(), Finish::Stop);
+        let mut client = TestClient::connect(&TestHost::new(adapter));
+        client.initialize(capabilities.clone()).await;
+        let session = client.new_session().await;
+        let prompt = client.prompt(&session, "write a file").await;
+        assert_eq!(client.stop_reason(prompt).await, "end_turn");
+        let text = |message: &serde_json::Value| {
+            let update = &message["params"]["update"];
+            let text = update["title"].as_str().or(update["content"]["text"].as_str());
+            text.is_some_and(|text| text.trim() == "the final response is empty")
+        };
+        let reports = client.log.iter().filter(|message| text(message)).count();
+        assert_eq!(reports, 1, "{capabilities}: {:?}", client.log);
+        client.close().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -136,6 +136,7 @@ fn usage_limits_and_compactions_are_told() {
     let usage = json!(["CONTEXT_USAGE", {"window": 100, "used": 40, "system": 1, "tools": 1, "history": 38}]);
     let limit = json!(["TURN_LIMIT", {"round": 3}]);
     let warning = json!(["WARNING", {"message": "slow"}]);
+    let repaired = json!(["HISTORY_REPAIRED", {"message": "an image is left out"}]);
     let compaction = json!(["COMPACTION_START", {"through": 3}]);
     let used = json!({"sessionUpdate": "usage_update", "used": 40, "size": 100});
     let notice = |text: &str| json!({"sessionUpdate": "notice", "severity": "warning", "title": text});
@@ -149,6 +150,12 @@ fn usage_limits_and_compactions_are_told() {
         (all, &limit, json!([notice("The limit on turns is reached.")])),
         (ClientFeatures::default(), &warning, json!([])),
         (all, &warning, json!([notice("slow")])),
+        (
+            ClientFeatures::default(),
+            &repaired,
+            json!([chunk("agent_thought_chunk", "an image is left out\n", "n0")]),
+        ),
+        (all, &repaired, json!([notice("an image is left out")])),
         (ClientFeatures::default(), &compaction, json!([])),
         (
             all,

@@ -136,6 +136,7 @@ impl ContextLoader {
         context.pricing.clone_from(&profile.pricing);
         context.bounds = profile.token_bounds();
         context.parallel_tool_calls = profile.supports_parallel_tool_calls;
+        context.supports_reasoning = profile.supports_reasoning;
         Ok(context)
     }
 

@@ -36,6 +36,9 @@ pub struct TurnContext {
     pub max_tokens: Option<u64>,
     /// Whether the calls of one round may run concurrently.
     pub parallel_tool_calls: bool,
+    /// Whether the model can reason.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub supports_reasoning: bool,
     /// Context window of the model, in tokens.
     pub context_window: u64,
     /// Prices of the model; `None` if unknown.
@@ -93,6 +96,7 @@ impl TurnContext {
             provider_options: Map::new(),
             max_tokens: None,
             parallel_tool_calls: true,
+            supports_reasoning: false,
             context_window,
             pricing: None,
             bounds: TokenBounds::default(),

@@ -14,6 +14,9 @@ pub struct Followed {
     /// Number of entries of the history that the request was to summarise, if it was for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<u64>,
+    /// Whether a summary replaced the beginning of the conversation.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub summarized: bool,
     /// Reservation for each attempt of the request, under a limit on tokens or cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Spent>,
@@ -54,6 +57,8 @@ impl Followed {
             if let Action::Emit(event) = action {
                 if let EventKind::CompactionStart { through } = event.as_ref() {
                     followed.compaction = Some(*through);
+                } else if let EventKind::CompactionEnd { .. } = event.as_ref() {
+                    followed.summarized = true;
                 } else if let EventKind::ProcessingEnd { .. } = event.as_ref() {
                     rests = true;
                 } else if let EventKind::SteeringInjected { .. } = event.as_ref() {

@@ -374,6 +374,9 @@ pub enum InputKind {
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Why its result may be incomplete.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
     },
     /// All processes that the session started have ended.
     CleanedUp,

@@ -146,7 +146,13 @@ mod tests {
     use super::*;
 
     fn completed(turns_used: u64) -> Report {
-        Report { status: SubagentStatus::Completed, output: "done".into(), reason: None, turns_used }
+        Report {
+            status: SubagentStatus::Completed,
+            output: "done".into(),
+            reason: None,
+            warning: None,
+            turns_used,
+        }
     }
 
     fn messages(mailbox: &mut Mailbox) -> Vec<String> {

@@ -39,7 +39,7 @@ impl RecordedSubagent {
                     call_id: call_id.clone(),
                     ended: None,
                 });
-            } else if let InputKind::ChildEnded { agent, status, turns_used, output, reason } =
+            } else if let InputKind::ChildEnded { agent, status, turns_used, output, reason, warning } =
                 &entry.input.kind
                 && let Some(known) = all.iter_mut().find(|known| known.name == *agent)
             {
@@ -47,6 +47,7 @@ impl RecordedSubagent {
                     status: *status,
                     output: output.clone(),
                     reason: reason.clone(),
+                    warning: warning.clone(),
                     turns_used: *turns_used,
                 });
             }

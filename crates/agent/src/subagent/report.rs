@@ -17,6 +17,8 @@ pub struct SubagentResult {
     pub turns_used: u64,
     /// Failure reason; `None` on success.
     pub reason: Option<String>,
+    /// Why the output of a success may be incomplete; see [`Outcome::warning`](crate::Outcome::warning).
+    pub warning: Option<String>,
 }
 
 /// Status of a subagent, with its result once it is not running.
@@ -27,26 +29,31 @@ pub(super) struct Report {
     pub(super) output: String,
     /// Failure reason.
     pub(super) reason: Option<String>,
+    /// Why the output of a success may be incomplete.
+    pub(super) warning: Option<String>,
     /// Model responses so far.
     pub(super) turns_used: u64,
 }
 
 impl Report {
     pub(super) fn running() -> Self {
-        Self { status: SubagentStatus::Running, output: String::new(), reason: None, turns_used: 0 }
+        let status = SubagentStatus::Running;
+        Self { status, output: String::new(), reason: None, warning: None, turns_used: 0 }
     }
 
     /// Creates the report of a finished run. A failure has `last_text`, the agent's last text, as its output.
     pub(super) fn of(outcome: Outcome, last_text: String, turns_used: u64) -> Self {
         let Some(reason) = failure(&outcome) else {
             let status = SubagentStatus::Completed;
-            return Self { status, output: outcome.text, reason: None, turns_used };
+            let Outcome { text, warning, .. } = outcome;
+            return Self { status, output: text, reason: None, warning, turns_used };
         };
         Self::failed(reason, last_text, turns_used)
     }
 
     pub(super) fn failed(reason: impl Into<String>, last_text: String, turns_used: u64) -> Self {
-        Self { status: SubagentStatus::Failed, output: last_text, reason: Some(reason.into()), turns_used }
+        let (status, reason) = (SubagentStatus::Failed, Some(reason.into()));
+        Self { status, output: last_text, reason, warning: None, turns_used }
     }
 
     /// Returns the input that tells the parent of the end.
@@ -57,6 +64,7 @@ impl Report {
             turns_used: self.turns_used,
             output: self.output.clone(),
             reason: self.reason.clone(),
+            warning: self.warning.clone(),
         }
     }
 
@@ -67,6 +75,7 @@ impl Report {
             success: self.status == SubagentStatus::Completed,
             turns_used: self.turns_used,
             reason: self.reason.clone(),
+            warning: self.warning.clone(),
         }
     }
 
@@ -80,9 +89,20 @@ impl Report {
         if let Some(reason) = &self.reason {
             text.push_str(&format!("reason: {reason}\n"));
         }
+        if let Some(warning) = &self.warning {
+            text.push_str(&format!("warning: {warning}\n"));
+        }
         text.push_str("output:\n");
         text.push_str(self.text());
         text
+    }
+
+    /// Returns the output, or a placeholder for a blank one, with the warning before it.
+    pub(super) fn text_with_warning(&self) -> String {
+        match &self.warning {
+            Some(warning) => format!("Warning: {warning}.\n{}", self.text()),
+            None => self.text().to_owned(),
+        }
     }
 
     /// Returns the output, or a placeholder for a blank one.
@@ -109,4 +129,29 @@ fn failure(outcome: &Outcome) -> Option<String> {
         Some(error) => format!("{reason}: {error}"),
         None => reason.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_reaches_the_parent() {
+        let mut outcome = Outcome::new(OutcomeStatus::Completed);
+        let plain = Report::of(outcome.clone(), String::new(), 2);
+        assert_eq!(plain.for_model(), "success: true\nturns_used: 2\noutput:\n(no text)");
+        assert_eq!(plain.text_with_warning(), "(no text)");
+        outcome.warning = Some("the final response is empty".to_owned());
+        let warned = Report::of(outcome, String::new(), 2);
+        assert_eq!(
+            warned.for_model(),
+            "success: true\nturns_used: 2\nwarning: the final response is empty\noutput:\n(no text)"
+        );
+        assert_eq!(warned.text_with_warning(), "Warning: the final response is empty.\n(no text)");
+        assert_eq!(warned.result().warning.as_deref(), Some("the final response is empty"));
+        let InputKind::ChildEnded { warning, .. } = warned.as_end_of("scout") else {
+            panic!("another input")
+        };
+        assert_eq!(warning.as_deref(), Some("the final response is empty"));
+    }
 }

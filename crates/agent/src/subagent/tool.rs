@@ -66,11 +66,11 @@ fn send(agent: &SubagentHandle, message: String, interrupt: bool) -> Result<(), 
     })
 }
 
-/// Formats the output of a call that spawns and waits: the bare text of a success, or the reason of a failure with the
-/// last text.
+/// Formats the output of a call that spawns and waits: the text of a success with its warning, or the reason of a failure
+/// with the last text.
 fn output_of(report: &Report) -> ToolOutput {
     match &report.reason {
-        None => ToolOutput::new(report.text().to_owned()),
+        None => ToolOutput::new(report.text_with_warning()),
         Some(reason) => {
             let text =
                 format!("The subagent did not finish: {reason}. What it said last:\n{}", report.text());

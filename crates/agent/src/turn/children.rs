@@ -335,6 +335,7 @@ mod tests {
             turns_used: 2,
             output: String::new(),
             reason: None,
+            warning: None,
         }
     }
 

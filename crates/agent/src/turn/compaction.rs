@@ -10,7 +10,7 @@ mod pieces;
 mod requests;
 mod user_messages;
 
-use pintle_llm::{ErrorInfo, HistoryItem, Message, MessageList, Response};
+use pintle_llm::{ErrorInfo, Finish, HistoryItem, Message, MessageList, Response};
 use serde::{Deserialize, Serialize};
 
 use super::ending::Ending;
@@ -75,6 +75,9 @@ struct CurrentCompaction {
     /// Whether the summary of a piece has replaced a part of the conversation.
     #[serde(default)]
     is_partial: bool,
+    /// Whether a summary was requested again because the output limit had cut it off.
+    #[serde(default)]
+    is_cut_off: bool,
     /// Requests so far.
     requests: u32,
     /// Size of the history at its start, in characters.
@@ -216,6 +219,7 @@ impl Machine {
             is_after_overflow: false,
             is_cancelled: false,
             is_partial: false,
+            is_cut_off: false,
             requests: 0,
             before: self.chars,
             window: context.context_window,
@@ -268,25 +272,18 @@ impl Machine {
         if let Some(progress) = &mut self.progress {
             progress.usage += &response.usage;
         }
-        let summary = response.text();
-        if summary.trim().is_empty() {
-            self.end_compaction(Some("the model wrote no summary"), out);
+        let is_cut_off = response.finish_reason.reason == Finish::Length;
+        if is_cut_off && self.retry_cut_off(out) {
             return true;
         }
-        self.measure_system();
-        let (before, from) = (self.chars, self.compactions.entries());
-        let compaction = self.compaction_of(through, summary);
-        self.set_view(compaction);
-        let end = EventKind::CompactionEnd {
-            through: through as u64,
-            from: from as u64,
-            tokens_before: self.tokens_with(before),
-            tokens_after: self.tokens_with(self.chars),
-            usage: response.usage.clone(),
-        };
-        self.report_result(end, out);
-        if let Some(current) = &mut self.compactions.current {
-            current.is_partial = true;
+        if let Some(problem) = summary_problem(response) {
+            self.end_compaction(Some(problem), out);
+            return true;
+        }
+        self.take_summary(through, response, out);
+        if is_cut_off {
+            let message = "the output limit cut off the summary: its end is missing".to_owned();
+            self.report_result(EventKind::Warning { message }, out);
         }
         if let Some(current) = self.running_compaction().filter(|current| through < current.through) {
             if !self.request_next_piece(current, out) {
@@ -303,6 +300,45 @@ impl Machine {
             self.end_compaction(None, out);
         }
         true
+    }
+
+    /// Replaces the first `through` entries by the summary in this response.
+    fn take_summary(&mut self, through: usize, response: &Response, out: &mut Vec<Action>) {
+        self.measure_system();
+        let (before, from) = (self.chars, self.compactions.entries());
+        let compaction = self.compaction_of(through, response.text());
+        self.set_view(compaction);
+        let end = EventKind::CompactionEnd {
+            through: through as u64,
+            from: from as u64,
+            tokens_before: self.tokens_with(before),
+            tokens_after: self.tokens_with(self.chars),
+            usage: response.usage.clone(),
+        };
+        self.report_result(end, out);
+        if let Some(current) = &mut self.compactions.current {
+            current.is_partial = true;
+        }
+    }
+
+    /// Requests a summary again, once, that the output limit cut off: of half as much, as text. Returns whether it did.
+    fn retry_cut_off(&mut self, out: &mut Vec<Action>) -> bool {
+        self.measure_system();
+        let Some(mut current) = self.running_compaction().filter(|current| !current.is_cut_off) else {
+            return false;
+        };
+        let size = current.room.unwrap_or_else(|| self.estimated_tokens().min(current.window));
+        if size / 2 < LEAST_ROOM {
+            return false;
+        }
+        current.is_cut_off = true;
+        current.room = Some(size / 2);
+        let started = self.request_next_piece(current, out);
+        if started {
+            let message = "the output limit cut off the summary; it is requested again, for a smaller part of the conversation";
+            self.report_result(EventKind::Warning { message: message.to_owned() }, out);
+        }
+        started
     }
 
     /// Records the size that a compaction saved.
@@ -448,6 +484,19 @@ impl Machine {
         let system = self.system_chars / CHARS_PER_TOKEN;
         let history = used.saturating_sub(system).saturating_sub(tools);
         out.push(Action::emit(EventKind::ContextUsage { window, used, system, tools, history }));
+    }
+}
+
+/// Returns why a response cannot be used as a summary, if it cannot.
+fn summary_problem(response: &Response) -> Option<&'static str> {
+    let is_blank = response.text().trim().is_empty();
+    match response.finish_reason.reason {
+        Finish::ContentFilter => Some("the model or a content filter refused to write a summary"),
+        Finish::Error => Some("the model stopped in the middle of the summary"),
+        Finish::Length if is_blank => Some("the output limit cut off the summary before its text"),
+        Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Other => {
+            is_blank.then_some("the model wrote no summary")
+        }
     }
 }
 

@@ -21,8 +21,8 @@ use crate::protocol::{
     TurnContext, UserMessage,
 };
 
-/// Finish reason of a provider that wants to be called again to continue (Anthropic, `stop_reason`).
-const PAUSED: &str = "pause_turn";
+/// Finish reasons of a provider that wants to be called again to continue (Anthropic, `stop_reason`).
+const PAUSED: [&str; 2] = ["pause_turn", "compaction"];
 
 /// Totals of the current run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -423,6 +423,7 @@ impl Machine {
         if self.asks_again(response, out) {
             return;
         }
+        self.warn_of_unknown_end(response, out);
         let status = status_after(&response.text());
         self.finish_input(status, out);
     }
@@ -554,6 +555,9 @@ impl Machine {
         if error.kind == ErrorKind::ContextLength {
             let message = "the conversation exceeds the model's context window".to_owned();
             out.push(Action::emit(EventKind::Warning { message }));
+            out.push(Action::emit(EventKind::Error { error: error.clone() }));
+            self.rest(OutcomeStatus::ContextFull, Some(error), out);
+            return;
         }
         self.fail(error, out);
     }
@@ -576,7 +580,7 @@ pub(super) fn is_fatal(error: &ErrorInfo) -> bool {
 }
 
 pub(super) fn is_pause(response: &Response) -> bool {
-    response.finish_reason.raw.as_deref() == Some(PAUSED)
+    response.finish_reason.raw.as_deref().is_some_and(|raw| PAUSED.contains(&raw))
 }
 
 /// Moves the prompt out of the context, so that the machine holds it once, and returns it as a message: in one part, or

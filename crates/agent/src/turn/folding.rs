@@ -5,7 +5,7 @@
 //! version 4 say less, and the rules of the conversation stand in. Folding decides nothing and asks for nothing; it only
 //! tells what happened.
 
-use pintle_llm::{ErrorInfo, Finish, Response, ToolCall};
+use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
 use super::approval::Taken;
 use super::cycle::{Progress, is_fatal, is_pause};
@@ -315,7 +315,8 @@ impl Machine {
     ) {
         self.settle(&response.usage, out);
         let summary = response.text();
-        if through > 0 && through <= self.history.len() && !summary.trim().is_empty() {
+        let is_taken = followed.summarized && !summary.trim().is_empty();
+        if is_taken && through > 0 && through <= self.history.len() {
             let before = self.estimated_tokens();
             let from = self.compactions.entries();
             self.set_view(self.compaction_of(through, summary));
@@ -570,7 +571,12 @@ fn is_user_input(action: &Action) -> bool {
 /// refused, or with a summary.
 fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
     if followed.is_complete {
-        !is_fatal(error) && followed.ended.first() != Some(&OutcomeStatus::Failed)
+        // Before version 6, a run that exceeded the context window ended as failed, too.
+        let is_overflow = error.kind == ErrorKind::ContextLength;
+        let is_end = |status: &OutcomeStatus| {
+            *status == OutcomeStatus::Failed || (is_overflow && *status == OutcomeStatus::ContextFull)
+        };
+        !is_fatal(error) && !followed.ended.first().is_some_and(is_end)
     } else {
         followed.request
     }

@@ -164,7 +164,7 @@ impl Machine {
 
     /// Returns the fewest output tokens of a useful response.
     fn least_output(&self, bounds: &TokenBounds) -> u64 {
-        let reasons = self.reasoning_effort.as_ref().is_some_and(|effort| effort.as_str() != "none");
+        let reasons = self.next_effort().as_ref().is_some_and(|effort| effort.as_str() != "none");
         if reasons { bounds.least_output_reasoning } else { bounds.least_output }
     }
 

@@ -1,9 +1,10 @@
 //! Final responses that are cut off by the output limit, or empty.
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Finish, ReasoningEffort, Response, Retry};
+use pintle_llm::{ContentPart, Error, ErrorKind, Finish, FinishReason, ReasoningEffort, Response, Retry};
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
+use super::cycle::is_pause;
 use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind, UserMessage};
 
 /// Message that has the model continue a response that was cut off.
@@ -50,6 +51,32 @@ impl Machine {
         }
     }
 
+    /// Returns the effort with which a request is repeated whose reasoning was cut off: the next lower one. Without a known
+    /// effort it is the lowest, if the model can reason.
+    fn lower_effort(&self) -> Option<ReasoningEffort> {
+        match &self.reasoning_effort {
+            Some(effort) => lower(effort),
+            None => {
+                let reasons = self.context.as_ref().is_some_and(|context| context.supports_reasoning);
+                reasons.then_some(ReasoningEffort::Low)
+            }
+        }
+    }
+
+    /// Warns of a response that ends the input for a reason that is not known. It may be incomplete.
+    pub(super) fn warn_of_unknown_end(&mut self, response: &Response, out: &mut Vec<Action>) {
+        let FinishReason { reason: Finish::Other, raw: Some(raw) } = &response.finish_reason else { return };
+        if is_pause(response) {
+            return;
+        }
+        let message =
+            format!("the response ended for a reason that is not known, `{raw}`; it may be incomplete");
+        warn(&message, out);
+        if let Some(progress) = &mut self.progress {
+            progress.response.warning = Some(message);
+        }
+    }
+
     /// Discards the parts of a response that another step follows.
     pub(super) fn reset_response(&mut self) {
         if let Some(progress) = &mut self.progress {
@@ -61,7 +88,10 @@ impl Machine {
     /// Returns `false` for a complete response.
     pub(super) fn asks_again(&mut self, response: &Response, out: &mut Vec<Action>) -> bool {
         let has_text = !response.text().trim().is_empty();
-        let has_reasoning = response.message.content.iter().any(ContentPart::is_reasoning);
+        // Some servers count reasoning tokens, and do not send the reasoning.
+        let has_reasoning = response.usage.reasoning_tokens.is_some_and(|tokens| tokens > 0)
+            || response.message.content.iter().any(ContentPart::is_reasoning);
+        let lower_effort = self.lower_effort();
         let Some(progress) = &mut self.progress else { return false };
         let state = &mut progress.response;
         match (response.finish_reason.reason == Finish::Length, has_text) {
@@ -81,7 +111,7 @@ impl Machine {
                 true
             }
             (true, false) if has_reasoning && state.effort.is_none() && state.beginning.is_empty() => {
-                match self.reasoning_effort.as_ref().and_then(lower) {
+                match lower_effort {
                     Some(effort) => self.repeat_with(effort, out),
                     None => self.end_cut_off(out),
                 }

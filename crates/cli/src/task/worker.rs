@@ -139,7 +139,9 @@ impl TaskWorker {
         if is_looping && outcome.status == OutcomeStatus::Interrupted {
             return Ok(Worked::new(WorkEnd::Loop, spent));
         }
-        let error = outcome.error.as_ref().map(|error| error.message.clone());
+        // A limit is no error: the changes up to it are judged.
+        let is_limit = outcome.status == OutcomeStatus::ContextFull;
+        let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
         Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
     }
 
@@ -267,15 +269,38 @@ async fn spent(mut events: TreeEvents, message: &str, model: &Model) -> Spent {
 fn end_of(status: OutcomeStatus) -> WorkEnd {
     match status {
         OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => WorkEnd::Finished,
-        OutcomeStatus::RoundLimit
-        | OutcomeStatus::TurnLimit
-        | OutcomeStatus::Budget
-        | OutcomeStatus::ContextFull
-        | OutcomeStatus::OutputLimit => WorkEnd::Limit,
+        OutcomeStatus::Budget => WorkEnd::Limit,
+        OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => WorkEnd::TurnLimit,
+        OutcomeStatus::ContextFull => WorkEnd::ContextFull,
+        OutcomeStatus::OutputLimit => WorkEnd::OutputLimit,
         OutcomeStatus::Refused
         | OutcomeStatus::Interrupted
         | OutcomeStatus::Aborted
         | OutcomeStatus::Failed
         | _ => WorkEnd::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_is_an_end_of_work() {
+        for (status, end) in [
+            (OutcomeStatus::Completed, WorkEnd::Finished),
+            (OutcomeStatus::AwaitingInput, WorkEnd::Finished),
+            (OutcomeStatus::Budget, WorkEnd::Limit),
+            (OutcomeStatus::RoundLimit, WorkEnd::TurnLimit),
+            (OutcomeStatus::TurnLimit, WorkEnd::TurnLimit),
+            (OutcomeStatus::ContextFull, WorkEnd::ContextFull),
+            (OutcomeStatus::OutputLimit, WorkEnd::OutputLimit),
+            (OutcomeStatus::Refused, WorkEnd::Failed),
+            (OutcomeStatus::Interrupted, WorkEnd::Failed),
+            (OutcomeStatus::Aborted, WorkEnd::Failed),
+            (OutcomeStatus::Failed, WorkEnd::Failed),
+        ] {
+            assert_eq!(end_of(status), end, "{status:?}");
+        }
     }
 }

@@ -41,6 +41,8 @@ pub struct Formatter {
     /// Text that a failed or stopped stream left; it is no message if the model call is repeated.
     cut_text: Option<String>,
     last_message: Option<String>,
+    /// Whether the answer of the run was checked against a schema.
+    is_answer_checked: bool,
 }
 
 impl Formatter {
@@ -55,6 +57,7 @@ impl Formatter {
             plan_calls: Vec::new(),
             cut_text: None,
             last_message: None,
+            is_answer_checked: false,
         }
     }
 
@@ -111,6 +114,7 @@ impl Formatter {
     ///
     /// The last message of a run is its answer for a reader of the stream, and a model may wrap its JSON in Markdown.
     pub fn answer(&mut self, value: &Value) -> Vec<Line> {
+        self.is_answer_checked = true;
         let text = value.to_string();
         let is_known = self.last_message.as_deref().is_some_and(|last| last.trim() == text);
         if is_known { Vec::new() } else { vec![self.message(&text)] }
@@ -120,12 +124,8 @@ impl Formatter {
     pub fn end(&mut self, outcome: &Outcome) -> Vec<Line> {
         let mut lines = self.close();
         match outcome.status {
-            // The question is the answer of the run.
             OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => {
-                let asked = outcome.status == OutcomeStatus::AwaitingInput;
-                if asked && self.last_message.as_ref() != Some(&outcome.text) {
-                    lines.push(self.message(&outcome.text));
-                }
+                lines.extend(self.final_message(outcome));
                 lines.push(Line::new(json!({"type": "turn.completed", "usage": usage(&outcome.usage)})));
             }
             OutcomeStatus::Refused
@@ -140,6 +140,15 @@ impl Formatter {
             | _ => lines.push(failed(&failure_message(outcome))),
         }
         lines
+    }
+
+    /// Returns the line with the whole text of the run, unless it is the last message. A reader takes the last message for the
+    /// final response, and that is one part of a response that was continued. A question is the answer of the run.
+    fn final_message(&mut self, outcome: &Outcome) -> Option<Line> {
+        let asks = outcome.status == OutcomeStatus::AwaitingInput;
+        let is_answered = self.is_answer_checked || outcome.text.trim().is_empty();
+        let is_known = self.last_message.as_ref() == Some(&outcome.text);
+        (!is_known && (asks || !is_answered)).then(|| self.message(&outcome.text))
     }
 
     /// Returns the last lines of a run that ended without an outcome, or whose answer was not accepted.

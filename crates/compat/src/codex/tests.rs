@@ -55,3 +55,36 @@ text = "Done."
     {"type":"turn.completed","usage":"TOKENS"}
     "##);
 }
+
+#[test]
+fn the_last_message_is_the_whole_response() {
+    let cut = |text: &str| format!("[[turn]]\ntext = \"{text}\"\nfinish = \"length\"\n");
+    let whole = |text: &str| format!("[[turn]]\ntext = \"{text}\"\n");
+    for (turns, messages) in [
+        (whole("One."), &["One."][..]),
+        (cut("One, ") + &whole("two."), &["One, ", "two.", "One, two."]),
+        (cut("One, ") + &cut("two, ") + &whole("three."), &["One, ", "two, ", "three.", "One, two, three."]),
+    ] {
+        let lines = stream(&format!("name = \"continued\"\n{turns}"));
+        let text = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let item = &line["item"];
+            (item["type"] == "agent_message").then(|| item["text"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(lines.lines().filter_map(text).collect::<Vec<_>>(), messages, "{lines}");
+    }
+}
+
+/// A model may wrap its JSON in Markdown. Readers parse the last message.
+#[test]
+fn the_last_message_is_the_checked_answer() {
+    let (events, outcome) = scripted::run("name = \"answer\"\n[[turn]]\ntext = \"So: {\\\"a\\\":1}\"\n");
+    let mut formatter = Formatter::new(SessionId::new(SESSION));
+    let mut lines: Vec<crate::Line> = events.iter().flat_map(|event| formatter.event(event)).collect();
+    lines.extend(formatter.answer(&serde_json::json!({"a": 1})));
+    lines.extend(formatter.end(&outcome));
+    let lines = scripted::golden(&lines);
+    let messages: Vec<&str> = lines.lines().filter(|line| line.contains("agent_message")).collect();
+    assert_eq!(messages.len(), 2, "{lines}");
+    assert!(messages[1].contains(r#""text":"{\"a\":1}""#), "{lines}");
+}

@@ -1,4 +1,4 @@
-//! Schemas of parameters for providers that refuse choices at the root.
+//! Schemas of parameters for providers that refuse choices and references at the root.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,26 @@ use serde_json::{Map, Value, json};
 /// Keywords that these providers refuse at the root, although JSON Schema allows them.
 const REFUSED: [&str; 5] = ["allOf", "anyOf", "enum", "not", "oneOf"];
 
+const REFERENCE: &str = "$ref";
+
 /// Most schemas that are read for the properties of one tool. References can lead back to a schema.
 const MAX_SCHEMAS: usize = 256;
 
-/// Returns the schema without the refused keywords at its root. It has the properties of all alternatives; those that each
-/// alternative requires are required.
+/// Returns the schema without the refused keywords at its root, and without a reference to one of its definitions. It has the
+/// properties of all alternatives and of the definition; those that each alternative requires are required. A reference to
+/// another document stays.
 pub(super) fn without_choices(schema: &Value) -> Cow<'_, Value> {
-    let Some(map) = schema.as_object().filter(|map| REFUSED.iter().any(|keyword| map.contains_key(*keyword)))
-    else {
-        return Cow::Borrowed(schema);
-    };
+    let is_reference = referenced(schema, schema).is_some();
+    let is_refused =
+        |map: &&Map<String, Value>| is_reference || REFUSED.iter().any(|keyword| map.contains_key(*keyword));
+    let Some(map) = schema.as_object().filter(is_refused) else { return Cow::Borrowed(schema) };
     let Shape { properties, required } = Reader { root: schema, left: MAX_SCHEMAS }.shape(schema);
     let mut plain = map.clone();
     REFUSED.iter().for_each(|keyword| drop(plain.remove(*keyword)));
+    if is_reference {
+        plain.remove(REFERENCE);
+        add_referenced(&mut plain, schema);
+    }
     plain.insert("properties".to_owned(), Value::Object(properties));
     if required.is_empty() {
         plain.remove("required");
@@ -27,6 +34,27 @@ pub(super) fn without_choices(schema: &Value) -> Cow<'_, Value> {
         plain.insert("required".to_owned(), json!(required));
     }
     Cow::Owned(Value::Object(plain))
+}
+
+/// Returns the definition to which a schema in `root` refers.
+fn referenced<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+    root.pointer(schema.get(REFERENCE)?.as_str()?.strip_prefix('#')?)
+}
+
+/// Adds other keywords, such as the description, of the definition that the root refers to, and of those that it refers to in
+/// turn. Keywords of the root take precedence.
+fn add_referenced(plain: &mut Map<String, Value>, root: &Value) {
+    let mut schema = root;
+    for _ in 0..MAX_SCHEMAS {
+        let Some(target) = referenced(root, schema) else { return };
+        for (keyword, value) in target.as_object().into_iter().flatten() {
+            let is_other = keyword != REFERENCE && !REFUSED.contains(&keyword.as_str());
+            if is_other && !plain.contains_key(keyword) {
+                plain.insert(keyword.clone(), value.clone());
+            }
+        }
+        schema = target;
+    }
 }
 
 /// Properties of an object, and the names of those that it must have.
@@ -72,18 +100,17 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn shape(&mut self, schema: &Value) -> Shape {
+    fn shape(&mut self, value: &Value) -> Shape {
         let mut shape = Shape::default();
-        let Some(schema) = schema.as_object().filter(|_| self.left > 0) else { return shape };
+        let Some(schema) = value.as_object().filter(|_| self.left > 0) else { return shape };
         self.left -= 1;
         if let Some(Value::Object(properties)) = schema.get("properties") {
             shape.properties = properties.clone();
         }
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         shape.require(required.filter_map(Value::as_str).map(str::to_owned));
-        let reference = schema.get("$ref").and_then(Value::as_str);
         let root = self.root;
-        let referenced = reference.and_then(|text| root.pointer(text.strip_prefix('#')?));
+        let referenced = referenced(root, value);
         let all = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
         for part in referenced.into_iter().chain(all) {
             let part = self.shape(part);
@@ -142,6 +169,32 @@ mod tests {
                 json!({"type": "object", "properties": {}}),
             ),
             (json!({"type": "object", "allOf": 7, "enum": []}), json!({"type": "object", "properties": {}})),
+            // A definition as the root, as generators of schemas write it.
+            (
+                json!({"type": "object", "$ref": "#/$defs/args", "$defs": {
+                    "args": {"type": "object", "description": "Takes.", "additionalProperties": false,
+                        "properties": {"x": {"$ref": "#/$defs/more"}}, "required": ["x"]},
+                    "more": text,
+                }}),
+                json!({"type": "object", "description": "Takes.", "additionalProperties": false,
+                    "properties": {"x": {"$ref": "#/$defs/more"}}, "required": ["x"], "$defs": {
+                    "args": {"type": "object", "description": "Takes.", "additionalProperties": false,
+                        "properties": {"x": {"$ref": "#/$defs/more"}}, "required": ["x"]},
+                    "more": text,
+                }}),
+            ),
+            // By way of another definition, with choices in it.
+            (
+                json!({"type": "object", "description": "Own.", "$ref": "#/definitions/a", "definitions": {
+                    "a": {"$ref": "#/definitions/b"},
+                    "b": {"description": "Other.", "anyOf": [{"properties": {"x": text}}]},
+                }}),
+                json!({"type": "object", "description": "Own.", "properties": {"x": text}, "definitions": {
+                    "a": {"$ref": "#/definitions/b"},
+                    "b": {"description": "Other.", "anyOf": [{"properties": {"x": text}}]},
+                }}),
+            ),
+            (json!({"type": "object", "$ref": "#"}), json!({"type": "object", "properties": {}})),
         ] {
             assert_eq!(*without_choices(&schema), plain, "{schema}");
         }
@@ -152,6 +205,8 @@ mod tests {
         for schema in [
             json!({"type": "object"}),
             json!({"type": "object", "properties": {"anyOf": {"anyOf": [{"type": "string"}]}}}),
+            json!({"type": "object", "$ref": "#/$defs/missing"}),
+            json!({"type": "object", "$ref": "https://example.com/schema.json"}),
         ] {
             assert!(matches!(without_choices(&schema), Cow::Borrowed(_)), "{schema}");
         }

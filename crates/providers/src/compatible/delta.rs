@@ -235,16 +235,33 @@ fn merge_entry(last: &mut Map<String, Value>, fields: Map<String, Value>) {
     }
 }
 
-/// Returns the unified finish reason. Some servers send `stop` although the model calls a tool or refuses.
+/// Returns the unified finish reason, in any case of letters. Some servers send `stop` although the model calls a tool or
+/// refuses.
 pub(super) fn finish_reason(raw: Option<&str>, called: bool, refused: bool) -> FinishReason {
-    let reason = match raw {
-        Some("stop" | "eos" | "eos_token" | "end_turn") | None if called => Finish::ToolCalls,
-        Some("stop" | "eos" | "eos_token" | "end_turn") if refused => Finish::ContentFilter,
-        Some("stop" | "eos" | "eos_token" | "end_turn") => Finish::Stop,
-        Some("length" | "max_tokens" | "model_length") => Finish::Length,
-        Some("tool_calls" | "function_call") => Finish::ToolCalls,
-        Some("content_filter") => Finish::ContentFilter,
-        Some("error") => Finish::Error,
+    let lower = raw.map(str::to_ascii_lowercase);
+    let reason = match lower.as_deref() {
+        Some("stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence") | None if called => {
+            Finish::ToolCalls
+        }
+        Some("stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence") if refused => Finish::ContentFilter,
+        Some("stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence") => Finish::Stop,
+        // `model_length` is of the Mistral API reference, and `model_context_window_exceeded` of the Z.ai API reference.
+        Some(
+            "length" | "max_tokens" | "max_output_tokens" | "model_length" | "model_context_window_exceeded",
+        ) => Finish::Length,
+        Some("tool_calls" | "function_call" | "tool_use") => Finish::ToolCalls,
+        // `sensitive` is of the Z.ai API reference. Gateways pass on the reasons of Anthropic and Gemini.
+        Some("content_filter" | "sensitive" | "refusal" | "safety") => Finish::ContentFilter,
+        // `insufficient_system_resource` is of the DeepSeek API documentation, `network_error` of the Z.ai API reference, and
+        // `abort` of vLLM. Gateways pass on the reasons of Gemini.
+        Some(
+            "error"
+            | "insufficient_system_resource"
+            | "network_error"
+            | "abort"
+            | "malformed_function_call"
+            | "unexpected_tool_call",
+        ) => Finish::Error,
         Some(_) | None => Finish::Other,
     };
     FinishReason { reason, raw: raw.map(str::to_owned) }
@@ -332,7 +349,22 @@ mod tests {
             (Some("function_call"), true, false, F::ToolCalls),
             (Some("content_filter"), false, false, F::ContentFilter),
             (Some("model_length"), false, false, F::Length),
+            (Some("max_output_tokens"), false, false, F::Length),
+            (Some("model_context_window_exceeded"), false, false, F::Length),
+            (Some("sensitive"), false, false, F::ContentFilter),
+            (Some("refusal"), false, false, F::ContentFilter),
+            (Some("SAFETY"), false, false, F::ContentFilter),
             (Some("error"), false, false, F::Error),
+            (Some("insufficient_system_resource"), false, false, F::Error),
+            (Some("network_error"), false, false, F::Error),
+            (Some("abort"), false, false, F::Error),
+            (Some("abort"), true, false, F::Error),
+            (Some("MALFORMED_FUNCTION_CALL"), false, false, F::Error),
+            (Some("unexpected_tool_call"), true, false, F::Error),
+            (Some("STOP"), false, false, F::Stop),
+            (Some("STOP"), true, false, F::ToolCalls),
+            (Some("MAX_TOKENS"), false, false, F::Length),
+            (Some("Tool_Calls"), true, false, F::ToolCalls),
             (Some("something"), false, false, F::Other),
             (None, false, false, F::Other),
             (None, true, false, F::ToolCalls),

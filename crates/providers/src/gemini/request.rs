@@ -1,5 +1,6 @@
 //! Encoding of requests.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -102,7 +103,12 @@ fn system(fields: &mut Fields, conversation: &Conversation<'_>) {
 }
 
 fn tool(tool: &ToolDefinition) -> Value {
-    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
+    // The API has choices, but no reference with other keywords beside it, such as the `type` of the root.
+    let parameters = match tool.parameters.get("$ref") {
+        Some(_) => tool.parameters_without_choices(),
+        None => Cow::Borrowed(&tool.parameters),
+    };
+    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": parameters})
 }
 
 /// Returns all functions as one tool of the API; `None` without functions.

@@ -47,7 +47,14 @@ pub(super) fn finish_reason(raw: &str, has_calls: bool) -> FinishReason {
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION"
         | "MODEL_ARMOR"
-        | "ESCALATION" => Finish::ContentFilter,
+        | "ESCALATION"
+        | "LANGUAGE" => Finish::ContentFilter,
+        // Failed generations of the Gemini API reference (`FinishReason`).
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "MALFORMED_RESPONSE"
+        | "TOO_MANY_TOOL_CALLS"
+        | "MISSING_THOUGHT_SIGNATURE" => Finish::Error,
         _ => Finish::Other,
     };
     FinishReason::new(reason).with_raw(raw)

@@ -551,9 +551,14 @@ fn finish_reasons() {
         ("BLOCKLIST", Finish::ContentFilter),
         ("PROHIBITED_CONTENT", Finish::ContentFilter),
         ("SPII", Finish::ContentFilter),
-        ("MALFORMED_FUNCTION_CALL", Finish::Other),
-        ("UNEXPECTED_TOOL_CALL", Finish::Other),
-        ("LANGUAGE", Finish::Other),
+        ("LANGUAGE", Finish::ContentFilter),
+        ("MALFORMED_FUNCTION_CALL", Finish::Error),
+        ("UNEXPECTED_TOOL_CALL", Finish::Error),
+        ("MALFORMED_RESPONSE", Finish::Error),
+        ("TOO_MANY_TOOL_CALLS", Finish::Error),
+        ("MISSING_THOUGHT_SIGNATURE", Finish::Error),
+        ("OTHER", Finish::Other),
+        ("UNHEARD_OF", Finish::Other),
     ] {
         let (_, response) = run(&[last(json!([{"text": "x"}]), raw)]).unwrap();
         assert_eq!(response.finish_reason, FinishReason::new(reason).with_raw(raw));
@@ -715,5 +720,22 @@ proptest! {
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = dialect().decode(&request(), data.as_bytes());
         dialect().classify(400, &Headers::default(), data.as_bytes());
+    }
+}
+
+#[test]
+fn a_definition_at_the_root_of_parameters_is_resolved() {
+    let definition = json!({"properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let by_reference = json!({"type": "object", "$ref": "#/$defs/args", "$defs": {"args": definition}});
+    let resolved = json!({
+        "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+        "$defs": {"args": definition},
+    });
+    let choices = json!({"type": "object", "anyOf": [{"required": ["path"]}]});
+    for (parameters, sent) in [(by_reference, resolved), (choices.clone(), choices)] {
+        let tool = ToolDefinition::new("read_file", "Reads a file.", parameters).unwrap();
+        let request = Request::new(MODEL, [Message::user("Read.")]).with_tools(vec![tool]);
+        let body = body(&request);
+        assert_eq!(body.pointer("/tools/0/functionDeclarations/0/parametersJsonSchema"), Some(&sent));
     }
 }

@@ -128,7 +128,7 @@ impl StopFacts<'_> {
             Some("completed") | None if self.called => Finish::ToolCalls,
             Some("completed") | None if self.refused => Finish::ContentFilter,
             Some("completed") | None => Finish::Stop,
-            Some("failed") => Finish::Error,
+            Some("failed" | "cancelled") => Finish::Error,
             Some(_) => Finish::Other,
         };
         FinishReason { reason, raw: self.status.map(str::to_owned) }
@@ -137,7 +137,8 @@ impl StopFacts<'_> {
     fn incomplete(&self) -> FinishReason {
         let raw = self.details.get("reason").and_then(Value::as_str).unwrap_or("incomplete");
         let reason = match raw {
-            "max_output_tokens" => Finish::Length,
+            // Other servers of this API have the names of Chat Completions and of Anthropic.
+            "max_output_tokens" | "length" | "max_tokens" | "model_context_window_exceeded" => Finish::Length,
             "content_filter" => Finish::ContentFilter,
             _ => Finish::Other,
         };

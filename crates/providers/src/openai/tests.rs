@@ -426,10 +426,19 @@ fn finish_reasons_are_mapped() {
         ("completed", Value::Null, &refusal, Finish::ContentFilter, "completed"),
         ("incomplete", cut("max_output_tokens"), &text, Finish::Length, "max_output_tokens"),
         ("incomplete", cut("max_output_tokens"), &call, Finish::Length, "max_output_tokens"),
+        ("incomplete", cut("max_tokens"), &text, Finish::Length, "max_tokens"),
+        ("incomplete", cut("length"), &call, Finish::Length, "length"),
+        (
+            "incomplete",
+            cut("model_context_window_exceeded"),
+            &text,
+            Finish::Length,
+            "model_context_window_exceeded",
+        ),
         ("incomplete", cut("content_filter"), &text, Finish::ContentFilter, "content_filter"),
         ("incomplete", cut("new"), &text, Finish::Other, "new"),
         ("incomplete", Value::Null, &text, Finish::Other, "incomplete"),
-        ("cancelled", Value::Null, &text, Finish::Other, "cancelled"),
+        ("cancelled", Value::Null, &text, Finish::Error, "cancelled"),
     ];
     for (status, details, output, reason, raw) in cases {
         let reply = json!({"status": status, "incomplete_details": details, "output": output});

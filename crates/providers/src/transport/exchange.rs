@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::dialect::Headers;
 use crate::failure::{MAX_ERROR_BODY, malformed};
 use crate::retry_after;
+use crate::sse::BYTE_ORDER_MARK;
 
 /// Minimum length in bytes of a key, and of the prefix of a truncated key, that is redacted.
 const MIN_KEY_LENGTH: usize = 8;
@@ -195,11 +196,15 @@ impl Exchange {
         Err(self.context.annotate(malformed(provider, "an event stream instead of text/html", &body)))
     }
 
-    /// Returns whether the body is JSON instead of an event stream: by its type, or by its first character, with which no
-    /// field of an event begins.
+    /// Returns whether the body is JSON instead of an event stream: by its first character, with which no field of an event
+    /// begins, and by its type if none has arrived. Some servers label an event stream as JSON.
     pub(crate) fn is_json(&self) -> bool {
-        let first = self.first.as_deref().unwrap_or_default().trim_ascii_start();
-        self.content_type() == "application/json" || matches!(first, [b'{' | b'[', ..])
+        let first = self.first.as_deref().unwrap_or_default();
+        let first = first.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(first).trim_ascii_start();
+        match first.first() {
+            Some(character) => matches!(character, b'{' | b'['),
+            None => self.content_type() == "application/json",
+        }
     }
 
     /// Returns the content type in lower case, without parameters.

@@ -155,6 +155,30 @@ async fn streams_end_with_the_complete_response() {
 }
 
 #[tokio::test]
+async fn a_streamed_response_is_read_by_its_first_character() {
+    let events = format!("{TEXT}{STOP}");
+    let cases = [
+        ("text/event-stream", events.clone(), "hé"),
+        ("application/json", events.clone(), "hé"),
+        ("application/json; charset=utf-8", format!(": connected\n\n{events}"), "hé"),
+        ("application/json", format!("\u{feff}{events}"), "hé"),
+        ("application/json", COMPLETE.to_owned(), "hello"),
+        ("text/event-stream", COMPLETE.to_owned(), "hello"),
+        ("application/json", format!(" \n{COMPLETE}"), "hello"),
+    ];
+    for (content_type, body, text) in cases {
+        let headers = format!("content-type: {content_type}\r\n");
+        let server = Server::responding(http("200 OK", &headers, &body)).await;
+        let (events, error) = collect(&server.adapter(), &request()).await;
+        assert!(error.is_none(), "{content_type}: {body}: {error:?}");
+        let Some(StreamEvent::Finish { response, .. }) = events.last() else {
+            panic!("{content_type}: {body}: {events:?}");
+        };
+        assert_eq!(response.text(), text, "{content_type}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn truncated_events_at_the_end_are_errors() {
     let finish = STOP.trim_end_matches("data: [DONE]\n\n");
     let usage = "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 7, \"completion_tokens\": 5}}";

@@ -198,13 +198,11 @@ impl Candidate {
         if is_proved {
             return;
         }
-        let end = newest.work.as_ref().map(|work| work.end);
+        let final_reason = newest.work.as_ref().and_then(|work| work.end.final_reason());
         if is_same {
             self.out = Some("two attempts have the same faults".to_owned());
-        } else if end == Some(WorkEnd::Limit) {
-            self.out = Some("its share of the budget is used up".to_owned());
-        } else if end == Some(WorkEnd::Loop) {
-            self.out = Some("it repeated the same calls, and was stopped".to_owned());
+        } else if let Some(reason) = final_reason {
+            self.out = Some(reason.to_owned());
         } else if self.attempt_number() >= self.most_attempts(contract) {
             self.out = Some("it has no attempt left".to_owned());
         }

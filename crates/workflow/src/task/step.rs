@@ -158,12 +158,32 @@ pub struct WorkFacts {
 pub enum WorkEnd {
     /// By itself.
     Finished,
-    /// At a limit.
+    /// At a limit of its budget. Earlier versions recorded the other limits as this one.
     Limit,
+    /// At a limit on turns or rounds.
+    TurnLimit,
+    /// At the limit of the model's context window.
+    ContextFull,
+    /// At the output limit, which cut off the last response.
+    OutputLimit,
     /// Interrupted, because it repeated the same calls after a warning.
     Loop,
     /// By an error.
     Failed,
+}
+
+impl WorkEnd {
+    /// Returns why a candidate without a proof makes no further attempt after this end; `None` if it makes one.
+    pub(super) fn final_reason(self) -> Option<&'static str> {
+        match self {
+            Self::Finished | Self::Failed => None,
+            Self::Limit => Some("its share of the budget is used up"),
+            Self::TurnLimit => Some("its limit on turns is reached"),
+            Self::ContextFull => Some("its conversation does not fit the model's context window"),
+            Self::OutputLimit => Some("its response was cut off by the output limit"),
+            Self::Loop => Some("it repeated the same calls, and was stopped"),
+        }
+    }
 }
 
 /// A review.

@@ -424,6 +424,27 @@ fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
 }
 
 #[test]
+fn a_candidate_at_a_limit_is_out_for_the_true_reason() {
+    for (end, name, reason) in [
+        (WorkEnd::Limit, "limit", "its share of the budget is used up"),
+        (WorkEnd::TurnLimit, "turn_limit", "its limit on turns is reached"),
+        (WorkEnd::ContextFull, "context_full", "its conversation does not fit the model's context window"),
+        (WorkEnd::OutputLimit, "output_limit", "its response was cut off by the output limit"),
+        (WorkEnd::Loop, "loop", "it repeated the same calls, and was stopped"),
+    ] {
+        assert_eq!(serde_json::to_value(end).unwrap(), name, "the recorded name");
+        let mut played = Played::new(contract().with_attempts(3));
+        played.play(|step| match step.id.kind {
+            StepKind::Work => (worked(end), 0.0),
+            StepKind::Evidence => (evidence(3, 1), 0.0),
+            _ => (right(step).0, 0.0),
+        });
+        let candidate = &played.task.candidates()[0];
+        assert_eq!((candidate.attempts().len(), candidate.out()), (1, Some(reason)), "{name}");
+    }
+}
+
+#[test]
 fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
     let said = |task: &Task| match &task.wants().steps[0].order {
         Order::Work { feedback, .. } => feedback.clone(),

@@ -6,12 +6,13 @@
 use super::*;
 use crate::protocol::{Spent, TurnKind};
 
-const JOURNALS: [(u32, &str); 5] = [
+const JOURNALS: [(u32, &str); 6] = [
     (1, include_str!("../golden/v1.jsonl")),
     (2, include_str!("../golden/v2.jsonl")),
     (3, include_str!("../golden/v3.jsonl")),
     (4, include_str!("../golden/v4.jsonl")),
     (5, include_str!("../golden/v5.jsonl")),
+    (6, include_str!("../golden/v6.jsonl")),
 ];
 
 fn read(text: &str) -> Record {
@@ -116,8 +117,8 @@ async fn lifecycle_so_far(session: Session) -> Vec<SessionEvent> {
 
 #[test]
 fn journal_that_a_newer_version_went_on_with_is_refused() {
-    let (_, text) = JOURNALS[4];
-    let newer = format!("{text}{}\n", r#"{"at":"2026-11-23T10:00:00.000Z","input":"taken_up","version":6}"#);
+    let (_, text) = JOURNALS[5];
+    let newer = format!("{text}{}\n", r#"{"at":"2026-11-23T10:00:00.000Z","input":"taken_up","version":7}"#);
     let error = read(&newer).replay().unwrap_err();
-    assert_eq!(error.to_string(), "the end of the record has version 6, expected at most 5");
+    assert_eq!(error.to_string(), "the end of the record has version 7, expected at most 6");
 }

@@ -58,8 +58,8 @@ async fn malformed_records_are_rejected_with_the_line() {
         (String::new(), "the first line is not the header of a record"),
         ("{}\n".to_owned(), "the first line is not the header of a record"),
         ("hello\n".to_owned(), "the first line is not the header of a record"),
-        (text.replacen("\"version\":5", "\"version\":7", 1), "the record has version 7, expected 5"),
-        (text.replacen("\"version\":5", "\"version\":0", 1), "the record has version 0, expected 5"),
+        (text.replacen("\"version\":6", "\"version\":7", 1), "the record has version 7, expected 6"),
+        (text.replacen("\"version\":6", "\"version\":0", 1), "the record has version 0, expected 6"),
         (format!("{header}\nnonsense\n{rest}"), "line 2 is not an input"),
         (format!("{header}\n\n{rest}"), "line 2 is not an input"),
         (format!("{text}{header}\n"), "is not an input"),
@@ -80,7 +80,7 @@ fn lines_are_as_documented() {
     header["made_by"] = json!("x");
     let limits = header["start"]["limits"].take();
     assert_eq!(limits["max_turns"], 0);
-    assert_eq!(header, json!({"version": 5, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
+    assert_eq!(header, json!({"version": 6, "made_by": "x", "session_id": "s", "start": {"limits": null}}));
     let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Steer { message: "hello".into() });
     let mut entry = RecordEntry::alone(input);
     entry.request = Some(Fingerprint::of(b"r"));
@@ -89,6 +89,16 @@ fn lines_are_as_documented() {
         "at": "1970-01-01T00:00:00.000Z", "input": "steer", "text": "hello", "request": Fingerprint::of(b"r"),
     });
     assert_eq!(line, expected);
+}
+
+/// Earlier versions used each summary with text, and did not record it.
+#[test]
+fn entries_of_earlier_versions_use_their_summaries() {
+    let input = Input::new(crate::Timestamp::from_millis(0), InputKind::Compact);
+    let entry = RecordEntry::alone(input);
+    for (version, summarized) in [(1, true), (4, true), (5, true), (6, false)] {
+        assert_eq!(entry.followed(version).summarized, summarized, "version {version}");
+    }
 }
 
 #[test]

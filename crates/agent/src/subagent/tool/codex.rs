@@ -34,6 +34,9 @@ fn status(agent: &SubagentHandle) -> Value {
     let report = agent.report();
     match report.status {
         SubagentStatus::Running => json!("running"),
+        SubagentStatus::Completed if report.warning.is_some() => {
+            json!({ "completed": report.text_with_warning() })
+        }
         SubagentStatus::Completed => json!({ "completed": report.output }),
         SubagentStatus::Failed => {
             let reason = report.reason.as_deref().unwrap_or("it failed");

@@ -41,6 +41,7 @@ impl Machine {
             is_after_overflow: error.kind == ErrorKind::ContextLength,
             is_cancelled: false,
             is_partial: false,
+            is_cut_off: false,
             requests: 0,
             before: self.chars,
             window,

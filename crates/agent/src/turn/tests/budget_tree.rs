@@ -172,6 +172,7 @@ impl Tree {
             turns_used: 1,
             output: String::new(),
             reason: None,
+            warning: None,
         });
     }
 

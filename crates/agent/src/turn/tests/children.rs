@@ -28,6 +28,7 @@ fn end(harness: &mut Harness, agent: &str) {
         turns_used: 1,
         output: String::new(),
         reason: None,
+        warning: None,
     });
 }
 

@@ -133,7 +133,19 @@ fn request_refused_as_too_long_is_compacted_once() {
     answer(&mut harness, "Summary.");
     assert_eq!(newest(&harness), ["System system", "User Summary of t", "User two"], "the shortest tail");
     harness.failed(ErrorKind::ContextLength, "");
-    assert_eq!(harness.last_outcome().0, OutcomeStatus::Failed, "it would only be refused again");
+    let outcome = harness.outcomes.last().unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::ContextFull, "it would only be refused again");
+    assert_eq!(outcome.error.as_ref().map(|error| error.kind), Some(ErrorKind::ContextLength));
+    let mut folded = Machine::new(automatic(), None);
+    let mut end = None;
+    for (input, followed) in &harness.log {
+        for action in folded.fold(input.clone(), followed) {
+            if let Action::Finish { outcome, .. } = action {
+                end = Some((outcome.status, outcome.error));
+            }
+        }
+    }
+    assert_eq!(end, Some((outcome.status, outcome.error.clone())), "folding keeps the error");
 }
 
 #[test]

@@ -154,10 +154,12 @@ fn each_model_error_has_its_effect_on_the_session() {
         if harness.wanted().last().is_some_and(|wanted| wanted == "clean up") {
             harness.tell(InputKind::CleanedUp);
         }
-        assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, state), "{kind:?}");
+        let is_overflow = kind == ErrorKind::ContextLength;
+        let status = if is_overflow { OutcomeStatus::ContextFull } else { OutcomeStatus::Failed };
+        assert_eq!(harness.last_outcome(), (status, state), "{kind:?}");
         assert_eq!(harness.outcomes[0].error.as_ref().unwrap().kind, kind);
         assert!(harness.kinds().contains(&"ERROR".to_owned()));
-        assert_eq!(harness.kinds().contains(&"WARNING".to_owned()), kind == ErrorKind::ContextLength);
+        assert_eq!(harness.kinds().contains(&"WARNING".to_owned()), is_overflow);
         assert_eq!(harness.kinds().contains(&"SESSION_END".to_owned()), state == SessionState::Closed);
         if state == SessionState::Idle {
             harness.submit("again");
@@ -215,6 +217,7 @@ fn finish_reason_decides_what_follows() {
     let with_call = || calls(&[("x", "a")]);
     let cases = [
         (Message::assistant("text"), Some("pause_turn"), 2, false),
+        (Message::assistant("text"), Some("compaction"), 2, false),
         (Message::assistant("text"), Some("another"), 1, true),
         (Message::assistant("text"), None, 1, true),
         // An empty response is asked for once more, as one without a pause.

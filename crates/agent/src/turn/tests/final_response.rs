@@ -142,3 +142,65 @@ fn follow_ups_wait_after_a_response_that_was_cut_off() {
     assert_eq!(harness.outcomes[0].status, OutcomeStatus::OutputLimit);
     assert_eq!(harness.requests.len(), 1);
 }
+
+#[test]
+fn cut_off_reasoning_without_a_set_effort_is_repeated_with_the_lowest() {
+    let hidden = || {
+        let mut usage = Usage::new(10, 1);
+        usage.reasoning_tokens = Some(1);
+        Response::new("p", "m", Message::new(Role::Assistant, Vec::new()))
+            .with_finish_reason(FinishReason::new(Finish::Length))
+            .with_usage(usage)
+    };
+    let visible =
+        || Response::new("p", "m", thinking()).with_finish_reason(FinishReason::new(Finish::Length));
+    for (response, supports_reasoning, next) in
+        [(hidden(), true, Some("low")), (visible(), true, Some("low")), (hidden(), false, None)]
+    {
+        let mut harness = Harness::new();
+        harness.runs += 1;
+        harness.tell(InputKind::Submit { run: RunId(1), message: "go".into() });
+        let mut context = TurnContext::new("p", "m", "system", 1_000);
+        context.supports_reasoning = supports_reasoning;
+        harness.load_this(context);
+        assert_eq!(harness.requests[0].reasoning_effort, None);
+        harness
+            .tell(InputKind::ModelReplied { model_call: harness.model_call(), response: Box::new(response) });
+        let Some(next) = next else {
+            assert_eq!(harness.outcomes[0].status, OutcomeStatus::OutputLimit);
+            continue;
+        };
+        let used = harness.requests.last().unwrap().reasoning_effort.clone();
+        assert_eq!((harness.requests.len(), used.as_ref().map(ReasoningEffort::as_str)), (2, Some(next)));
+        harness.say("done");
+        assert_eq!(harness.outcomes[0].status, OutcomeStatus::Completed);
+        harness.submit("again");
+        assert_eq!(harness.requests.last().unwrap().reasoning_effort, None, "only for one response");
+    }
+}
+
+#[test]
+fn an_unknown_finish_reason_is_a_warning() {
+    for (raw, warning) in [
+        (Some("odd"), Some("the response ended for a reason that is not known, `odd`; it may be incomplete")),
+        (None, None),
+    ] {
+        let mut harness = Harness::new();
+        harness.submit("go");
+        harness.reply_with(Message::assistant("text"), Finish::Other, raw);
+        let outcome = &harness.outcomes[0];
+        assert_eq!((outcome.status, outcome.warning.as_deref()), (OutcomeStatus::Completed, warning));
+        let expected = warning.map(|message| EventKind::Warning { message: message.to_owned() });
+        let found = harness.events.iter().find(|event| matches!(event, EventKind::Warning { .. }));
+        assert_eq!(found.cloned(), expected);
+    }
+}
+
+#[test]
+fn a_follow_up_has_its_own_response() {
+    let mut harness = Harness::new();
+    harness.submit("go");
+    harness.tell(InputKind::FollowUp { message: "later".into() });
+    answer(&mut harness, &[Part::Cut("one, "), Part::Whole("two"), Part::Whole("three")]);
+    assert_eq!(harness.outcomes[0].text, "three");
+}

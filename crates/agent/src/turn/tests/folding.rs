@@ -211,7 +211,7 @@ proptest! {
         steps.iter().for_each(|step| take(&mut harness, step));
         let mut machine = Machine::new(limits, None);
         for (input, followed) in &harness.log {
-            let old = Followed { request: followed.request, ..Followed::default() };
+            let old = Followed { request: followed.request, summarized: true, ..Followed::default() };
             machine.fold(input.clone(), &old);
             prop_assert_eq!(well_formed(&machine), Ok(()), "after {:?}", input);
         }

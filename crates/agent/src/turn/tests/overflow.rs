@@ -192,7 +192,7 @@ fn a_server_that_refuses_everything_ends_the_compaction() {
     let mut harness = run_of(40, limits());
     let (refused, answered) = serve(&mut harness, 0);
     assert!(refused <= 10 && answered == 0, "{refused}");
-    assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
+    assert_eq!(harness.last_outcome(), (OutcomeStatus::ContextFull, SessionState::Idle));
     assert!(warnings(&harness).iter().any(|message| message.contains("was not compacted")));
     submit(&mut harness, "again", 1_000_000);
     serve(&mut harness, 15_000);
@@ -383,4 +383,91 @@ fn a_manual_compaction_that_gains_nothing_says_so() {
     let mut harness = Harness::new();
     harness.tell(InputKind::Compact);
     assert!(warnings(&harness)[0].contains("there is nothing to summarize yet"), "before the first input");
+}
+
+/// Replies to requests for summaries until another request follows or the run has ended. Returns the number of replies.
+fn summarize(harness: &mut Harness, text: &str, finish: Finish) -> usize {
+    let mut replies = 0;
+    while harness.machine.state() == SessionState::Processing
+        && is_for_summary(harness.requests.last().unwrap())
+    {
+        harness.reply_with(Message::assistant(text), finish, None);
+        replies += 1;
+    }
+    replies
+}
+
+#[test]
+fn a_summary_that_is_cut_off_or_refused_is_reported() {
+    use Finish::{ContentFilter, Error, Length};
+    let failed = |problem: &str| format!("the conversation was not compacted: {problem}");
+    for (finish, text, is_repeated, summary, warning) in [
+        (
+            ContentFilter,
+            "I cannot.",
+            false,
+            None,
+            failed("the model or a content filter refused to write a summary"),
+        ),
+        (Error, "Half a", false, None, failed("the model stopped in the middle of the summary")),
+        (Length, "", true, None, failed("the output limit cut off the summary before its text")),
+        (
+            Length,
+            "Half a",
+            true,
+            Some("Half a"),
+            "the output limit cut off the summary: its end is missing".to_owned(),
+        ),
+    ] {
+        let case = format!("{finish:?} {text:?}");
+        let mut harness = Harness::with(limits());
+        submit(&mut harness, "x".repeat(2_000).as_str(), 1_000);
+        harness.reply_counted("first", 500);
+        submit(&mut harness, "y".repeat(1_300).as_str(), 1_000);
+        let replies = summarize(&mut harness, text, finish);
+        assert_eq!(replies > 1, is_repeated, "{case}: {replies}");
+        let newest = harness.machine.compactions.newest().cloned();
+        assert_eq!(newest.as_ref().map(|made| made.summary.as_str()), summary, "{case}");
+        assert!(warnings(&harness).contains(&warning.as_str()), "{case}: {:?}", warnings(&harness));
+        let is_first = |warning: &&&str| warning.contains("it is requested again");
+        assert_eq!(warnings(&harness).iter().filter(is_first).count(), usize::from(is_repeated), "{case}");
+        harness.say("second");
+        assert_eq!(harness.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle), "{case}");
+        assert_eq!(replayed(&harness, limits()), (harness.requests.clone(), newest.clone()), "{case}");
+        let mut folded = Machine::new(limits(), None);
+        for (input, followed) in &harness.log {
+            folded.fold(input.clone(), followed);
+        }
+        let folded = folded.compactions.newest().map(|made| (made.through, made.summary.clone()));
+        assert_eq!(folded, newest.map(|made| (made.through, made.summary)), "{case}");
+    }
+}
+
+#[test]
+fn a_summary_that_was_cut_off_once_is_made_of_smaller_pieces() {
+    let mut harness = Harness::with(limits());
+    submit(&mut harness, "x".repeat(2_000).as_str(), 1_000);
+    harness.reply_counted("first", 500);
+    submit(&mut harness, "y".repeat(1_300).as_str(), 1_000);
+    let whole = size(harness.requests.last().unwrap());
+    harness.reply_with(Message::assistant("Half a"), Finish::Length, None);
+    let request = harness.requests.last().unwrap();
+    assert!(is_for_summary(request) && size(request) < whole, "{} of {whole}", size(request));
+    assert_eq!(harness.machine.compactions.newest(), None);
+    summarize(&mut harness, "Whole.", Finish::Stop);
+    assert_eq!(harness.machine.compactions.newest().unwrap().summary, "Whole.");
+    assert!(warnings(&harness).iter().all(|warning| !warning.contains("is missing")));
+}
+
+#[test]
+fn a_short_summary_that_is_cut_off_is_not_requested_again() {
+    let mut harness = Harness::with(limits());
+    for text in ["one", "two"] {
+        submit(&mut harness, text, 1_000);
+        harness.say("done");
+    }
+    harness.tell(InputKind::Compact);
+    assert_eq!(summarize(&mut harness, "Half a", Finish::Length), 1);
+    assert_eq!(harness.machine.compactions.newest().unwrap().summary, "Half a");
+    assert!(warnings(&harness).contains(&"the output limit cut off the summary: its end is missing"));
 }

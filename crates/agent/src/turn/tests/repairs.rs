@@ -33,7 +33,10 @@ const NOTE: &str = "[The image that was here is left out: the provider refused a
 
 #[test]
 fn refused_image_is_replaced_and_the_request_retried() {
-    for kind in [ErrorKind::InvalidRequest, ErrorKind::ContextLength] {
+    for (kind, end) in [
+        (ErrorKind::InvalidRequest, OutcomeStatus::Failed),
+        (ErrorKind::ContextLength, OutcomeStatus::ContextFull),
+    ] {
         let mut harness = Harness::new();
         harness.submit("go");
         look(&mut harness, "a picture");
@@ -44,7 +47,7 @@ fn refused_image_is_replaced_and_the_request_retried() {
         assert_eq!(harness.machine.repairs(), 1, "the change of the history is visible");
         harness.failed(kind, "");
         assert_eq!((harness.requests.len(), repairs(&harness)), (3, 1), "one retry");
-        assert_eq!(harness.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
+        assert_eq!(harness.last_outcome(), (end, SessionState::Idle));
         harness.submit("again");
         harness.say("done");
         assert_eq!(harness.last_outcome().0, OutcomeStatus::Completed);

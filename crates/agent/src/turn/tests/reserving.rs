@@ -265,6 +265,7 @@ fn subagent_spends_from_a_slice_and_returns_the_rest() {
         turns_used: 1,
         output: String::new(),
         reason: None,
+        warning: None,
     });
     assert_eq!(harness.machine.budget_left().tokens, Some(650), "what it could not settle stays counted");
 }

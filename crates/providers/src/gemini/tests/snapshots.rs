@@ -203,7 +203,7 @@ fn refusals_and_incomplete_responses() {
     insta::assert_snapshot!(streamed(&dialect(), &request, &[malformed]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"raw":{"finishMessage":"print(look("},"type":"PROVIDER_EVENT"}
-    {"finish_reason":{"raw":"MALFORMED_FUNCTION_CALL","reason":"other"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
+    {"finish_reason":{"raw":"MALFORMED_FUNCTION_CALL","reason":"error"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
     "#);
 }
 

@@ -406,6 +406,7 @@ fn child(harness: &mut Harness, step: &Step) {
                 turns_used: 1,
                 output: String::new(),
                 reason: None,
+                warning: None,
             });
         }
     }
