@@ -138,6 +138,10 @@ impl Git {
         "--dst-prefix=b/",
     ];
 
+    /// Status of a working tree with the local changes of its submodules, for [`changed_submodules`](Self::changed_submodules).
+    pub const SUBMODULE_STATUS: [&str; 5] =
+        ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+
     /// Creates git for a repository of the user. The user's filters, line ends and ignored files apply.
     #[must_use]
     pub fn new() -> Self {
@@ -188,6 +192,33 @@ impl Git {
             settings.join(" "),
         );
         ExecRequest::new(line).with_env("LC_ALL", "C")
+    }
+
+    /// Returns the paths of the submodules with changed or new files, from the output of
+    /// [`SUBMODULE_STATUS`](Self::SUBMODULE_STATUS). A submodule without local changes at another commit is not included.
+    #[must_use]
+    pub fn changed_submodules(status: &[u8]) -> Vec<String> {
+        let mut fields = status.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut changed = Vec::new();
+        while let Some(field) = fields.next() {
+            // A renamed file has one field more before its path, and its former path as the next entry.
+            let count = match field.split_once(' ') {
+                Some(("1", _)) => 9,
+                Some(("2", _)) => {
+                    fields.next();
+                    10
+                }
+                Some(_) | None => continue,
+            };
+            let words: Vec<&str> = field.splitn(count, ' ').collect();
+            let has_changes = words.get(2).is_some_and(|state| {
+                state.starts_with('S') && (state.ends_with('U') || state.get(2..3) == Some("M"))
+            });
+            if let (true, Some(path)) = (has_changes, words.last()) {
+                changed.push((*path).to_owned());
+            }
+        }
+        changed
     }
 
     /// Returns the command that git names as the remedy, if it refused a repository of another user ("dubious ownership").

@@ -267,6 +267,24 @@ async fn the_settings_that_decide_on_content_are_those_of_the_user() {
     environment.cleanup().await.unwrap();
 }
 
+#[tokio::test]
+async fn submodules_with_local_changes_are_found() {
+    let fixture = Fixture::new().await;
+    let file = "-c protocol.file.allow=always";
+    let setup = format!(
+        "git init -q lib && cd lib && echo 1 >f && git add f && git commit -qm f && cd ../repository && \
+         for name in 'a b' c d e; do git {file} submodule --quiet add \"$HOME/lib\" \"$name\" || exit; done && \
+         git commit -qm submodules && echo 2 >>'a b/f' && touch c/new && git mv d moved && echo 2 >>moved/f && \
+         git -C e commit -q --allow-empty -m more; cd .. "
+    );
+    assert_eq!(fixture.print(&setup).await, "0");
+    let words = Git::SUBMODULE_STATUS.join(" ");
+    let status = fixture.print(&format!("cd repository; git {words}")).await;
+    let mut found = Git::changed_submodules(status.as_bytes());
+    found.sort();
+    assert_eq!(found, ["a b", "c", "moved"], "{status:?}");
+}
+
 #[test]
 fn words_reach_the_shell_as_they_are() {
     assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
