@@ -2,10 +2,10 @@
 
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::task::{Candidate, Spent, Task};
-use pintle_workflow::{Standing, standing_of};
+use pintle_workflow::{IntactTask, Standing, standing_of};
 use serde_json::json;
 
-use super::{find, read};
+use super::{find, read_intact};
 use crate::args::{ListFormat, ShowTaskArgs};
 use crate::console;
 use crate::exit::Exit;
@@ -17,7 +17,7 @@ use crate::sessions::Sessions;
 pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let task = read(&sessions, &id).await?;
+    let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
     let (standing, spent) = (standing_of(&task), task.spent());
     let text = match args.output {
@@ -25,7 +25,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
                 json!({"state": lane(&task, number, candidate), "attempts": candidate.attempts().len(), "spent": candidate.spent()})
             });
-            render::json_line(&json!({
+            let mut shown = json!({
                 "id": id.as_str(),
                 "state": task.state(),
                 "running": is_running,
@@ -33,7 +33,11 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
                 "budget": task.contract().budget,
-            }))?
+            });
+            if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
+                shown.insert("damage".to_owned(), damage.to_string().into());
+            }
+            render::json_line(&shown)?
         }
         ListFormat::Text => {
             let running = if is_running { ", running" } else { "" };
@@ -43,7 +47,14 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
             }
-            text + &bill(spent, &task.contract().budget)
+            text.push_str(&bill(spent, &task.contract().budget));
+            if let Some(damage) = &damage {
+                text.push_str(&format!(
+                    "(The rest of the record cannot be read: {})\n",
+                    sanitize(&damage.to_string())
+                ));
+            }
+            text
         }
     };
     console::print(&text).await?;
