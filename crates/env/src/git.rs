@@ -175,8 +175,10 @@ impl Git {
         let kept =
             if self.is_exact { OF_INSTALLATION.to_owned() } else { format!("{OF_INSTALLATION}|{OF_USER}") };
         let exact = if self.is_exact { &WITHOUT_SETTINGS[..] } else { &[] };
-        let defaults = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_TRACE2", "0")];
-        let defaults = defaults.iter().chain(exact).map(|(name, value)| (*name, *value));
+        // Settings name targets of traces, which only variables override.
+        let traces = [("GIT_TRACE2", "0"), ("GIT_TRACE2_EVENT", "0"), ("GIT_TRACE2_PERF", "0")];
+        let defaults = [("GIT_TERMINAL_PROMPT", "0")].into_iter().chain(traces);
+        let defaults = defaults.chain(exact.iter().copied());
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let variables: Vec<String> =
             defaults.chain(own).map(|(name, value)| format!("{name}={}", shell_word(value))).collect();
