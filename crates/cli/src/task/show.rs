@@ -1,6 +1,7 @@
 //! `pintle task show`: where a task is now.
 
 use pintle_workflow::contract::TaskBudget;
+use pintle_workflow::evidence::Baseline;
 use pintle_workflow::task::{Candidate, Spent, Task};
 use pintle_workflow::{IntactTask, Standing, standing_of};
 use serde_json::json;
@@ -30,6 +31,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 "state": task.state(),
                 "running": is_running,
                 "standing": standing,
+                "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
                 "budget": task.contract().budget,
@@ -43,6 +45,10 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             let running = if is_running { ", running" } else { "" };
             let goal = task.contract().goal.trim().lines().next().unwrap_or_default();
             let mut text = format!("{id}  {}{running}\n{}\n", task.state(), sanitize(goal));
+            for (name, end) in failing_checks(&task) {
+                let line = format!("check `{name}` fails before any change: it {end}");
+                text.push_str(&format!("{}\n", sanitize(&line)));
+            }
             text.push_str(&now(&task, &standing));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
@@ -59,6 +65,12 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns the checks that fail on the base, with the end of their runs.
+fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
+    let failures = task.baseline().into_iter().flat_map(Baseline::failures);
+    failures.map(|(name, run)| (name, run.end.describe()))
 }
 
 /// Returns what is under way, or waited for.
