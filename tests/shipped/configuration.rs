@@ -1,6 +1,9 @@
 //! Files of the user and of the project that cannot be understood.
 
-use super::user::User;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::user::{KEY, User};
 
 const ANSWER: &str = "[[turn]]\ntext = \"Done.\"";
 
@@ -43,4 +46,31 @@ fn a_server_of_a_project_never_has_the_names_of_one_of_the_user() {
     for named in [".mcp.json", "my_server", "my-server", ".config/pintle/mcp.json"] {
         assert!(left_out.contains(named), "{left_out}");
     }
+}
+
+/// Without a configuration and without a key, the ways to a model are named. A stored key is used from then on.
+#[test]
+fn a_first_start_names_the_ways_to_a_model() {
+    let user = User::new(ANSWER);
+    let without_key = |mut command: Command| {
+        command.env_remove("ANTHROPIC_API_KEY");
+        command
+    };
+    for arguments in [&["run", "Go"][..], &["ask", "Go"]] {
+        let output = without_key(user.command(arguments)).output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(4), "{arguments:?}: {printed}");
+        for part in ["no API key found", "pintle login", "openai-compatible", "pintle demo"] {
+            assert!(printed.contains(part), "{arguments:?}: {part}: {printed}");
+        }
+    }
+    assert_eq!(user.model.requests().len(), 0);
+
+    let mut login = without_key(user.command(&["login", "anthropic", "--stdin"]));
+    let mut login = login.stdin(Stdio::piped()).spawn().unwrap();
+    login.stdin.take().unwrap().write_all(format!("{KEY}\n").as_bytes()).unwrap();
+    assert!(login.wait().unwrap().success());
+    let output = without_key(user.run_command("Go")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("Done."));
 }

@@ -1,11 +1,12 @@
+use super::user::User;
+use super::worktrees::is_confined;
+
 //! MCP servers, and `pintle mcp serve`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-
-use super::user::User;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/mcp/src/tests/server.py");
 
@@ -100,6 +101,38 @@ fn a_server_is_not_added_under_a_name_that_shares_its_tools() {
     assert_eq!(std::fs::read(user.at(".config/pintle/mcp.json")).unwrap(), file);
     assert!(add("my-server", &["--replace"]).status.success());
     assert!(user.pintle(&["mcp", "list"]).contains("my-server"));
+}
+
+/// Looks for a tool of a server, and calls it.
+const CALLING: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "search_tools"
+    arguments = { query = "echo" }
+    [[turn]]
+    [[turn.call]]
+    tool = "call_tool"
+    arguments = { name = "mcp__test__echo", arguments = { text = "hello there" } }
+    [[turn]]
+    text = "Done."
+    "#;
+
+#[test]
+fn a_tool_of_a_server_is_called_in_a_run() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new(CALLING);
+    let server = user.project().join("server.py");
+    std::fs::copy(SERVER, &server).unwrap();
+    user.pintle(&["mcp", "add", "test", "--", "python3", &server.display().to_string()]);
+    assert!(user.run("Call a tool").contains("Done."));
+    let found = user.request(1);
+    assert!(found.contains("mcp__test__echo: Does echo."), "{found}");
+    let requests = user.model.requests();
+    let messages = requests[2].body["messages"].as_array().unwrap();
+    let answered = messages.last().unwrap().to_string();
+    assert!(answered.contains("tool_result") && answered.contains("hello there"), "{answered}");
 }
 
 /// Lets a client of `pintle mcp serve` make calls, one after another, and returns the results and the standard error.

@@ -6,6 +6,10 @@ use std::process::{Command, Output};
 use pintle_test_conditions::{GO, NODE, PYTEST, Prerequisite};
 use pintle_testkit::Dialect;
 
+use super::sessions::segments;
+use super::user::User;
+use super::worktrees::is_confined;
+
 use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
@@ -230,6 +234,47 @@ fn the_first_task_of_a_node_project_is_done() {
 #[test]
 fn the_first_task_of_a_python_project_is_done() {
     first_task("Python");
+}
+
+/// A task with a damaged line is shown and applied up to the damage, and does not continue.
+#[test]
+fn a_damaged_task_is_used_up_to_the_damage() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]);
+    let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]);
+    assert!(output.status.success(), "{output:?}");
+    let listed: serde_json::Value =
+        serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let journal = segments(&user, id).pop().unwrap();
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let ends: Vec<usize> = (0..bytes.len()).filter(|place| bytes[*place] == b'\n').collect();
+    let [.., start, end, _] = ends[..] else { panic!("{} lines", ends.len()) };
+    bytes[(start + end) / 2] = 0;
+    std::fs::write(&journal, bytes).unwrap();
+
+    let run = |arguments: &[&str]| {
+        let output = user.command(&[&["task"][..], arguments].concat()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    assert!(user.pintle(&["task", "list"]).contains(", damaged"));
+    for (arguments, expected) in [
+        (&["show", id][..], "The rest of the record cannot be read"),
+        (&["show", id, "--output", "json"][..], "\"damage\":"),
+        (&["report", id][..], "The rest of the record cannot be read"),
+        (&["report", id, "--output", "html"][..], "The rest of the record cannot be read"),
+        (&["report", id, "--output", "json"][..], "\"damage\":"),
+        (&["apply", id, "--candidate", "0", "--patch"][..], "$1 + $2"),
+    ] {
+        let (is_success, stdout, stderr) = run(arguments);
+        assert!(is_success && stdout.contains(expected), "{arguments:?}: {stdout}{stderr}");
+        assert!(stderr.contains("everything from there on is left out"), "{arguments:?}: {stderr}");
+    }
+    let (is_success, _, stderr) = run(&["steer", id, "use integers"]);
+    assert!(!is_success && stderr.contains("shows the task before the damage"), "{stderr}");
 }
 
 /// The provider rejects the key once the first session works.

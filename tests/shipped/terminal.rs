@@ -120,6 +120,25 @@ fn a_conversation_is_approved_steered_interrupted_and_resumed() {
     assert_eq!(listed(&user, "project").len(), 1);
 }
 
+#[test]
+fn the_output_of_the_users_own_command_reaches_the_model_without_progress_frames() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Seen.\"");
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let mut terminal = start(&user, &["chat", "--provider", "anthropic", "--base-url", &url]);
+    terminal.type_keys("!printf '10%%\\r20%%\\rfinished\\n'\r");
+    terminal.wait_for_text(" exit 0");
+    terminal.type_keys("look\r");
+    wait_for_end(&mut terminal, "Seen.");
+    leave(terminal);
+    let requests: Vec<String> =
+        user.model.requests().iter().map(|request| request.body.to_string()).collect();
+    let folded = r"(exit 0):\n\n```\nfinished\n```";
+    assert!(requests.iter().any(|request| request.contains(folded)), "{requests:?}");
+}
+
 /// Returns the directories of the sessions that are kept.
 fn kept(user: &User) -> Vec<std::path::PathBuf> {
     let sessions = std::fs::read_dir(user.at(".local/state/pintle/sessions/sessions")).unwrap();

@@ -124,6 +124,54 @@ fn a_hook_of_git_starts_a_session_in_a_worktree() {
 }
 
 #[test]
+fn work_that_no_merge_can_take_over_is_never_deleted() {
+    if !is_confined() {
+        return;
+    }
+    let user = user().with_turns(
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "Bash"
+        arguments = { command = "git init -q ignored/repository && echo new >ignored/repository/file" }
+        [[turn]]
+        text = "Done."
+        "#,
+    );
+    let library = user.at("library");
+    let library = library.to_str().unwrap();
+    git(&user, &["clone", "--quiet", ".", library]);
+    git(&user, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "sub"]);
+    std::fs::write(user.project().join(".gitignore"), "ignored/\n").unwrap();
+    git(&user, &["add", "--all"]);
+    git(&user, &["commit", "--quiet", "--message=second"]);
+    let output = user.run_command("Go").arg("--worktree").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let listed = json(&user, &["worktree", "list"]);
+    assert_eq!(listed[0]["files"], serde_json::json!(["A\tignored/repository/"]), "{output:?}");
+    let (id, directory) = (listed[0]["id"].as_str().unwrap(), listed[0]["directory"].as_str().unwrap());
+    let update = ["submodule", "--quiet", "update", "--init"];
+    git(&user, &[&["-C", directory, "-c", "protocol.file.allow=always"][..], &update].concat());
+    let directory = PathBuf::from(directory);
+    std::fs::write(directory.join("sub/conf"), "x=2\n").unwrap();
+    let is_refused = |part: &str| {
+        for end in ["merge", "drop"] {
+            let output = user.command(&["worktree", end, id]).output().unwrap();
+            let errors = String::from_utf8(output.stderr).unwrap();
+            assert!(!output.status.success() && (end == "drop" || errors.contains(part)), "{end}: {errors}");
+        }
+    };
+    is_refused("ignored/repository/, sub;");
+    assert_eq!(std::fs::read_to_string(directory.join("sub/conf")).unwrap(), "x=2\n");
+    std::fs::remove_dir_all(directory.join("ignored/repository/.git")).unwrap();
+    is_refused("changed: sub;");
+    assert_eq!(std::fs::read_to_string(directory.join("ignored/repository/file")).unwrap(), "new\n");
+    git(&user, &["-C", directory.join("sub").to_str().unwrap(), "checkout", "--quiet", "--", "."]);
+    let merged = user.pintle(&["worktree", "merge", id]);
+    assert!(merged.contains("removed 1 ignored file with the worktree: ignored/\n"), "{merged}");
+}
+
+#[test]
 fn a_session_without_its_worktree_names_it_and_the_way_out() {
     if !is_confined() {
         return;

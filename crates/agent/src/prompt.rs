@@ -237,7 +237,8 @@ fn skill_list(skills: &[Skill], budget: usize) -> String {
         }
     }
     if left_out > 0 {
-        list.push_str(&format!("\n- {left_out} more skills are left out here for their length."));
+        let are = if left_out == 1 { "skill is" } else { "skills are" };
+        list.push_str(&format!("\n- {left_out} more {are} left out here for their length."));
     }
     list
 }

@@ -20,7 +20,7 @@ use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::report::Report;
 use pintle_workflow::task::Task;
-use pintle_workflow::{HostError, KIND, KIND_TASK, read_moments, read_task};
+use pintle_workflow::{HostError, IntactTask, KIND, KIND_TASK, read_intact_task, read_task};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
@@ -75,11 +75,24 @@ async fn read(sessions: &Sessions, id: &SessionId) -> Result<Task, Failure> {
     read_task(sessions.store(), id).await.map_err(|error| host_failure(&error, id))
 }
 
+/// Reads a task up to the first damaged line of its journal, with a notice about the damage.
+async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, Failure> {
+    let intact = read_intact_task(sessions.store(), id).await.map_err(|error| host_failure(&error, id))?;
+    if let Some(damage) = &intact.damage {
+        console::notice(&format!("{damage}; everything from there on is left out"));
+    }
+    Ok(intact)
+}
+
 fn host_failure(error: &HostError, id: &SessionId) -> Failure {
     if let HostError::Contract(error) = error {
         return Failure::usage(error.to_string());
     }
-    Failure::failed(format!("cannot use task {id}")).caused_by(error)
+    let failure = Failure::failed(format!("cannot use task {id}")).caused_by(error);
+    if matches!(error, HostError::Store(error) if error.is_damage()) {
+        return failure.with_hint(&format!("`pintle task report {id}` shows the task before the damage"));
+    }
+    failure
 }
 
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -88,11 +101,18 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
     for summary in summaries(&sessions).await? {
         let id = &summary.id;
         // One that cannot be read is not hidden.
-        let state = read_task(sessions.store(), id).await.map_or("cannot be read", |task| task.state());
+        let (state, damage) = match read_intact_task(sessions.store(), id).await {
+            Ok(IntactTask { task, damage, .. }) => (task.state(), damage),
+            Err(_) => ("cannot be read", None),
+        };
         let runs = sessions.is_live(id).await;
         let running = if runs { ", running" } else { "" };
-        text.push_str(&format!("{id}  {state}{running}  {}\n", sanitize(&summary.title)));
-        rows.push(json!({"id": id.as_str(), "title": summary.title, "state": state, "running": runs}));
+        let damaged = if damage.is_some() { ", damaged" } else { "" };
+        text.push_str(&format!("{id}  {state}{running}{damaged}  {}\n", sanitize(&summary.title)));
+        rows.push(json!({
+            "id": id.as_str(), "title": summary.title, "state": state, "running": runs,
+            "damaged": damage.is_some(),
+        }));
     }
     if rows.is_empty() {
         text.push_str("no tasks\n");
@@ -108,17 +128,13 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let task = read(&sessions, &id).await?;
+    let IntactTask { task, moments, damage, .. } = read_intact(&sessions, &id).await?;
+    let report = Report::of(&task).with_damage(damage.as_ref());
     let text = match args.output {
-        TaskReportFormat::Markdown => Report::of(&task).to_markdown(),
-        TaskReportFormat::Html => {
-            let moments = read_moments(sessions.store(), &id).await;
-            let moments = moments.map_err(|error| host_failure(&error, &id))?;
-            Report::of(&task).to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments)
-        }
+        TaskReportFormat::Markdown => report.to_markdown(),
+        TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments),
         TaskReportFormat::Json => {
-            let text =
-                Report::of(&task).with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
+            let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {

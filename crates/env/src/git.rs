@@ -141,6 +141,10 @@ impl Git {
         "--dst-prefix=b/",
     ];
 
+    /// Status of a working tree with the local changes of its submodules, for [`changed_submodules`](Self::changed_submodules).
+    pub const SUBMODULE_STATUS: [&str; 5] =
+        ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+
     /// Creates git for a repository of the user. The user's filters, line ends and ignored files apply.
     #[must_use]
     pub fn new() -> Self {
@@ -178,8 +182,10 @@ impl Git {
         let kept =
             if self.is_exact { OF_INSTALLATION.to_owned() } else { format!("{OF_INSTALLATION}|{OF_USER}") };
         let exact = if self.is_exact { &WITHOUT_SETTINGS[..] } else { &[] };
-        let defaults = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_TRACE2", "0")];
-        let defaults = defaults.iter().chain(exact).map(|(name, value)| (*name, *value));
+        // Settings name targets of traces, which only variables override.
+        let traces = [("GIT_TRACE2", "0"), ("GIT_TRACE2_EVENT", "0"), ("GIT_TRACE2_PERF", "0")];
+        let defaults = [("GIT_TERMINAL_PROMPT", "0")].into_iter().chain(traces);
+        let defaults = defaults.chain(exact.iter().copied());
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let mut variables = String::new();
         for (name, value) in defaults.chain(own) {
@@ -199,6 +205,33 @@ impl Git {
             r#"for pintle_name in $({names}); do {unset}; done; export{variables}; git() {{ command git --no-pager{settings} "$@"; }}; {script}"#,
         );
         ExecRequest::new(line).with_env("LC_ALL", "C")
+    }
+
+    /// Returns the paths of the submodules with changed or new files, from the output of
+    /// [`SUBMODULE_STATUS`](Self::SUBMODULE_STATUS). A submodule without local changes at another commit is not included.
+    #[must_use]
+    pub fn changed_submodules(status: &[u8]) -> Vec<String> {
+        let mut fields = status.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let mut changed = Vec::new();
+        while let Some(field) = fields.next() {
+            // A renamed file has one field more before its path, and its former path as the next entry.
+            let count = match field.split_once(' ') {
+                Some(("1", _)) => 9,
+                Some(("2", _)) => {
+                    fields.next();
+                    10
+                }
+                Some(_) | None => continue,
+            };
+            let words: Vec<&str> = field.splitn(count, ' ').collect();
+            let has_changes = words.get(2).is_some_and(|state| {
+                state.starts_with('S') && (state.ends_with('U') || state.get(2..3) == Some("M"))
+            });
+            if let (true, Some(path)) = (has_changes, words.last()) {
+                changed.push((*path).to_owned());
+            }
+        }
+        changed
     }
 
     /// Returns the command that git names as the remedy, if it refused a repository of another user ("dubious ownership").

@@ -3,6 +3,8 @@
 
 mod capture;
 mod collector;
+mod escapes;
+mod frames;
 mod redactions;
 mod spool;
 
@@ -215,6 +217,19 @@ impl Output {
             Content::Inline(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Content::Spooled { .. } | Content::Recorded(_) => lossy(self.read_at(0, usize::MAX)?),
         })
+    }
+
+    /// Returns the output as the plain text that a terminal shows: without escape sequences, and with only the last frame of
+    /// each line. A carriage return starts a frame, unless it is part of a line end. Returns `None` if nothing changes, or if
+    /// there is no room for a copy, which `limits` keeps in memory or on disk.
+    ///
+    /// Reads and writes a spooled output, which blocks.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file.
+    pub fn plain_text(&self, limits: OutputLimits) -> io::Result<Option<Self>> {
+        frames::plain_text(self, limits)
     }
 
     /// Returns the first `max_bytes` as text, dropping a character split by the cut.

@@ -217,17 +217,19 @@ async fn text_for_model(
     rule.chars = rule.chars.min(output.max_chars.unwrap_or(usize::MAX));
     let mut text = output.shortened.as_ref().unwrap_or(&output.text).clone();
     if call.kind() == ToolKind::Shell.as_str() {
-        text = plain(text, spool_limits).await;
+        text = plain_text(text, spool_limits).await;
     }
     let text = truncated(&text, rule).await;
     format!("{}{text}", schema::shortened(output.preface.clone(), MAX_PREFACE))
 }
 
-/// Removes the escape sequences of an output and folds its progress frames. A spooled one is copied on a blocking thread. An
-/// output that cannot be read is returned as it is, so that truncation reports the error.
-async fn plain(output: Output, limits: OutputLimits) -> Output {
+/// Removes the escape sequences of an output and folds its progress frames, as [`Output::plain_text`]. A spooled one is copied
+/// on a blocking thread. An output that cannot be read is returned unchanged.
+///
+/// Cancel safe: a copy that was started is discarded.
+pub async fn plain_text(output: Output, limits: OutputLimits) -> Output {
     let held = output.clone();
-    let convert = move || truncate::plain_text(&held, limits).ok().flatten();
+    let convert = move || held.plain_text(limits).ok().flatten();
     let plain = if output.is_spooled() { spawn_blocking(convert).await.ok().flatten() } else { convert() };
     plain.unwrap_or(output)
 }

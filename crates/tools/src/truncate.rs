@@ -5,8 +5,6 @@
 //! count as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends
 //! in one has an empty last line, as in the specification.
 
-mod escapes;
-mod frames;
 mod limits;
 mod shortened;
 mod text;
@@ -15,7 +13,6 @@ use std::io;
 
 use pintle_env::Output;
 
-pub(crate) use self::frames::plain_text;
 pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
 pub(crate) use self::shortened::ShortenedText;
 

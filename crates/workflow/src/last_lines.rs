@@ -1,5 +1,6 @@
 //! The end of a command's output, for messages.
 
+use pintle_env::{Output, OutputLimits};
 use pintle_store::Blobs;
 
 use crate::command_run::CommandRun;
@@ -20,7 +21,10 @@ impl CommandRun {
     pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
         let Some(output) = &self.output else { return Ok(Vec::new()) };
         let output = kept(output, blobs).await?;
-        Ok(last_lines(&String::from_utf8_lossy(&output)))
+        let output = Output::from(output);
+        // Only the newest progress frame of each line says how the command ended.
+        let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
+        Ok(last_lines(&plain.to_text_lossy()?))
     }
 }
 
@@ -28,4 +32,24 @@ fn last_lines(output: &str) -> Vec<String> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(SHOWN_LINES);
     lines.iter().skip(first).map(|line| line.chars().take(SHOWN_CHARS).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_store::{MemoryStore, SessionId, SessionStore as _};
+
+    use super::*;
+    use crate::command_run::{End, Reference};
+
+    #[tokio::test]
+    async fn progress_frames_are_folded_before_lines_are_shortened() {
+        let store = MemoryStore::new();
+        let blobs = store.blobs(&SessionId::new("t"));
+        let frames: String = (0..100).map(|percent| format!("Compiling {percent} %\r")).collect();
+        let output = format!("{frames}\u{1b}[31merror: wrong\u{1b}[0m\n\nfailed\n");
+        let hash = blobs.put(output.clone().into_bytes()).await.unwrap();
+        let mut run = CommandRun::new(End::Exited(1));
+        run.output = Some(Reference { hash: hash.to_string(), bytes: output.len() as u64 });
+        assert_eq!(run.last_lines(blobs.as_ref()).await.unwrap(), ["error: wrong", "failed"]);
+    }
 }

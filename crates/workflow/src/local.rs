@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use self::history::{Moment, TaskLine, TaskReader, read_moments};
+pub use self::history::{IntactTask, Moment, TaskLine, TaskReader, read_intact_task, read_moments};
 use self::line::Line;
 use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
@@ -470,22 +470,11 @@ pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task,
 }
 
 async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {
-    let not_a_task = |reason: &str| HostError::NotATask { id: id.clone(), reason: reason.to_owned() };
-    let (mut task, mut known) = (None::<Task>, HashSet::new());
-    for object in pintle_store::read_objects(store, id).await? {
-        match Line::parse(&object) {
-            Ok(Some(Line::Contract(contract))) => task = Some(Task::new(*contract)?),
-            Ok(Some(Line::Input { posted, input, .. })) => {
-                let task = task.as_mut().ok_or_else(|| not_a_task("its first line is no contract"))?;
-                known.extend(posted);
-                task.take(input);
-            }
-            // A line of the store itself.
-            Ok(None) => {}
-            Err(error) => return Err(not_a_task(&error)),
-        }
+    let IntactTask { task, moments, damage } = read_intact_task(store, id).await?;
+    match damage {
+        Some(damage) => Err(damage.into()),
+        None => Ok((task, moments.into_iter().filter_map(|moment| moment.posted).collect())),
     }
-    Ok((task.ok_or_else(|| not_a_task("it has no contract"))?, known))
 }
 
 /// Returns the first line of a goal, cut.

@@ -1,5 +1,6 @@
 //! Messages to the sessions of a task, and the forms of their answers.
 
+use pintle_agent::Count;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -197,7 +198,7 @@ fn rules(contract: &Contract) -> String {
     if !scope.protected.is_empty() {
         text.push_str(&format!("- So do files in {}.\n", list(&scope.protected)));
     }
-    text.push_str(&format!("- At most {} lines may change.\n", scope.max_lines));
+    text.push_str(&format!("- At most {} may change.\n", Count(scope.max_lines, "line")));
     if let AnchorPlan::None { because } = &contract.anchor {
         text.push_str(&format!("- No test fails first: {because}.\n"));
     }
@@ -249,7 +250,7 @@ mod tests {
         Rules:
         - Only files in `src/` may change.
         - Tests, their configuration, continuous integration and lock files stay as they are; they are compared.
-        - At most 5000 lines may change.
+        - At most 5,000 lines may change.
 
         =====
         Attempt 2. The work was judged on a clean copy, and is not finished:

@@ -7,6 +7,7 @@ mod tests;
 use std::fmt::Write as _;
 
 use pintle_agent::{Count, SessionId};
+use pintle_store::StoreError;
 use serde::Serialize;
 
 pub use self::html::ShownDiff;
@@ -36,6 +37,8 @@ pub struct Report<'a> {
     remarks: &'a [String],
     candidates: Vec<CandidateReport<'a>>,
     spent: &'a Spent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -87,7 +90,15 @@ impl<'a> Report<'a> {
             remarks: task.baseline().map(|baseline| baseline.remarks.as_slice()).unwrap_or_default(),
             candidates: candidates.collect(),
             spent: task.spent(),
+            damage: None,
         }
+    }
+
+    /// Adds the damage of the journal, if it has any. The task is its state before the damage.
+    #[must_use]
+    pub fn with_damage(mut self, damage: Option<&StoreError>) -> Self {
+        self.damage = damage.map(ToString::to_string);
+        self
     }
 
     /// Adds the id of the task, which the contract does not have, for programs.
@@ -119,7 +130,12 @@ impl<'a> Report<'a> {
 
     fn body(&self) -> Vec<Block> {
         let heading = |title: &str| Block::Heading(2, title.to_owned());
-        let mut blocks = vec![heading("Goal"), Block::Quote(self.contract.goal.clone())];
+        let mut blocks = Vec::new();
+        if let Some(damage) = &self.damage {
+            let text = format!("The rest of the record cannot be read: {damage}");
+            blocks.extend([heading("Damage"), Block::Text(text)]);
+        }
+        blocks.extend([heading("Goal"), Block::Quote(self.contract.goal.clone())]);
         if let Some(Outcome::Done(done)) = self.outcome {
             blocks.extend([heading("Evidence"), Block::List(evidence_lines(self.contract, done.proof()))]);
             if let Some(review) = done.review() {

@@ -100,9 +100,8 @@ impl Machine {
         }
         let removed = self.replace_unaccepted(error);
         (removed > 0).then(|| {
-            format!(
-                "{removed} media parts (images, sound, documents) that the provider may have refused are replaced by notes"
-            )
+            let parts = Count(removed as u64, "media part");
+            format!("notes replace {parts} that the provider may have refused (images, sound, documents)")
         })
     }
 

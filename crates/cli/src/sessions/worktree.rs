@@ -39,6 +39,8 @@ pub(crate) struct Changes {
     pub(crate) commits: u64,
     /// Repositories and submodules that the session created or changed. Their content is not in the patch.
     repositories: Vec<String>,
+    /// Ignored files, which the patch does not contain. They exist only in the worktree.
+    ignored: Vec<String>,
 }
 
 /// Files of a worktree in a separate index.
@@ -62,7 +64,7 @@ struct Merged {
 
 impl Changes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.commits == 0
+        self.files.is_empty() && self.commits == 0 && self.repositories.is_empty()
     }
 }
 
@@ -248,7 +250,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// Returns what differs from the first state. Ignored files are no part of it.
+    /// Returns the differences from the first state. Ignored files are listed separately.
     ///
     /// # Errors
     ///
@@ -288,20 +290,36 @@ impl Worktree {
             git.bytes(&[&with(&["--patch", "--binary", "--full-index"])[..], &trees].concat()).await?;
         let raw = git.run(&[&with(&["--raw"])[..], &trees].concat()).await?;
         let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
-        files.extend(repositories.iter().map(|name| format!("A\t{name}")));
-        let recorded = raw.lines().filter_map(repository_of_raw_line).map(str::to_owned);
-        let repositories = repositories.into_iter().chain(recorded).collect();
-        let mut tips = self.own_branches(&git).await?;
+        let recorded: Vec<&str> = raw.lines().filter_map(repository_of_raw_line).collect();
+        let listing = git.bytes(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]).await?;
+        let (below_ignored, ignored): (Vec<&[u8]>, Vec<&[u8]>) =
+            names(&listing).partition(|name| is_repository(name));
+        let created: Vec<String> =
+            repositories.into_iter().chain(below_ignored.into_iter().map(lossy)).collect();
+        // Uncommitted work in a submodule is neither in the tree nor in the patch.
+        let mut changed =
+            pintle_env::Git::changed_submodules(&git.bytes(&pintle_env::Git::SUBMODULE_STATUS).await?);
+        changed.retain(|name| !recorded.contains(&name.as_str()));
+        files.extend(created.iter().map(|name| format!("A\t{name}")));
+        files.extend(changed.iter().map(|name| format!("M\t{name}")));
+        let recorded = recorded.into_iter().map(str::to_owned);
+        let repositories = created.into_iter().chain(recorded).chain(changed).collect();
+        let ignored = ignored.into_iter().map(lossy).collect();
+        let commits = self.count_commits(&git, has_head).await?;
+        Ok(Changes { files, patch, commits, repositories, ignored })
+    }
+
+    /// Returns the number of commits that the session made.
+    async fn count_commits(&self, git: &Git, has_head: bool) -> Result<u64, Failure> {
+        let mut tips = self.own_branches(git).await?;
         tips.extend(has_head.then(|| "HEAD".to_owned()));
-        let commits = if tips.is_empty() {
-            0
-        } else {
-            let tips: Vec<&str> = tips.iter().map(String::as_str).collect();
-            let exclusion = format!("^{base}^");
-            let count = [&["rev-list", "--count", &exclusion][..], &tips[..]].concat();
-            git.run(&count).await?.parse().unwrap_or(0)
-        };
-        Ok(Changes { files, patch, commits, repositories })
+        if tips.is_empty() {
+            return Ok(0);
+        }
+        let tips: Vec<&str> = tips.iter().map(String::as_str).collect();
+        let exclusion = format!("^{}^", self.base());
+        let count = [&["rev-list", "--count", &exclusion][..], &tips[..]].concat();
+        Ok(git.run(&count).await?.parse().unwrap_or(0))
     }
 
     /// Returns the root of the repository's working tree, which may have moved since the session started.
@@ -329,7 +347,8 @@ impl Worktree {
                 sanitize(&names)
             ))
             .with_hint(&format!(
-                "nothing was changed; move them out of {}, or delete their `.git` to merge their files",
+                "nothing was changed; save what you need from them outside of {}, then remove the repositories and reset the \
+                 submodules, or delete the `.git` of a new repository to merge its files",
                 self.root.display()
             )));
         }

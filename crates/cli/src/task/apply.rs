@@ -8,7 +8,7 @@ use pintle_workflow::report::ShownDiff;
 use pintle_workflow::repository::{RepositoryError, UserRepository, kept};
 use pintle_workflow::task::{Candidate, Outcome, Task};
 
-use super::{find, read};
+use super::{find, read_intact};
 use crate::args::ApplyTaskArgs;
 use crate::console::{self, Console};
 use crate::exit::Exit;
@@ -91,7 +91,7 @@ pub(super) async fn shown_diffs(
 pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let task = read(&sessions, &id).await?;
+    let task = read_intact(&sessions, &id).await?.task;
     let change = change_of(&sessions, &id, &task, args.candidate).await?;
     let patch = [change.anchor, change.patch].concat();
     if args.patch {

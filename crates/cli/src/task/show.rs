@@ -1,12 +1,13 @@
 //! `pintle task show`: where a task is now.
 
 use pintle_workflow::contract::TaskBudget;
+use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Candidate, Outcome, Spent, Task};
-use pintle_workflow::{Standing, standing_of};
+use pintle_workflow::{IntactTask, Standing, standing_of};
 use serde_json::json;
 
-use super::{find, read};
+use super::{find, read_intact};
 use crate::args::{ListFormat, ShowTaskArgs};
 use crate::console;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use crate::sessions::Sessions;
 pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let task = read(&sessions, &id).await?;
+    let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
     let (standing, spent) = (standing_of(&task), task.spent());
     let text = match args.output {
@@ -31,16 +32,21 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                     "spent": candidate.spent(),
                 })
             });
-            render::json_line(&json!({
+            let mut shown = json!({
                 "id": id.as_str(),
                 "state": task.state(),
                 "running": is_running,
                 "standing": standing,
                 "ending": ending(&task),
+                "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
                 "candidates": candidates.collect::<Vec<_>>(),
                 "spent": spent,
                 "budget": task.contract().budget,
-            }))?
+            });
+            if let (Some(damage), Some(shown)) = (&damage, shown.as_object_mut()) {
+                shown.insert("damage".to_owned(), damage.to_string().into());
+            }
+            render::json_line(&shown)?
         }
         ListFormat::Text => {
             let running = if is_running { ", running" } else { "" };
@@ -49,15 +55,32 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
             if let Some(ending) = ending(&task) {
                 text.push_str(&format!("{}\n", sanitize(&ending)));
             }
+            for (name, end) in failing_checks(&task) {
+                let line = format!("check `{name}` fails before any change: it {end}");
+                text.push_str(&format!("{}\n", sanitize(&line)));
+            }
             text.push_str(&now(&task, &standing));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
             }
-            text + &bill(spent, &task.contract().budget)
+            text.push_str(&bill(spent, &task.contract().budget));
+            if let Some(damage) = &damage {
+                text.push_str(&format!(
+                    "(The rest of the record cannot be read: {})\n",
+                    sanitize(&damage.to_string())
+                ));
+            }
+            text
         }
     };
     console::print(&text).await?;
     Ok(Exit::Done)
+}
+
+/// Returns the checks that fail on the base, with the end of their runs.
+fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
+    let failures = task.baseline().into_iter().flat_map(Baseline::failures);
+    failures.map(|(name, run)| (name, run.end.describe()))
 }
 
 /// Returns what is under way, or waited for.

@@ -11,10 +11,11 @@ use std::time::Duration;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_agent::{EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState};
-use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, WalkRequest};
+use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, OutputLimits, WalkRequest};
 use pintle_governance::Policy;
 use pintle_llm::{ImageData, ToolList};
 use pintle_tools::gate::Permission;
+use pintle_tools::pipeline::plain_text;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -399,7 +400,8 @@ impl<'a> Driver<'a> {
             let request = ExecRequest::new(&command).with_timeout(COMMAND_TIME);
             let (ended, output) = match environment.exec_command(request).await {
                 Ok(result) => {
-                    let output = result.output.tail_text_lossy(COMMAND_OUTPUT).unwrap_or_default();
+                    let output = plain_text(result.output, OutputLimits::default()).await;
+                    let output = output.tail_text_lossy(COMMAND_OUTPUT).unwrap_or_default();
                     let ended = match (result.timed_out, result.exit_code) {
                         (true, _) => "timed out".to_owned(),
                         (false, code) => format!("exit {code}"),

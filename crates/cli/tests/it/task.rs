@@ -351,6 +351,15 @@ fn a_check_that_fails_before_any_change_is_reported_with_its_output() {
         output.stdout.contains("* check `check 1` failed before any change: it exited with 3"),
         "{output:?}"
     );
+    let id = project.only()["id"].as_str().unwrap().to_owned();
+    let shown = project.task(&["show", &id]);
+    assert!(
+        shown.stdout.contains("check `check 1` fails before any change: it exited with 3\n"),
+        "{shown:?}"
+    );
+    let shown: Value =
+        serde_json::from_str(&project.task(&["show", &id, "--output", "json"]).stdout).unwrap();
+    assert_eq!(shown["failing_checks"], serde_json::json!(["check 1"]), "{shown}");
 }
 
 /// A task starts from local changes, but for a repository inside, and its reference goes with it.

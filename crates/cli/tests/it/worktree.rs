@@ -359,3 +359,58 @@ fn a_merge_deletes_no_repository_that_the_session_made() {
         assert_eq!(repository.harness.read("vendor/lib/f"), "1\n", "{command}");
     }
 }
+
+#[test]
+fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
+    let library = tempfile::tempdir().unwrap();
+    git(library.path(), &["init", "--quiet"]);
+    std::fs::write(library.path().join("f"), "1\n").unwrap();
+    git(library.path(), &["add", "--all"]);
+    git(library.path(), &["commit", "--quiet", "--message=f"]);
+    let allow_files = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    let repository = Repository::new("[[turn]]\ntext = \"Done.\"\n");
+    let root = repository.root();
+    git(root, &[&allow_files[..], &["add", library.path().to_str().unwrap(), "sub"]].concat());
+    std::fs::write(root.join(".gitignore"), "*.log\nbuild/\n").unwrap();
+    git(root, &["add", "--all"]);
+    git(root, &["commit", "--quiet", "--message=submodule"]);
+
+    for (file, content, line) in [
+        ("sub/f", "2\n", "M\tsub"),
+        ("sub/new", "2\n", "M\tsub"),
+        ("build/vendor/f", "2\n", "A\tbuild/vendor/"),
+    ] {
+        let (id, directory) = session(&repository);
+        git(&directory, &[&allow_files[..], &["update", "--init"]].concat());
+        std::fs::create_dir_all(directory.join("build/vendor")).unwrap();
+        if file.starts_with("build") {
+            git(&directory.join("build/vendor"), &["init", "--quiet"]);
+        }
+        std::fs::write(directory.join(file), content).unwrap();
+        let diff = repository.json(&["worktree", "diff", &id]);
+        assert_eq!(diff["files"], serde_json::json!([line]), "{file}");
+        let name = &line[2..];
+        let refused = repository.pintle(&["worktree", "merge", &id]);
+        assert!(refused.code == Some(1) && refused.stderr.contains(name), "{file}: {refused:?}");
+        let refused = repository.pintle(&["worktree", "drop", &id]);
+        assert!(refused.code == Some(2) && refused.stderr.contains("1 changed file"), "{file}: {refused:?}");
+        assert_eq!(std::fs::read_to_string(directory.join(file)).unwrap(), content);
+        // Nothing is left that would be lost.
+        git(&directory.join("sub"), &["checkout", "--quiet", "--", "."]);
+        git(&directory.join("sub"), &["clean", "--quiet", "--force"]);
+        std::fs::remove_dir_all(directory.join("build")).unwrap();
+        repository.json(&["worktree", "merge", &id]);
+        assert!(!directory.exists(), "{file}");
+    }
+}
+
+#[test]
+fn a_merge_counts_the_ignored_files_that_it_removes() {
+    let repository = Repository::new(WRITES);
+    let (id, directory) = session(&repository);
+    std::fs::create_dir(directory.join("new/logs")).unwrap();
+    std::fs::write(directory.join("new/logs/a.log"), "").unwrap();
+    let merged = repository.pintle(&["worktree", "merge", &id]);
+    let expected = "removed 2 ignored files with the worktree: ignored.log, new/\n";
+    assert!(merged.code == Some(0) && merged.stdout.ends_with(expected), "{merged:?}");
+}

@@ -101,6 +101,9 @@ const OF_A_USER: &[(&str, &str)] = &[
     ("status", "submoduleSummary = true"),
     ("submodule", "recurse = true"),
     ("tag", "gpgSign = true"),
+    ("trace2", "eventTarget = 2"),
+    ("trace2", "normalTarget = 2"),
+    ("trace2", "perfTarget = 2"),
     ("user", "useConfigOnly = true"),
     ("worktree", "guessRemote = true"),
     ("worktree", "useRelativePaths = true"),
@@ -267,6 +270,24 @@ async fn the_settings_that_decide_on_content_are_those_of_the_user() {
     environment.cleanup().await.unwrap();
 }
 
+#[tokio::test]
+async fn submodules_with_local_changes_are_found() {
+    let fixture = Fixture::new().await;
+    let file = "-c protocol.file.allow=always";
+    let setup = format!(
+        "git init -q lib && cd lib && echo 1 >f && git add f && git commit -qm f && cd ../repository && \
+         for name in 'a b' c d e; do git {file} submodule --quiet add \"$HOME/lib\" \"$name\" || exit; done && \
+         git commit -qm submodules && echo 2 >>'a b/f' && touch c/new && git mv d moved && echo 2 >>moved/f && \
+         git -C e commit -q --allow-empty -m more; cd .. "
+    );
+    assert_eq!(fixture.print(&setup).await, "0");
+    let words = Git::SUBMODULE_STATUS.join(" ");
+    let status = fixture.print(&format!("cd repository; git {words}")).await;
+    let mut found = Git::changed_submodules(status.as_bytes());
+    found.sort();
+    assert_eq!(found, ["a b", "c", "moved"], "{status:?}");
+}
+
 #[test]
 fn words_reach_the_shell_as_they_are() {
     assert_eq!(shell_word("it's $HOME"), r"'it'\''s $HOME'");
@@ -293,31 +314,216 @@ fn the_remedy_for_a_repository_of_another_user_is_that_of_git() {
     }
 }
 
-/// Git's list of its settings has none below these prefixes that this module does not know.
+/// Settings in git's list that are not neutralised, by key or, with a full stop at the end, by section, after the reason. Sections
+/// that change output are listed by key.
+const EXCEPTIONS: &[(&str, &[&str])] = &[
+    (
+        "no command of this project reads them",
+        &[
+            "add.interactive.",
+            "am.",
+            "bitmapPseudoMerge.",
+            "blame.",
+            "browser.",
+            "bundle.",
+            "clean.",
+            "clone.",
+            "column.clean",
+            "column.tag",
+            "commit.",
+            "completion.",
+            "diff.guitool",
+            "diff.tool",
+            "difftool.",
+            "fastimport.",
+            "fsck.",
+            "gitcvs.",
+            "gitweb.",
+            "grep.",
+            "gui.",
+            "guitool.",
+            "help.",
+            "imap.",
+            "instaweb.",
+            "interactive.",
+            "mailinfo.",
+            "man.",
+            "merge.",
+            "mergetool.",
+            "notes.",
+            "pull.",
+            "push.",
+            "rebase.",
+            "rerere.",
+            "revert.",
+            "sendemail.",
+            "sequence.",
+            "showBranch.",
+            "stash.",
+            "tag.",
+            "tar.",
+            "uploadarchive.",
+            "versionsort.",
+            "web.",
+        ],
+    ),
+    ("mail, signatures, and logs without a format have them", &["format.", "gpg.", "pretty."]),
+    (
+        "`fetch` runs without settings of the user",
+        &[
+            "core.alternateRefsCommand",
+            "core.alternateRefsPrefixes",
+            "fetch.",
+            "lsrefs.",
+            "protocol.",
+            "transfer.",
+        ],
+    ),
+    (
+        "no command reaches a server",
+        &[
+            "core.askPass",
+            "core.gitProxy",
+            "core.sshCommand",
+            "credential.",
+            "credentialCache.",
+            "credentialStore.",
+            "http.",
+            "ssh.",
+        ],
+    ),
+    ("a remote has them", &["promisor.", "remote.", "remotes.", "url."]),
+    ("another git of a fetch reads them", &["receive.", "uploadpack.", "uploadpackfilter."]),
+    (
+        "a command name is never an alias, and no pager runs",
+        &["alias.", "core.editor", "pager.", "color.pager"],
+    ),
+    (
+        "messages, which are not read",
+        &["advice.", "core.commentChar", "core.commentString", "core.warnAmbiguousRefs"],
+    ),
+    ("variables override them", &["author.", "committer.", "trace2.", "user."]),
+    (
+        "they decide which content belongs to a working tree",
+        &[
+            "attr.",
+            "core.checkRoundtripEncoding",
+            "core.checkStat",
+            "core.eol",
+            "core.excludesFile",
+            "core.ignoreCase",
+            "core.sparseCheckout",
+            "core.sparseCheckoutCone",
+            "core.trustctime",
+            "filter.",
+            "sparse.",
+        ],
+    ),
+    ("options of `init` override them", &["init."]),
+    ("options of commands override them", &["diff.external", "log.diffMerges"]),
+    (
+        "other settings turn the output on, and are neutral",
+        &[
+            "checkout.defaultRemote",
+            "checkout.guess",
+            "diff.colorMovedWS",
+            "diff.statGraphWidth",
+            "diff.statNameWidth",
+            "diff.trustExitCode",
+            "diff.wordRegex",
+            "log.excludeDecoration",
+            "log.graphColors",
+            "log.initialDecorationSet",
+            "mailmap.",
+            "submodule.active",
+            "submodule.alternateErrorStrategy",
+            "submodule.alternateLocation",
+            "submodule.fetchJobs",
+            "submodule.propagateBranches",
+        ],
+    ),
+    (
+        "the repository or its file system has them",
+        &[
+            "core.bare",
+            "core.hideDotFiles",
+            "core.precomposeUnicode",
+            "core.protectHFS",
+            "core.protectNTFS",
+            "core.repositoryFormatVersion",
+            "core.restrictinheritedhandles",
+            "core.sharedRepository",
+            "core.unsetenvvars",
+            "core.useReplaceRefs",
+            "core.worktree",
+            "core.notesRef",
+            "extensions.",
+        ],
+    ),
+    (
+        "they change how git stores data and how fast it is",
+        &[
+            "checkout.thresholdForParallelism",
+            "checkout.workers",
+            "commitGraph.",
+            "core.commitGraph",
+            "core.compression",
+            "core.createObject",
+            "core.deltaBaseCacheLimit",
+            "core.filesRefLockTimeout",
+            "core.fsmonitorHookVersion",
+            "core.fsync",
+            "core.fsyncMethod",
+            "core.fsyncObjectFiles",
+            "core.logAllRefUpdates",
+            "core.looseCompression",
+            "core.maxTreeDepth",
+            "core.multiPackIndex",
+            "core.packedGitLimit",
+            "core.packedGitWindowSize",
+            "core.packedRefsTimeout",
+            "core.preferSymlinkRefs",
+            "core.preloadIndex",
+            "feature.",
+            "fsmonitor.",
+            "gc.",
+            "index.",
+            "maintenance.",
+            "pack.",
+            "reftable.",
+            "repack.",
+            "splitIndex.",
+        ],
+    ),
+    ("they name further settings", &["include.", "includeIf."]),
+    ("the user decides which repositories are safe", &["safe."]),
+];
+
+/// Each setting in git's own list is neutral or has a reason for an exception.
 #[tokio::test]
-async fn git_has_no_setting_of_output_that_is_unknown_here() {
+async fn git_has_no_setting_that_is_unknown_here() {
     let fixture = Fixture::new().await;
-    let listed = fixture.print("git help --config-for-completion").await;
-    // These apply only to output that another setting or an option turns on.
-    let harmless = |name: &str| {
-        name.matches('.').count() > 1
-            || name.ends_with('.')
-            || ["diff.external", "diff.guitool", "diff.tool", "diff.statGraphWidth", "diff.statNameWidth"]
-                .contains(&name)
-            || ["diff.trustExitCode", "diff.wordRegex", "diff.colorMovedWS", "color.pager"].contains(&name)
-            || ["column.clean", "column.tag"].contains(&name)
-    };
-    let known = |name: &str| {
-        NEUTRAL
+    let settings = NEUTRAL.iter().chain(&EXACT).filter_map(|setting| setting.split_once('='));
+    let known: Vec<String> = settings.map(|(name, _)| name.to_ascii_lowercase()).collect();
+    let exceptions: Vec<String> =
+        EXCEPTIONS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.to_ascii_lowercase()).collect();
+    for git in ["git", "command /usr/bin/git"] {
+        let listed = fixture.print(&format!("{git} help --config-for-completion 2>/dev/null || true")).await;
+        let keys: Vec<&str> = listed.lines().filter(|line| line.contains('.')).collect();
+        assert!(keys.len() > 300 || git != "git", "{listed}");
+        let unknown: Vec<&&str> = keys
             .iter()
-            .any(|setting| setting.split_once('=').is_some_and(|(known, _)| known.eq_ignore_ascii_case(name)))
-    };
-    let unknown: Vec<&str> = listed
-        .lines()
-        .filter(|name| {
-            ["apply.", "color.", "column.", "diff.", "status."].iter().any(|prefix| name.starts_with(prefix))
-        })
-        .filter(|name| !harmless(name) && !known(name))
-        .collect();
-    assert_eq!(unknown, Vec::<&str>::new());
+            .filter(|name| {
+                let name = name.to_ascii_lowercase();
+                // It applies to one branch, remote or driver, or is a colour.
+                let has_subsection = name.matches('.').count() > 1 || name.ends_with('.');
+                let is_exception = exceptions.iter().any(|exception| match exception.ends_with('.') {
+                    true => name.starts_with(exception.as_str()),
+                    false => name == *exception,
+                });
+                !has_subsection && !is_exception && !known.contains(&name)
+            })
+            .collect();
+        assert_eq!(unknown, Vec::<&&str>::new(), "{git}");
+    }
 }

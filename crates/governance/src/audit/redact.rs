@@ -1,5 +1,6 @@
 //! Shortens the texts of an audit and replaces known secrets.
 
+use pintle_agent::Count;
 use pintle_env::Redactions;
 use serde_json::Value;
 
@@ -104,7 +105,7 @@ fn shorten(text: &mut String, max: usize) -> bool {
     let Some((end, _)) = text.char_indices().nth(max) else { return false };
     let missing = text.len() - end;
     text.truncate(end);
-    text.push_str(&format!(" […, {missing} more bytes]"));
+    text.push_str(&format!(" […, {}]", Count(missing as u64, "more byte")));
     true
 }
 
@@ -118,7 +119,7 @@ fn shorten_lines(text: &mut String) -> bool {
     text.truncate(end);
     shorten(text, OUTPUT);
     let line_end = if text.ends_with('\n') { "" } else { "\n" };
-    text.push_str(&format!("{line_end}[…, {missing} more lines]"));
+    text.push_str(&format!("{line_end}[…, {}]", Count(missing as u64, "more line")));
     true
 }
 
@@ -157,6 +158,6 @@ mod tests {
         assert!(shorten(&mut text, 2));
         assert_eq!(text, "ää […, 596 more bytes]");
         let mut line = "x".repeat(OUTPUT + 1);
-        assert!(shorten_lines(&mut line) && line.ends_with(" […, 1 more bytes]"));
+        assert!(shorten_lines(&mut line) && line.ends_with(" […, 1 more byte]"));
     }
 }

@@ -1,5 +1,6 @@
 //! Answers of commands.
 
+use pintle_agent::Count;
 use pintle_tools::gate::Permission;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -192,7 +193,9 @@ pub(super) fn for_model(text: &str) -> Option<String> {
     let text = text.trim();
     let end = text.char_indices().nth(MAX_TEXT).map(|(end, _)| end);
     match end.and_then(|end| text.split_at_checked(end)) {
-        Some((kept, rest)) => Some(format!("{kept} … ({} more characters)", rest.chars().count())),
+        Some((kept, rest)) => {
+            Some(format!("{kept} … ({})", Count(rest.chars().count() as u64, "more character")))
+        }
         None => (!text.is_empty()).then(|| text.to_owned()),
     }
 }

@@ -165,7 +165,17 @@ impl App {
         }
     }
 
+    /// Reads a task that continues. A problem if its journal is damaged.
     async fn task_record(&self, id: &SessionId) -> Result<Recorded, Problem> {
+        let mut recorded = self.intact_task_record(id).await?;
+        match recorded.damage.take() {
+            Some(damage) => Err(damage.into()),
+            None => Ok(recorded),
+        }
+    }
+
+    /// Reads a task up to the first damaged line of its journal.
+    async fn intact_task_record(&self, id: &SessionId) -> Result<Recorded, Problem> {
         read_record(self.hub.store.as_ref(), id).await.map_err(problem_of)
     }
 
@@ -239,9 +249,9 @@ async fn read_one(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let summary = app.find_task(&caller, &id).await?;
-    let recorded = app.task_record(&summary.id).await?;
+    let recorded = app.intact_task_record(&summary.id).await?;
     let task = app.task_view(&summary, Some(&recorded)).await?;
-    let report = serde_json::to_value(Report::of(&recorded.task));
+    let report = serde_json::to_value(Report::of(&recorded.task).with_damage(recorded.damage.as_ref()));
     let report = report.map_err(|error| problem_of(error.into()))?;
     let gate = recorded.gate.map(|(gate, place)| GateView {
         name: gate.into(),
@@ -257,7 +267,8 @@ async fn report(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
-    let text = Report::of(&app.task_record(&id).await?.task).to_markdown();
+    let recorded = app.intact_task_record(&id).await?;
+    let text = Report::of(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
     Ok(attached("text/markdown; charset=utf-8", text.into_bytes()))
 }
 
@@ -267,7 +278,7 @@ async fn diff(
     Path((id, candidate)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
-    let task = app.task_record(&id).await?.task;
+    let task = app.intact_task_record(&id).await?.task;
     let number: Option<usize> = candidate.parse().ok();
     let state = number.and_then(|number| task.candidates().get(number)).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("the task has no candidate `{candidate}`: the first one is 0"))

@@ -58,7 +58,8 @@ impl Tool for WriteFile {
         let WriteFileInput { file_path, content } = input;
         let Written { len, change, note } = write_file(&file_path, &content, cx).await?;
         let done = if change.kind == ChangeKind::Added { "created" } else { "overwrote an existing file" };
-        let message = format!("Wrote {len} bytes to {file_path} ({done}){note}");
+        let noun = if len == 1 { "byte" } else { "bytes" };
+        let message = format!("Wrote {len} {noun} to {file_path} ({done}){note}");
         Ok(ToolOutput::new(message).with_change(change))
     }
 }
@@ -159,7 +160,8 @@ fn lost_changes(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> S
     note.push_str(" Lines that it no longer has:");
     shown.iter().for_each(|line| note.extend(["\n", line]));
     if let Some(more) = lost.len().checked_sub(shown.len()).filter(|more| *more > 0) {
-        note.push_str(&format!("\n[... {more} more lines]"));
+        let noun = if more == 1 { "line" } else { "lines" };
+        note.push_str(&format!("\n[... {more} more {noun}]"));
     }
     note
 }
@@ -181,7 +183,7 @@ mod tests {
 
         let replaced =
             harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
-        assert_eq!(replaced.result.text(), "Wrote 1 bytes to a/b/c.txt (overwrote an existing file)");
+        assert_eq!(replaced.result.text(), "Wrote 1 byte to a/b/c.txt (overwrote an existing file)");
         assert_eq!(harness.text("a/b/c.txt"), "x");
         assert_eq!(replaced.changes[0].kind, ChangeKind::Modified);
         insta::assert_snapshot!(replaced.changes[0].diff, @r"

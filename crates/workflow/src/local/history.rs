@@ -12,7 +12,7 @@ use pintle_store::{Blobs, Line as StoredLine, Reader, SessionId, SessionStore, S
 use super::HostError;
 use super::line::Line;
 use crate::contract::Contract;
-use crate::task::Input;
+use crate::task::{Input, Task};
 
 /// Line of the journal of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,46 @@ impl TaskReader {
     pub async fn wait(&mut self) {
         self.reader.wait().await;
     }
+}
+
+/// Task up to the first damaged line of its journal.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct IntactTask {
+    /// The task as it was before the damaged line.
+    pub task: Task,
+    /// Its inputs, in order.
+    pub moments: Vec<Moment>,
+    /// The damage; `None` if the journal is complete.
+    pub damage: Option<StoreError>,
+}
+
+/// Reads a task up to the first damaged line of its journal, also while a process has it open.
+///
+/// Cancel safe: it only reads.
+///
+/// # Errors
+///
+/// [`HostError::NotATask`], and [`HostError::Store`], also for damage that leaves no contract.
+pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Result<IntactTask, HostError> {
+    let not_a_task = |reason: &str| HostError::NotATask { id: id.clone(), reason: reason.to_owned() };
+    let (mut task, mut moments) = (None::<Task>, Vec::new());
+    let mut reader = TaskReader::open(store, id).await?;
+    let damage = loop {
+        match reader.next().await {
+            Ok(Some(TaskLine::Contract(contract))) => task = Some(Task::new(*contract)?),
+            Ok(Some(TaskLine::Input(moment))) => {
+                let task = task.as_mut().ok_or_else(|| not_a_task("its first line is no contract"))?;
+                task.take(moment.input.clone());
+                moments.push(*moment);
+            }
+            Ok(None) => break None,
+            Err(HostError::Store(error)) if error.is_damage() && task.is_some() => break Some(error),
+            Err(error) => return Err(error),
+        }
+    };
+    let task = task.ok_or_else(|| not_a_task("it has no contract"))?;
+    Ok(IntactTask { task, moments, damage })
 }
 
 /// Reads the inputs of a task, in order.

@@ -95,7 +95,9 @@ impl UserRepository {
         let tree = git.run(&["write-tree"]).await?;
         let commit = git.run(&["commit-tree", &tree, "-p", &self.head, "-m", "Local changes"]).await?;
         git.run(&["update-ref", &snapshot_reference(name), &commit]).await?;
-        left_out.extend(self.changed_submodules().await?);
+        let git = Git::of_user(&self.machine, &self.root);
+        let status = git.bytes(&pintle_env::Git::SUBMODULE_STATUS, None).await?;
+        left_out.extend(pintle_env::Git::changed_submodules(&status));
         Ok(WorkingTreeSnapshot { commit, left_out })
     }
 
@@ -114,35 +116,6 @@ impl UserRepository {
             Git::of_user(machine, root).run(&["update-ref", "-d", &snapshot_reference(name)]).await?;
         }
         Ok(())
-    }
-
-    /// Returns the submodules with changed or new files.
-    async fn changed_submodules(&self) -> Result<Vec<String>, RepositoryError> {
-        let git = Git::of_user(&self.machine, &self.root);
-        let arguments =
-            ["status", "--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
-        let listing = git.bytes(&arguments, None).await?;
-        let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let mut changed = Vec::new();
-        while let Some(field) = fields.next() {
-            // A renamed file has one field more before its path, and its former path as the next entry.
-            let count = match field.split_once(' ') {
-                Some(("1", _)) => 9,
-                Some(("2", _)) => {
-                    fields.next();
-                    10
-                }
-                Some(_) | None => continue,
-            };
-            let words: Vec<&str> = field.splitn(count, ' ').collect();
-            let has_changes = words.get(2).is_some_and(|state| {
-                state.starts_with('S') && (state.ends_with('U') || state.get(2..3) == Some("M"))
-            });
-            if let (true, Some(path)) = (has_changes, words.last()) {
-                changed.push((*path).to_owned());
-            }
-        }
-        Ok(changed)
     }
 
     /// Makes a branch with one commit: a patch on top of a commit. The working tree and its index stay as they are. Returns the

@@ -299,7 +299,7 @@ async fn a_result_can_be_replaced_for_the_model_and_stays_on_record() {
 
 #[tokio::test]
 async fn text_of_a_hook_before_a_call_is_below_its_result_also_when_replayed() {
-    for (permission, expected) in [(None, "Wrote 1 bytes to a"), (Some(Permission::Deny), "denied")] {
+    for (permission, expected) in [(None, "Wrote 1 byte to a"), (Some(Permission::Deny), "denied")] {
         let call = CallAnswer { permission, context: Some("ask Jan".into()), ..CallAnswer::default() };
         let hooks = TestHooks { call, ..TestHooks::default() };
         let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Done.");

@@ -1,5 +1,7 @@
 //! `pintle worktree`.
 
+use std::collections::BTreeSet;
+
 use pintle_store::{Filter, Page, Summary};
 use serde_json::{Map, Value, json};
 
@@ -86,14 +88,35 @@ async fn merge(worktree: &Worktree, process_env: &ProcessEnv) -> Result<Report, 
         Some(branch) => text.push_str(&branch_stays(branch)),
         None => {}
     }
+    text.push_str(&removed_with_worktree(&changes.ignored));
     let json = json!({
         "id": worktree.session.as_str(),
         "files": changes.files,
         "commits": changes.commits,
         "repository": repository,
         "branch": merged.branch,
+        "ignored_files": changes.ignored.len(),
     });
     Ok(Report { text, json })
+}
+
+/// Returns the notice about ignored files, which are not merged. It names the topmost directories, in order.
+fn removed_with_worktree(ignored: &[String]) -> String {
+    const MAX_NAMES: usize = 5;
+    if ignored.is_empty() {
+        return String::new();
+    }
+    let tops: BTreeSet<String> = ignored
+        .iter()
+        .map(|name| name.split_once('/').map_or_else(|| name.clone(), |(top, _)| format!("{top}/")))
+        .collect();
+    let mut names: Vec<String> =
+        tops.iter().take(MAX_NAMES).map(|name| sanitize(name).into_owned()).collect();
+    if tops.len() > MAX_NAMES {
+        names.push("…".to_owned());
+    }
+    let count = render::plural(ignored.len() as u64, "ignored file");
+    format!("removed {count} with the worktree: {}\n", names.join(", "))
 }
 
 fn branch_stays(branch: &str) -> String {
@@ -194,4 +217,28 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
         text.push_str("no worktrees\n");
     }
     Ok(Report { text, json: Value::Array(rows) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::removed_with_worktree;
+
+    #[test]
+    fn ignored_files_are_named_by_their_topmost_directory() {
+        for (names, expected) in [
+            (&[][..], ""),
+            (&["a.log"][..], "removed 1 ignored file with the worktree: a.log\n"),
+            (
+                &["target/a", "target/b/c", ".env"][..],
+                "removed 3 ignored files with the worktree: .env, target/\n",
+            ),
+            (
+                &["1", "2", "3", "4", "5", "6"][..],
+                "removed 6 ignored files with the worktree: 1, 2, 3, 4, 5, …\n",
+            ),
+        ] {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(removed_with_worktree(&names), expected);
+        }
+    }
 }

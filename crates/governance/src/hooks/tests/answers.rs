@@ -304,7 +304,7 @@ async fn long_texts_are_shortened() {
     let script = "head -c 20000 /dev/zero | tr '\\0' x";
     let hooks = fixture.scripts(HookEvent::UserPromptSubmit, &[script]);
     let context = hooks.before_input(&fixture.session(), "x").await.context.unwrap();
-    assert_eq!(context, format!("{} … (10000 more characters)", "x".repeat(10_000)));
+    assert_eq!(context, format!("{} … (10,000 more characters)", "x".repeat(10_000)));
 }
 
 /// An answer has only what its event can use, so that a record does not say otherwise.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use pintle_agent::{SessionId, Timestamp};
-use pintle_store::SessionStore;
+use pintle_store::{SessionStore, StoreError};
 use pintle_workflow::contract::Gate;
 use pintle_workflow::task::Task;
 use pintle_workflow::{HostError, TaskLine, TaskReader};
@@ -20,6 +20,8 @@ pub(super) struct Recorded {
     pub(super) gate: Option<(Gate, u64)>,
     /// Ids of the posted inputs that were taken.
     pub(super) posted: HashSet<String>,
+    /// Damage of the journal. The task is its state before the damage.
+    pub(super) damage: Option<StoreError>,
 }
 
 impl From<Gate> for GateName {
@@ -31,16 +33,26 @@ impl From<Gate> for GateName {
     }
 }
 
-/// Reads a task, also while a process has it open.
+/// Reads a task up to the first damaged line of its journal, also while a process has it open.
 pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, HostError> {
     let not_a_task = || HostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
     let mut reader = TaskReader::open(store, id).await?;
     let mut recorded: Option<Recorded> = None;
-    while let Some(line) = reader.next().await? {
+    loop {
+        let line = match (reader.next().await, &mut recorded) {
+            (Ok(Some(line)), _) => line,
+            (Ok(None), _) => break,
+            (Err(HostError::Store(error)), Some(recorded)) if error.is_damage() => {
+                recorded.damage = Some(error);
+                break;
+            }
+            (Err(error), _) => return Err(error),
+        };
         match line {
             TaskLine::Contract(contract) => {
                 let task = Task::new(*contract)?;
-                recorded = Some(Recorded { task, at: None, gate: None, posted: HashSet::new() });
+                recorded =
+                    Some(Recorded { task, at: None, gate: None, posted: HashSet::new(), damage: None });
             }
             TaskLine::Input(input) => {
                 let recorded = recorded.as_mut().ok_or_else(not_a_task)?;

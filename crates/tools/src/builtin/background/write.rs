@@ -47,6 +47,7 @@ impl Tool for ShellWrite {
         cx.until_cancelled(stopped, cx.background.write(input.id, input.text.as_bytes(), close)).await?;
         let closed = if close { " and closed its input" } else { "" };
         let (count, id) = (input.text.len(), input.id);
-        Ok(ToolOutput::new(format!("Wrote {count} bytes to background command {id}{closed}.")))
+        let noun = if count == 1 { "byte" } else { "bytes" };
+        Ok(ToolOutput::new(format!("Wrote {count} {noun} to background command {id}{closed}.")))
     }
 }

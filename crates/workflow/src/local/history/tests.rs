@@ -50,3 +50,42 @@ async fn other_journals_are_no_tasks() {
         "{error}"
     );
 }
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test changes what the store has written")]
+async fn a_task_is_read_up_to_the_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = FileStore::open(directory.path()).unwrap();
+    let id = SessionId::new("t");
+    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    for words in ["first", "second"] {
+        let signal = Signal::Steer { candidate: Some(0), text: words.to_owned() };
+        crate::post_signal(&store, &id, words, &signal, None).await.unwrap();
+        host.settle().await.unwrap();
+    }
+    drop(host);
+    let posted = |read: &IntactTask| -> Vec<String> {
+        read.moments.iter().filter_map(|moment| moment.posted.clone()).collect()
+    };
+    let intact = read_intact_task(&store, &id).await.unwrap();
+    assert!(intact.damage.is_none() && posted(&intact) == ["first", "second"], "{intact:?}");
+
+    let journal = directory.path().join("sessions/t/0000000001.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let changed = text.replacen("\"second\"", "\"Second\"", 1);
+    assert_ne!(changed, text);
+    std::fs::write(&journal, changed).unwrap();
+    let intact = read_intact_task(&store, &id).await.unwrap();
+    assert!(intact.damage.as_ref().is_some_and(StoreError::is_damage), "{intact:?}");
+    assert_eq!(posted(&intact), ["first"]);
+    assert_eq!(intact.task.contract().goal, "Mend it.");
+    let report = crate::report::Report::of(&intact.task).with_damage(intact.damage.as_ref());
+    assert!(report.to_markdown().contains("The rest of the record cannot be read: "), "{report:?}");
+    assert!(report.to_json().unwrap().contains("\"damage\": \"the journal of"), "{report:?}");
+    // It does not continue.
+    for error in
+        [crate::read_task(&store, &id).await.unwrap_err(), LocalHost::open(&store, &id).await.unwrap_err()]
+    {
+        assert!(matches!(&error, HostError::Store(error) if error.is_damage()), "{error:?}");
+    }
+}

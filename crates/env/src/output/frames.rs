@@ -2,9 +2,8 @@
 
 use std::io;
 
-use pintle_env::{Output, OutputCollector, OutputLimits};
-
 use super::escapes::{ESCAPE, EscapeStripper};
+use super::{Output, OutputCollector, OutputLimits};
 
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;
@@ -12,14 +11,8 @@ const BLOCK: usize = 1 << 20;
 /// The most bytes of a frame that are held in memory. A line with a longer one is kept as it is.
 const MAX_FRAME: usize = 1 << 20;
 
-/// Returns an output as the plain text that a terminal shows: without escape sequences, and with only the last frame of
-/// each line. A carriage return starts a frame; those of line ends start none. `None` if nothing changes, or if there is
-/// no room for a copy.
-///
-/// # Errors
-///
-/// Those of reading a spooled output.
-pub(crate) fn plain_text(output: &Output, limits: OutputLimits) -> io::Result<Option<Output>> {
+/// Implementation of [`Output::plain_text`].
+pub(super) fn plain_text(output: &Output, limits: OutputLimits) -> io::Result<Option<Output>> {
     if !has_controls(output)? {
         return Ok(None);
     }
