@@ -1,12 +1,12 @@
-use super::user::User;
-use super::worktrees::is_confined;
-
 //! MCP servers, and `pintle mcp serve`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+
+use super::user::User;
+use super::worktrees::is_confined;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/mcp/src/tests/server.py");
 

@@ -7,9 +7,6 @@ use pintle_test_conditions::{GO, NODE, PYTEST, Prerequisite};
 use pintle_testkit::Dialect;
 
 use super::sessions::segments;
-use super::user::User;
-use super::worktrees::is_confined;
-
 use super::user::{User, assert_once};
 use super::worktrees::is_confined;
 
@@ -243,7 +240,7 @@ fn a_damaged_task_is_used_up_to_the_damage() {
         return;
     }
     let user = user(&ECOSYSTEMS[0]);
-    let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]);
+    let output = task(&user, &["--check", "sh check.sh", "--candidates", "1"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let listed: serde_json::Value =
         serde_json::from_str(&user.pintle(&["task", "list", "--output", "json"])).unwrap();
