@@ -270,9 +270,9 @@ mod tests {
         let usual = hidden_paths(&process_env).unwrap();
         let same = process_env.clone().with_database_home(Path::new("/u/jan"));
         assert_eq!(hidden_paths(&same).unwrap(), usual);
-        let paths = hidden_paths(&process_env.with_database_home(Path::new("/home/jan"))).unwrap();
+        let paths = hidden_paths(&process_env.with_database_home(Path::new("/users/jan"))).unwrap();
         for below in [".ssh", ".config/gh", ".config/pintle"] {
-            for home in ["/u/jan", "/home/jan"] {
+            for home in ["/u/jan", "/users/jan"] {
                 assert!(paths.contains(&Path::new(home).join(below)), "{home} {below}: {paths:?}");
             }
         }

@@ -521,10 +521,10 @@ mod tests {
         let directory = |name: &str| Some(PathBuf::from(name));
         let forbidden = || Err(HostError::Forbidden("outside the roots".to_owned()));
         for (judged, found, expected) in [
-            (directory("/root/a"), Ok(directory("/root/a")), true),
-            (directory("/root/a"), Ok(directory("/root/b")), false),
-            (directory("/root/a"), forbidden(), false),
-            (directory("/root/a"), Ok(None), false),
+            (directory("/srv/a"), Ok(directory("/srv/a")), true),
+            (directory("/srv/a"), Ok(directory("/srv/b")), false),
+            (directory("/srv/a"), forbidden(), false),
+            (directory("/srv/a"), Ok(None), false),
             (None, Ok(None), true),
         ] {
             let case = format!("{judged:?} {found:?}");
