@@ -182,6 +182,54 @@ fn servers_with_network_are_left_out_under_a_grant_without_it() {
     }
 }
 
+/// A grant without commands starts also with the network on.
+#[test]
+fn web_tools_have_no_network_under_a_grant_without_it() {
+    let call = "tool = \"WebFetch\"\narguments = { url = \"http://127.0.0.1:9/\", prompt = \"x\" }\n";
+    for network in [true, false] {
+        let user = User::new(&format!("[[turn]]\n[[turn.call]]\n{call}[[turn]]\ntext = \"Done.\"\n"));
+        let file = grant(&user, "g.json", "/", network);
+        let text = std::fs::read_to_string(&file).unwrap().replace("\"execute\"", "\"read\"");
+        std::fs::write(&file, text).unwrap();
+        let output = run(&user, &["--network", "on"], &file);
+        let result = user.request(1);
+        let is_denied = result.contains("grant g.json does not allow the network");
+        assert_eq!(is_denied, !network, "{result} {output:?}");
+    }
+}
+
+#[test]
+fn tools_are_not_served_with_network_under_a_grant_without_it() {
+    for flags in [&["--no-sandbox"][..], &["--network", "on"]] {
+        for network in [true, false] {
+            let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+            let file = grant(&user, "g.json", "/", network);
+            let mut command = user.command(&["mcp", "serve"]);
+            let output = command.args(flags).arg("--grant").arg(&file).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_refused = said.contains("commands but not the network, and no sandbox blocks it");
+            assert_eq!(is_refused, !network, "{flags:?}: {said}");
+            assert_eq!(output.status.code() == Some(2), !network, "{flags:?}: {output:?}");
+        }
+    }
+}
+
+/// The tool for commands of this model is `Bash`.
+#[test]
+fn a_grant_for_a_tool_of_another_model_names_that_of_this_one() {
+    for (tool, is_noted) in [("shell", true), ("exec_command", true), ("Bash", false), ("sh*", false)] {
+        let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+        let granted = grant(&user, "g.json", "/", true);
+        let text = std::fs::read_to_string(&granted).unwrap();
+        let tools = format!(r#""tools": ["{tool}", "Read"]"#);
+        std::fs::write(&granted, text.replace(r#""tools": ["*"]"#, &tools)).unwrap();
+        let output = run(&user, &[], &granted);
+        let said = String::from_utf8(output.stderr).unwrap();
+        let notice = format!("`tools` of the grant has `{tool}`; the tool of this session is `Bash`");
+        assert_eq!(said.contains(&notice), is_noted, "{tool}: {said}");
+    }
+}
+
 /// Calls a tool, waits for the user to revoke the grant, and calls it again.
 const WAITING: &str = r#"
     [[turn]]

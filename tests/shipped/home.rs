@@ -15,6 +15,24 @@ fn judged(user: &User, home: Option<&OsStr>, key: &Path) -> String {
     String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
 }
 
+/// A run reads no key below the home of the user database.
+#[test]
+fn a_run_hides_keys_without_a_home_in_the_variables() {
+    let of_database = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap().unwrap().dir;
+    let key = of_database.join(".ssh/id_red");
+    let call = format!("tool = \"Read\"\narguments = {{ file_path = '{}' }}\n", key.display());
+    for home in [None, Some("")] {
+        let user = User::new(&format!("[[turn]]\n[[turn.call]]\n{call}[[turn]]\ntext = \"Done.\"\n"));
+        let mut command = user.run_command("Go");
+        command.env("PINTLE_STATE_DIR", user.at("state")).env("PINTLE_CONFIG_DIR", user.at("configuration"));
+        command.env_remove("HOME").envs(home.map(|home| ("HOME", home)));
+        let output = command.output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{home:?}: {output:?}");
+        let result = user.request(1);
+        assert!(result.contains("is hidden"), "{home:?}: {result}");
+    }
+}
+
 #[test]
 fn keys_are_hidden_below_each_home_of_the_user() {
     let user = User::new("[[turn]]\ntext = \"Done.\"");

@@ -89,6 +89,33 @@ fn git_of_the_user_does_not_open_files_to_commands() {
     assert!(config.contains("origin") && !config.contains("\nx"), "{config}");
 }
 
+/// A missing file is protected by a placeholder, which two sessions share.
+#[test]
+fn the_end_of_a_session_leaves_what_another_one_protects() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let missing = ".git/config.worktree";
+    let line = format!(
+        "touch started; while [ ! -e ended ]; do sleep 0.05; done; printf x >{missing} || echo re''fused"
+    );
+    // The model answers the second session while the command of the first one runs.
+    let user = User::new(&(commands(&[&line, "true"]) + "[[turn]]\ntext = \"Done.\"\n"));
+    let missing = user.project().join(missing);
+    assert!(!missing.exists());
+    let mut first = user.run_command("Go").stderr(std::process::Stdio::piped()).spawn().unwrap();
+    user.wait_for_file("started");
+    assert!(missing.exists(), "it is held for the first session");
+    let (code, said) = run(&user);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(missing.exists(), "the first session still protects it");
+    std::fs::write(user.project().join("ended"), "").unwrap();
+    assert!(first.wait().unwrap().success());
+    let answered = user.request(3);
+    assert!(answered.contains("refused"), "{answered}");
+    assert!(!missing.exists(), "no session needs it");
+}
+
 #[test]
 fn a_repository_that_is_ignored_later_stays_protected() {
     if !pintle_test_conditions::BUBBLEWRAP.is_present() {

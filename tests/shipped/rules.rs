@@ -77,6 +77,23 @@ fn a_hook_names_a_tool_by_its_name_in_any_toolset() {
     }
 }
 
+#[test]
+fn a_denial_names_its_hook_and_an_unknown_tool_is_noted() {
+    let user = User::new(&script(&["touch made"]));
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    let hooks =
+        "[[PreToolUse]]\nmatcher = 'Bash|deploy_site|mcp__x__y|z*'\ncommand = 'echo not-now >&2; exit 2'\n";
+    std::fs::write(user.at(".config/pintle/hooks.toml"), hooks).unwrap();
+    let output = user.run_command("Go").output().unwrap();
+    assert!(!user.project().join("made").exists(), "{output:?}");
+    let result = user.request(1);
+    assert!(result.contains("not-now (hook ") && result.contains("hooks.toml:"), "{result}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let notice = "is for the tool `deploy_site`, which this session does not have";
+    assert_eq!(said.matches(notice).count(), 1, "{said}");
+    assert!(!said.contains("mcp__x__y"), "{said}");
+}
+
 /// Returns a script that makes these command lines in one response, and answers.
 fn script(lines: &[&str]) -> String {
     let call =
@@ -111,6 +128,15 @@ fn each_spelling_of_a_denied_command_is_denied() {
         "sh -c 'git push'",
         "find . -name x -exec git push {} +",
         "git status; git push",
+        r"git $'\x70ush'",
+        "git pus{h,}",
+        "git -C $(pwd) push",
+        "git >/dev/stdout push",
+        "$GIT push",
+        "eval \"$LINE\"",
+        "sh <<E\ngit push\nE",
+        "git -c alias.p=push p",
+        "p() { git \"$@\"; }; p push",
     ];
     let user = User::new(&script(&lines));
     std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
@@ -125,13 +151,25 @@ fn each_spelling_of_a_denied_command_is_denied() {
 
 #[test]
 fn an_allowed_command_does_not_write_by_an_option() {
-    let lines = ["git log --oneline", "git log --output=planted", "git --no-pager log --output planted"];
-    let user = User::new(&script(&lines));
+    let lines = [
+        ("git log --oneline", false),
+        ("git log --output=planted", true),
+        ("git --no-pager log --output planted", true),
+        ("sed -n 1p .git/HEAD", false),
+        ("sed -n 'w planted' .git/HEAD", true),
+        ("uniq .git/HEAD", false),
+        ("uniq .git/HEAD planted", true),
+        ("shuf -o planted .git/HEAD", true),
+    ];
+    let user = User::new(&script(&lines.map(|(line, _)| line)));
     let mut command = user.run_command("Look");
-    command.args(["--mode", "ask", "--allow", "shell(git log *)"]);
+    command.args(["--mode", "ask"]);
+    for allowed in ["git log *", "sed *", "uniq *", "shuf *"] {
+        command.args(["--allow", &format!("shell({allowed})")]);
+    }
     let output = command.output().unwrap();
     let results = results(&user);
     let is_denied: Vec<bool> = results.iter().map(|result| result.contains("denied")).collect();
-    assert_eq!(is_denied, [false, true, true], "{results:?} {output:?}");
+    assert_eq!(is_denied, lines.map(|(_, is_denied)| is_denied), "{results:?} {output:?}");
     assert!(!user.project().join("planted").exists());
 }

@@ -1,13 +1,16 @@
 //! Links that are swapped while calls of file tools are judged.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use pintle_testkit::Dialect;
+use serde_json::json;
 
-use super::user::User;
+use super::user::{KEY, User};
 
 /// Minimum number of swaps during a run.
 const EXCHANGES: usize = 2_000;
@@ -82,11 +85,49 @@ fn user(turns: &str, there: fn(&User) -> PathBuf) -> User {
 
 /// Runs the task while `here` and `there` are exchanged.
 fn run(user: &User) {
+    run_command(user, user.run_command("Go"));
+}
+
+/// Runs a command for the task while `here` and `there` are exchanged.
+#[track_caller]
+fn run_command(user: &User, mut command: Command) {
     let exchanging = LinkSwapper::start(user.project().join("here"), user.project().join("there"));
-    let ran = user.run_with_denials("Go");
+    let output = command.output().unwrap();
     let count = exchanging.end();
-    assert!(ran.contains("Done."), "{ran}");
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Done."), "{output:?}");
     assert!(count >= EXCHANGES, "{count}");
+}
+
+/// Toolset of a provider.
+#[derive(Clone, Copy, Debug)]
+enum Tools {
+    Claude,
+    /// The tools of the specification, for models of OpenAI.
+    OpenAi,
+    /// The tools of the specification, for models of Gemini.
+    Gemini,
+}
+
+impl Tools {
+    /// Returns the command for the task with these tools.
+    fn command(self, user: &User) -> Command {
+        let (provider, key, dialect) = match self {
+            Self::Claude => return user.run_command("Go"),
+            Self::OpenAi => ("openai", "OPENAI_API_KEY", Dialect::OpenAiResponses),
+            Self::Gemini => ("gemini", "GEMINI_API_KEY", Dialect::Gemini),
+        };
+        let url = user.model.base_url(dialect);
+        let arguments = ["run", "--provider", provider, "--base-url", &url, "--toolset", "spec", "Go"];
+        let mut command = user.command(&arguments);
+        command.env(key, KEY);
+        command
+    }
+}
+
+/// Returns the bodies of all requests to the model.
+fn requests(user: &User) -> Vec<String> {
+    (0..user.model.requests().len()).map(|index| user.request(index)).collect()
 }
 
 #[test]
@@ -98,9 +139,82 @@ fn a_hidden_file_is_not_read_by_a_name_that_led_elsewhere() {
     let user = user(&turns(8, &calls), |user| user.at(".ssh"));
     run(&user);
     assert!(!has(&user.at(".local/state/pintle/sessions"), "CANARY"));
-    let sent: Vec<String> = (0..user.model.requests().len()).map(|index| user.request(index)).collect();
+    let sent = requests(&user);
     assert!(sent.iter().all(|request| !request.contains("CANARY")));
     assert!(sent.iter().any(|request| request.contains("harmless")), "some calls succeed");
+}
+
+#[test]
+fn each_tool_lists_the_directory_that_was_judged() {
+    for (tools, tool, arguments) in [
+        (Tools::Claude, "Glob", r#"{ pattern = "*", path = "here" }"#),
+        (Tools::Gemini, "glob", r#"{ pattern = "*", path = "here" }"#),
+        (Tools::Gemini, "list_dir", r#"{ path = "here" }"#),
+    ] {
+        let user = user(&turns(4, &[(tool, arguments)]), |user| user.at(".ssh"));
+        std::fs::write(user.at(".ssh/CANARY"), "").unwrap();
+        std::fs::write(user.project().join("inside/harmless"), "").unwrap();
+        run_command(&user, tools.command(&user));
+        let sent = requests(&user);
+        assert!(sent.iter().all(|request| !request.contains("CANARY")), "{tools:?} {tool}");
+        let has_listed = sent.iter().any(|request| request.contains("harmless"));
+        assert!(has_listed, "{tools:?} {tool}: some calls succeed");
+    }
+}
+
+#[test]
+fn each_tool_changes_the_file_that_was_judged() {
+    const EDIT: &str = r##"{ file_path = "here/.bashrc", old_string = "start", new_string = "start#" }"##;
+    const PATCH: &str =
+        "{ patch = '''\n*** Begin Patch\n*** Update File: here/.bashrc\n@@\n start\n+#\n*** End Patch\n''' }";
+    for (tools, tool, arguments) in [
+        (Tools::Claude, "Edit", EDIT),
+        (Tools::Gemini, "edit_file", EDIT),
+        (Tools::OpenAi, "apply_patch", PATCH),
+    ] {
+        let user = user(&turns(4, &[(tool, arguments)]), |user| user.at(""));
+        std::fs::write(user.at(".bashrc"), "start\n").unwrap();
+        std::fs::write(user.project().join("inside/.bashrc"), "start\n").unwrap();
+        run_command(&user, tools.command(&user));
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        assert_eq!(read(user.at(".bashrc")), "start\n", "{tools:?} {tool}");
+        let changed = read(user.project().join("inside/.bashrc"));
+        assert_ne!(changed, "start\n", "{tools:?} {tool}: some calls succeed");
+    }
+}
+
+/// `there` leads to a directory that the session could use without the limit.
+#[test]
+fn confinement_and_grants_hold_the_file_that_was_judged() {
+    let calls = [
+        ("Read", r#"{ file_path = "here/id_red" }"#),
+        ("Write", r##"{ file_path = "here/written", content = "#" }"##),
+    ];
+    let limits: [(&str, fn(&User) -> PathBuf); 2] =
+        [("--confine", |user| user.at("other")), ("--grant", |user| user.project().join("other"))];
+    for (limit, outside) in limits {
+        let user = user(&turns(4, &calls), outside);
+        let other = outside(&user);
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("id_red"), "CANARY").unwrap();
+        let mut command = user.run_command("Go");
+        command.arg(limit);
+        if limit == "--grant" {
+            let roots = json!({"roots": [user.project().join("inside")]});
+            let grant = json!({
+                "version": 1, "id": "g", "tools": ["*"], "reads": roots, "writes": roots, "effect": "execute",
+                "network": true, "environments": ["local"],
+            });
+            std::fs::write(user.at("g.json"), grant.to_string()).unwrap();
+            command.arg(user.at("g.json"));
+        }
+        run_command(&user, command);
+        let sent = requests(&user);
+        assert!(sent.iter().all(|request| !request.contains("CANARY")), "{limit}");
+        assert!(sent.iter().any(|request| request.contains("harmless")), "{limit}: some calls succeed");
+        assert!(!other.join("written").exists(), "{limit}");
+        assert!(user.project().join("inside/written").exists(), "{limit}: some calls succeed");
+    }
 }
 
 #[test]

@@ -174,6 +174,9 @@ impl Opening<'_> {
             process_env,
         )?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
+        if let Some(hooks) = &hooks {
+            note_unknown_tools(hooks, &offered)?;
+        }
         let budget = budget::source(budget, prompter, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
         let is_effort_given = self.is_effort_given;
@@ -368,8 +371,32 @@ struct Governed<'a> {
     grant: Option<Grant>,
 }
 
-/// Prints a notice about a grant that allows none of the offered tools: models of other providers have other names for them.
+/// Prints a notice about hooks for tools that neither this session nor another toolset has. Tools of MCP servers may come later.
+///
+/// # Errors
+///
+/// As [`toolset::all_names`].
+fn note_unknown_tools(hooks: &ExternalHooks, offered: &ToolList) -> Result<(), Failure> {
+    let is_offered = |name: &str| name.starts_with("mcp__") || offered.iter().any(|tool| tool.name == name);
+    if hooks.unknown_tools(is_offered).is_empty() {
+        return Ok(());
+    }
+    let known = toolset::all_names()?;
+    for (tool, hook) in hooks.unknown_tools(|name| is_offered(name) || known.contains(name)) {
+        let source = hook.source();
+        console::notice(&format!(
+            "the hook in {source} is for the tool `{tool}`, which this session does not have"
+        ));
+    }
+    Ok(())
+}
+
+/// Prints a notice about a grant that allows none of the offered tools, and about each of its tools that has another name here:
+/// models of other providers have other names for them.
 fn note_useless_grant(grant: &Grant, offered: &[String]) {
+    for (name, own) in grant.misnamed_tools(offered) {
+        console::notice(&format!("`tools` of the grant has `{name}`; the tool of this session is `{own}`"));
+    }
     if !offered.is_empty() && !offered.iter().any(|name| grant.allows_tool(name)) {
         let offered = offered.join(", ");
         console::notice(&format!("`tools` of the grant allows no tool of this session, which has {offered}"));

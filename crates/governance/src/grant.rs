@@ -19,6 +19,7 @@ pub use self::arguments::ArgumentScope;
 pub use self::attenuate::{Attenuation, Axis};
 pub use self::paths::PathScope;
 use crate::pattern::Pattern;
+use crate::tool_names::kind_of_tool;
 
 /// Id of a grant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -328,6 +329,21 @@ impl Grant {
     #[must_use]
     pub fn allows_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Returns the names in `tools` that match no tool of `offered`, each with the tool of the same kind there, which the grant
+    /// does not allow.
+    pub fn misnamed_tools<'a>(
+        &'a self,
+        offered: &'a [String],
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
+        self.tools.iter().filter_map(|pattern| {
+            let kind = kind_of_tool(pattern.as_str())?;
+            let is_offered = offered.iter().any(|name| pattern.matches(name));
+            let same =
+                offered.iter().find(|name| kind_of_tool(name) == Some(kind) && !self.allows_tool(name));
+            same.filter(|_| !is_offered).map(|name| (pattern.as_str(), name.as_str()))
+        })
     }
 
     /// Returns whether it allows work in an environment with this name.

@@ -158,6 +158,12 @@ impl ExternalHooks {
         self.groups.iter().flat_map(|group| group.commands.iter())
     }
 
+    /// Returns the [first unknown tool](HookCommands::unknown_tool) of each set of commands.
+    #[must_use]
+    pub fn unknown_tools(&self, is_known: impl Fn(&str) -> bool) -> Vec<(&str, &HookCommand)> {
+        self.groups.iter().filter_map(|group| group.commands.unknown_tool(&is_known)).collect()
+    }
+
     /// Runs the commands of an event. `subjects` is what a matcher is compared with.
     async fn run(
         &self,

@@ -172,7 +172,10 @@ pub(super) fn add_answer(judgement: &mut Judgement, given: &CallAnswer) {
     let verdict = match permission {
         Permission::Allow => Verdict::ALLOW.answering(),
         Permission::Ask => Verdict::ask(reason),
-        Permission::Deny => Verdict::deny(reason),
+        Permission::Deny => match given.hook.as_ref().filter(|hook| !reason.contains(hook.as_str())) {
+            Some(hook) => Verdict::deny(format!("{reason} (hook {hook})")),
+            None => Verdict::deny(reason),
+        },
     };
     let verdict = match &given.hook {
         Some(hook) => verdict.with_rule(hook),

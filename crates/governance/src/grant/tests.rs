@@ -196,6 +196,26 @@ fn narrower_grants_are_given() {
     }
 }
 
+#[test]
+fn names_of_other_toolsets_are_found() {
+    let offered = ["Bash", "Read", "WebFetch", "own"].map(str::to_owned);
+    for (tools, expected) in [
+        (&["shell"][..], vec![("shell", "Bash")]),
+        (
+            &["exec_command", "read_file", "web_fetch"],
+            vec![("exec_command", "Bash"), ("read_file", "Read"), ("web_fetch", "WebFetch")],
+        ),
+        (&["Bash", "Read"], vec![]),
+        (&["shell", "Bash"], vec![]),
+        (&["shell", "*"], vec![]),
+        (&["sh*", "write_file", "other"], vec![]),
+    ] {
+        let mut grant = Grant::none(id("a"));
+        grant.tools = tools.iter().map(|tool| Pattern::new(*tool)).collect();
+        assert_eq!(grant.misnamed_tools(&offered).collect::<Vec<_>>(), expected, "{tools:?}");
+    }
+}
+
 /// Properties of a call that a grant limits.
 #[derive(Clone, Debug)]
 struct Facts {

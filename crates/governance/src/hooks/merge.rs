@@ -40,8 +40,14 @@ pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
     let permission = permission(answers)?;
     match permission {
         Permission::Deny => {
-            let reasons = deciding(answers, Some(permission)).filter_map(|(_, reason)| reason);
-            Some(Decision::Deny { reason: joined(reasons) })
+            let deciding = || deciding(answers, Some(permission));
+            let hooks = deciding().map(|(hook, _)| hook).collect::<Vec<_>>().join(", ");
+            let reason = match joined(deciding().filter_map(|(_, reason)| reason)) {
+                Some(reason) if reason.contains(&hooks) => reason,
+                Some(reason) => format!("{reason} (hook {hooks})"),
+                None => format!("the hook {hooks} denies it"),
+            };
+            Some(Decision::Deny { reason: Some(reason) })
         }
         Permission::Ask => None,
         Permission::Allow => {

@@ -1,8 +1,11 @@
 //! A gate with rules by command.
 
+mod computed;
 mod line;
 mod pattern;
 mod programs;
+mod scanner;
+mod scripts;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -21,9 +24,11 @@ use crate::tool::Effect;
 /// permission.
 ///
 /// * A rule that **denies** or **asks** matches anywhere: in every command of a line, after words such as `sudo` or
-///   `xargs`, in a quoted script, with options before the subcommand as in `git -C dir push`, and if the shell computes the
-///   subcommand, as in `git $x`. It catches mistakes but is no security boundary: a variable in place of the program, an
-///   encoded script, a script in a file or a program that runs others are not seen through.
+///   `xargs`, in a quoted script, and with options before the subcommand as in `git -C dir push`. A word that the shell
+///   computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches every word that it may become, also in place of the program. A
+///   variable before a path, as in `$HOME/bin/tool`, counts as a directory. Such rules catch mistakes but are no security
+///   boundary: an encoded script, a script in a file, an alias in a configuration file or a program that runs others are not
+///   seen through.
 /// * A rule that **allows** is strict: every command of the line must match one, and the line must not contain anything
 ///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless. The `*` at
 ///   the end of a pattern does not stand for options that write a file, run a program or connect, such as `--output` of

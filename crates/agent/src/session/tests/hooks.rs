@@ -240,6 +240,24 @@ impl crate::Approver for Denies {
 }
 
 #[tokio::test]
+async fn a_denial_names_its_hook_once() {
+    for (reason, hook, expected) in [
+        ("no", Some("check.sh"), "no (hook check.sh)"),
+        ("the hook check.sh did not run", Some("check.sh"), "the hook check.sh did not run"),
+        ("no", None, "no"),
+    ] {
+        let mut call = CallAnswer::judge(Permission::Deny, Some(reason.into()));
+        call.hook = hook.map(str::to_owned);
+        let hooks = TestHooks { call, ..TestHooks::default() };
+        let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Done.");
+        let harness = harness_with(adapter, env(), |builder| builder.hooks(hooks));
+        all(harness.session.submit("go")).await;
+        let [result] = results(&harness.session).try_into().unwrap();
+        assert_eq!(result, format!("The call of write_file was denied: {expected}"));
+    }
+}
+
+#[tokio::test]
 async fn a_hook_cannot_rewrite_a_call_past_a_gate() {
     let deny_writes = || EffectGate::new().with(Effect::Execute, Permission::Deny);
     let cases = [

@@ -252,10 +252,11 @@ async fn hooks_decide_in_the_place_of_a_person() {
         (vec![says(r#"{"decision": "approve"}"#, "", 0)], Some(Decision::Approve)),
         (vec![says(&specific(event, change), "", 0)], changed),
         (vec![says(&specific(event, r#""updatedInput": {"command": "id"}"#), "", 0)], None),
-        (vec![says(&specific(event, deny), "", 0)], deny_with("no")),
-        (vec![says("", "never", 2)], deny_with("never")),
+        (vec![says(&specific(event, deny), "", 0)], deny_with("no (hook hook 0)")),
+        (vec![says("", "never", 2)], deny_with("never (hook hook 0)")),
+        (vec![says("", "", 2)], deny_with("hook 0 blocks it")),
         (vec![says(&allow(), "", 0), says(&specific(event, r#""permissionDecision": "ask""#), "", 0)], None),
-        (vec![says(&allow(), "", 0), says("", "never", 2)], deny_with("never")),
+        (vec![says(&allow(), "", 0), says("", "never", 2)], deny_with("never (hook hook 1)")),
     ] {
         let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
         let hooks = fixture.scripts(HookEvent::PermissionRequest, &scripts);

@@ -316,13 +316,18 @@ fn a_matcher_names_a_built_in_tool_by_its_name_in_any_toolset() {
     }
 }
 
-#[test]
-fn matchers_for_unknown_tools_are_found() {
+#[tokio::test]
+async fn matchers_for_unknown_tools_are_found() {
     let file = "[[SessionStart]]\nmatcher = 'resume'\ncommand = 'a'\n[[PreToolUse]]\nmatcher = 'shell|x*|shel'\ncommand = 'b'\n";
     let commands = HookCommands::parse("hooks.toml", file).unwrap();
     let (tool, command) = commands.unknown_tool(|name| name == "shell").unwrap();
     assert_eq!((tool, command.source()), ("shel", "hooks.toml:6"));
     assert_eq!(commands.unknown_tool(|name| name.starts_with("she")), None);
+    let fixture = Fixture::new();
+    let hooks = fixture.hooks_of(commands.clone()).and(commands, Arc::clone(&fixture.env) as _);
+    let unknown: Vec<&str> =
+        hooks.unknown_tools(|name| name == "shell").into_iter().map(|(tool, _)| tool).collect();
+    assert_eq!(unknown, ["shel", "shel"]);
 }
 
 #[test]

@@ -1,68 +1,71 @@
 //! A parser for shell lines, as far as rules need one.
 
-use std::iter::Peekable;
-use std::str::Chars;
+use std::borrow::Cow;
 
+use super::computed::{EACH, PART, UNKNOWN, is_computed};
 use super::pattern::CommandPattern;
-use super::programs;
+use super::programs::{self, base_name};
+use super::scanner::{self, Content};
+use super::scripts;
 
 /// The deepest nesting of scripts within scripts that is searched.
-const MAX_DEPTH: usize = 4;
-
-/// Characters that the shell does not take literally, besides separators and quotes.
-const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[', ']'];
-
-/// Redirections that change no file.
-const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
-
-/// The shells whose scripts are parsed.
-const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+const MAX_DEPTH: usize = 8;
 
 /// The commands of a line, each as a list of words without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     commands: Vec<Vec<String>>,
     is_plain: bool,
-    /// Words that are lines themselves, so that many rules can look into them.
+    /// Words and inputs that are lines themselves, so that many rules can look into them.
     nested: Vec<CommandLine>,
+    /// Whether it may define other names for subcommands.
+    sets_alias: bool,
+    /// Whether it has lines that are nested too deeply to be searched.
+    is_cut: bool,
 }
 
 impl CommandLine {
     /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
     #[must_use]
     pub fn parse(line: &str) -> Self {
-        Self::parse_within(line, MAX_DEPTH)
+        Self::parse_within(line, Content::Commands, MAX_DEPTH)
     }
 
-    fn parse_within(line: &str, depth: usize) -> Self {
-        let mut scanner = Scanner::new(line);
-        scanner.scan();
-        let (commands, is_plain) = scanner.finish();
-        Self::new(commands, is_plain, depth)
+    fn parse_within(line: &str, content: Content, depth: usize) -> Self {
+        let scanned = scanner::scan(line, content);
+        let mut texts = scanned.inputs;
+        texts.extend(scanned.commands.iter().flat_map(|words| scripts::texts(words)));
+        // A word that is the whole line has been searched.
+        texts.retain(|(text, _)| text != line);
+        Self::new(scanned.commands, scanned.is_plain, texts, depth)
     }
 
-    fn new(commands: Vec<Vec<String>>, is_plain: bool, depth: usize) -> Self {
-        let is_line = |word: &&String| word.contains(|c: char| c.is_whitespace() || ";|&`$(){}".contains(c));
+    fn parse_nested(text: &str, content: Content, depth: usize) -> Self {
+        match content {
+            // A shell splits again what was one word.
+            Content::Commands => Self::parse_within(&text.replace([PART, EACH], UNKNOWN), content, depth),
+            Content::Data | Content::Patterns | Content::Test => Self::parse_within(text, content, depth),
+        }
+    }
+
+    fn new(commands: Vec<Vec<String>>, is_plain: bool, texts: Vec<(String, Content)>, depth: usize) -> Self {
+        let sets_alias = commands.iter().flatten().any(|word| programs::sets_alias(word));
+        let is_cut = depth == 0 && !texts.is_empty();
         let nested = match depth.checked_sub(1) {
             Some(depth) => {
-                let lines = commands.iter().flatten().filter(is_line);
-                // `env -S` takes its line also without a space.
-                let text = |word: &'_ String| {
-                    let joined = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
-                    joined.unwrap_or(word).to_owned()
-                };
-                lines.map(|word| Self::parse_within(&text(word), depth)).collect()
+                let lines = texts.into_iter();
+                lines.map(|(text, content)| Self::parse_nested(&text, content, depth)).collect()
             }
             None => Vec::new(),
         };
-        Self { commands, is_plain, nested }
+        Self { commands, is_plain, nested, sets_alias, is_cut }
     }
 
     /// Takes a program and its arguments. For a shell with a script, the script is parsed.
     #[must_use]
     pub fn of_words(words: Vec<String>) -> Self {
         if let [shell, flag, script] = words.as_slice()
-            && SHELLS.contains(&base_name(shell))
+            && programs::is_shell(base_name(shell))
             && flag.starts_with('-')
             && !flag.starts_with("--")
             && flag.ends_with('c')
@@ -70,7 +73,8 @@ impl CommandLine {
             let line = Self::parse(script);
             return if is_system_program(shell) { line } else { line.unreliable() };
         }
-        Self::new(vec![words], true, MAX_DEPTH)
+        let texts = scripts::texts(&words);
+        Self::new(vec![words], true, texts, MAX_DEPTH)
     }
 
     /// Marks the result as inexact, so that no rule allows it.
@@ -89,11 +93,15 @@ impl CommandLine {
     /// does not name, such as `make`, `npm run` or `python -m`. Approval of the line does not cover these files.
     #[must_use]
     pub fn launcher(&self) -> Option<String> {
-        let own = self.commands.iter().find_map(|words| programs::launcher(words));
+        let own = self.commands.iter().find_map(|words| match words.as_slice() {
+            [data, words @ ..] if data == scanner::DATA => programs::launcher(words),
+            words => programs::launcher(words),
+        });
         own.or_else(|| self.nested.iter().find_map(Self::launcher))
     }
 
-    /// Returns the commands.
+    /// Returns the commands. In a line that is not [plain](Self::is_plain), each part of a word that the shell computes is a
+    /// control character.
     pub fn commands(&self) -> impl Iterator<Item = &[String]> {
         self.commands.iter().map(Vec::as_slice)
     }
@@ -107,24 +115,45 @@ impl CommandLine {
     }
 
     /// Returns whether the pattern matches anywhere: from any word of any command on, or within a word that is itself a
-    /// line.
+    /// line. Words that the shell computes match if they may become matching words.
     #[must_use]
     pub fn mentions(&self, pattern: &CommandPattern) -> bool {
-        let matches_from = |words: &Vec<String>| {
-            (0..words.len()).any(|from| {
-                let rest = words.get(from..).unwrap_or_default();
-                let before = words.get(..from).unwrap_or_default();
-                pattern.matches_anywhere(rest)
-                    || programs::without_global_options(rest, before)
-                        .is_some_and(|words| pattern.matches_anywhere(&words))
-            })
-        };
-        self.commands.iter().any(matches_from) || self.nested.iter().any(|line| line.mentions(pattern))
+        self.mentions_with(pattern, false)
+    }
+
+    fn mentions_with(&self, pattern: &CommandPattern, is_aliased: bool) -> bool {
+        let is_aliased = is_aliased || self.sets_alias;
+        self.is_cut
+            || self.commands.iter().any(|words| mentions_in(words, pattern, is_aliased))
+            || self.nested.iter().any(|line| line.mentions_with(pattern, is_aliased))
     }
 }
 
-pub(super) fn base_name(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+/// Returns whether the pattern matches from any word of a command on.
+fn mentions_in(words: &[String], pattern: &CommandPattern, is_aliased: bool) -> bool {
+    let words = programs::with_inputs_marked(words);
+    (0..words.len()).any(|from| {
+        let (before, rest) = words.split_at(from);
+        let Some(rest) = as_command(before, rest) else { return false };
+        pattern.matches_anywhere(&rest)
+            || programs::without_global_options(&rest, before, is_aliased)
+                .is_some_and(|words| pattern.matches_anywhere(&words))
+    })
+}
+
+/// Returns words as those of a command, after the words `before`; `None` if their first one is computed and no program.
+fn as_command<'a>(before: &[String], words: &'a [String]) -> Option<Cow<'a, [String]>> {
+    let (first, rest) = words.split_first()?;
+    let name = base_name(first);
+    if !is_computed(first) {
+        Some(Cow::Borrowed(words))
+    } else if is_computed(name) {
+        let is_program = !programs::is_assignment(first) && programs::is_program_position(before);
+        is_program.then_some(Cow::Borrowed(words))
+    } else {
+        // As in `$HOME/bin/tool`.
+        Some(std::iter::once(name.to_owned()).chain(rest.iter().cloned()).collect())
+    }
 }
 
 /// Returns whether a program is the system's, by its path. A program elsewhere may be anything.
@@ -133,209 +162,18 @@ fn is_system_program(program: &str) -> bool {
     matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
 }
 
-struct Scanner<'a> {
-    rest: Peekable<Chars<'a>>,
-    commands: Vec<Vec<String>>,
-    words: Vec<String>,
-    /// The current word; `None` between words. An empty pair of quotes is a word.
-    word: Option<String>,
-    is_plain: bool,
-    is_in_backticks: bool,
-    /// Whether it is between the braces of words such as `{git,push}`.
-    is_in_braces: bool,
-}
-
-impl<'a> Scanner<'a> {
-    fn new(line: &'a str) -> Self {
-        Self {
-            rest: line.chars().peekable(),
-            commands: Vec::new(),
-            words: Vec::new(),
-            word: None,
-            is_plain: true,
-            is_in_backticks: false,
-            is_in_braces: false,
-        }
-    }
-
-    fn scan(&mut self) {
-        while self.skip_harmless() || self.step() {}
-    }
-
-    fn step(&mut self) -> bool {
-        let Some(character) = self.rest.next() else { return false };
-        match character {
-            ' ' | '\t' => self.end_word(),
-            '\n' | ';' | '|' => self.end_command(),
-            '&' => {
-                self.is_plain &= self.rest.next_if_eq(&'&').is_some();
-                self.end_command();
-            }
-            '\'' => self.single_quoted(),
-            '"' => self.double_quoted(),
-            '\\' => self.escaped(),
-            '$' if self.skip("IFS") || self.skip("{IFS}") => {
-                self.is_plain = false;
-                self.end_word();
-            }
-            // Escapes in it are not read.
-            '$' if self.rest.next_if_eq(&'\'').is_some() => {
-                self.is_plain = false;
-                self.single_quoted();
-            }
-            '$' if self.rest.next_if_eq(&'"').is_some() => {
-                self.is_plain = false;
-                self.double_quoted();
-            }
-            '{' if self.rest.peek().is_some_and(|next| !next.is_whitespace()) => {
-                self.is_plain = false;
-                self.is_in_braces = true;
-                self.end_word();
-            }
-            ',' | '}' if self.is_in_braces => {
-                self.is_in_braces = character == ',';
-                self.end_word();
-            }
-            '`' => {
-                self.is_plain = false;
-                self.is_in_backticks = !self.is_in_backticks;
-                if self.is_in_backticks {
-                    // As for `$(`.
-                    self.push('$');
-                }
-                self.end_command();
-            }
-            '(' | ')' | '{' | '}' => {
-                self.is_plain = false;
-                self.end_command();
-            }
-            '<' | '>' => {
-                self.is_plain = false;
-                self.end_word();
-            }
-            '#' if self.word.is_none() => self.comment(),
-            '~' if self.word.is_none() => {
-                self.is_plain = false;
-                self.push(character);
-            }
-            other => {
-                self.is_plain &= !EXPANDED.contains(&other) && !other.is_control();
-                self.push(other);
-            }
-        }
-        true
-    }
-
-    /// Skips a text if it comes next.
-    fn skip(&mut self, text: &str) -> bool {
-        let mut ahead = self.rest.clone();
-        let is_there = text.chars().all(|expected| ahead.next() == Some(expected));
-        if is_there {
-            self.rest = ahead;
-        }
-        is_there
-    }
-
-    /// Skips a redirection that changes no file, if it is a word by itself.
-    fn skip_harmless(&mut self) -> bool {
-        if self.word.is_some() {
-            return false;
-        }
-        for harmless in HARMLESS {
-            let before = self.rest.clone();
-            if self.skip(harmless) {
-                if self.rest.peek().is_none_or(|next| " \t\n;|&".contains(*next)) {
-                    return true;
-                }
-                self.rest = before;
-            }
-        }
-        false
-    }
-
-    /// Skips to the end of the line. Quotes have no meaning in a comment.
-    fn comment(&mut self) {
-        while self.rest.next_if(|character| *character != '\n').is_some() {}
-    }
-
-    fn single_quoted(&mut self) {
-        self.word.get_or_insert_default();
-        loop {
-            match self.rest.next() {
-                Some('\'') => return,
-                Some(character) => self.push(character),
-                None => break,
-            }
-        }
-        self.is_plain = false;
-    }
-
-    fn double_quoted(&mut self) {
-        self.word.get_or_insert_default();
-        loop {
-            match self.rest.next() {
-                Some('"') => return,
-                Some('\\') => match self.rest.next() {
-                    Some('\n') => {}
-                    Some(character @ ('"' | '\\' | '$' | '`')) => self.push(character),
-                    Some(character) => {
-                        self.push('\\');
-                        self.push(character);
-                    }
-                    None => break,
-                },
-                Some(character) => {
-                    self.is_plain &= character != '$' && character != '`';
-                    self.push(character);
-                }
-                None => break,
-            }
-        }
-        self.is_plain = false;
-    }
-
-    fn escaped(&mut self) {
-        match self.rest.next() {
-            // The line continues.
-            Some('\n') => {}
-            Some(character) => self.push(character),
-            None => self.is_plain = false,
-        }
-    }
-
-    fn push(&mut self, character: char) {
-        self.word.get_or_insert_default().push(character);
-    }
-
-    fn end_word(&mut self) {
-        let Some(word) = self.word.take() else { return };
-        // A variable set before a command may change which program runs.
-        self.is_plain &= !(self.words.is_empty() && word.contains('='));
-        self.words.push(word);
-    }
-
-    fn end_command(&mut self) {
-        self.end_word();
-        if !self.words.is_empty() {
-            self.commands.push(std::mem::take(&mut self.words));
-        }
-    }
-
-    fn finish(mut self) -> (Vec<Vec<String>>, bool) {
-        self.end_command();
-        (self.commands, self.is_plain)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::gate::command::computed::SPLIT;
 
     fn words(line: &str) -> String {
         let line = CommandLine::parse(line);
-        let commands: Vec<String> = line.commands().map(|words| words.join("_")).collect();
+        let shown =
+            |words: &[String]| words.join("_").replace(SPLIT, "$").replace(PART, "%").replace(EACH, "*");
+        let commands: Vec<String> = line.commands().map(shown).collect();
         format!("{}{}", if line.is_plain() { "" } else { "? " }, commands.join(" / "))
     }
 
@@ -359,23 +197,36 @@ mod tests {
             ("", "? "),
             (" ; ", "? "),
             ("a & b", "? a / b"),
-            ("a > b", "? a_b"),
-            ("a 2>&1x", "? a_2 / 1x"),
-            ("a $(b c)", "? a_$ / b_c"),
-            ("a `b c`", "? a_$ / b_c"),
-            ("a${IFS}b$IFS c", "? a_b_c"),
-            ("$'a' b", "? a_b"),
-            ("a \"$x\"", "? a_$x"),
-            ("a $x", "? a_$x"),
-            ("a *.rs", "? a_*.rs"),
-            ("a {b,c} d", "? a_b_c_d"),
+            ("a > b c", "? a_c"),
+            ("a 2>&1x b", "? a_b"),
+            ("a &>b c <d 2>>e", "? a_c"),
+            ("a 12 >b", "? a_12"),
+            ("a $(b c)d e", "? b_c / a_$d_e"),
+            ("a `b c` d", "? b_c / a_$_d"),
+            ("a \"b $(c \"d e\") f\" g", "? c_d e / a_b % f_g"),
+            ("a${IFS}b$IFS c $IFSX", "? a_b_c_$"),
+            ("$'a\\x62' b", "? ab_b"),
+            ("a \"$x\"b", "? a_%b"),
+            ("a \"$@\" \"${x[@]}\" \"${x}\"", "? :_x* / :_x / a_$_$_%"),
+            ("a ${x:-$(b c)}", "? b_c / :_x:-$ / a_$"),
+            ("a $x$1y", "? a_$$y"),
+            ("a *.rs b? [ab]c", "? a_*.rs_b*_*c"),
+            ("a pre{b,c}d {e} f", "? a_pre*d_*_f"),
+            ("a {} {b d} [ x ] e}", "? a_%_{b_d}_[_x_]_e}"),
             ("{ a; }", "? a"),
+            ("a() { b; }", "? a / b"),
+            ("if [[ a && $b ]]; then c; fi", "? if_[[_a / :_$_]] / then_c / fi"),
+            ("case $x in a|*) b;; (c) d;; esac; e", "? case_$_in / :_a / :_* / b / :_c / d / :_esac / e"),
+            ("(( $x > 1 && y )); a", "? :_$ / :_y / a"),
+            ("a=(b c) d", "? :_b_c / a=*_d"),
             ("X=1 a", "? X=1_a"),
             ("a 'b", "? a_b"),
             ("a \"b", "? a_b"),
             ("a \\", "? a"),
             ("a\rb", "? a\rb"),
-            ("a <(b)", "? a / b"),
+            ("a <(b) c", "? b / a_%_c"),
+            ("a <<E b\nit's\nE\nc", "? a_b / c"),
+            ("a <<<b c", "? a_c"),
         ];
         for (line, expected) in cases {
             assert_eq!(words(line), expected, "{line:?}");

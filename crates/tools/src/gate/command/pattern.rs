@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::programs::{self, UNKNOWN};
+use super::computed::{EACH, PART, SPLIT, is_computed, may_match, may_vanish};
+use super::programs::{self, base_name};
 
 /// Characters that a pattern must not contain: command separators, and what the shell interprets.
 const FOREIGN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '`', '$', '"', '\'', '\\', '\n', '\r'];
@@ -50,30 +51,30 @@ impl CommandPattern {
         self.fits(command, matches_wildcard) && !self.covers_side_effects(command)
     }
 
-    /// Returns whether the last `*` would cover an option that writes, runs a program or connects.
+    /// Returns whether the last `*` would cover an argument that writes, runs a program or connects.
     fn covers_side_effects(&self, command: &[String]) -> bool {
         // A pattern without words means every command.
-        let Some(program) = command.first().filter(|_| self.is_open && !self.words.is_empty()) else {
-            return false;
-        };
-        let rest = command.get(self.words.len()..).unwrap_or_default();
-        programs::first_side_effect_option(program, rest).is_some()
+        self.is_open && !self.words.is_empty() && programs::has_side_effect(command, self.words.len())
     }
 
     /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and whatever its options do.
-    /// Words that are not known match.
+    /// Words that the shell computes match if they may become matching words.
     pub(super) fn matches_anywhere(&self, command: &[impl AsRef<str>]) -> bool {
-        let first = |pattern: &str, word: &str| {
-            let name = word.rsplit_once('/').map(|(_, name)| name);
-            matches_wildcard(pattern, word) || name.is_some_and(|name| matches_wildcard(pattern, name))
+        let (Some(first), Some(program)) = (self.words.first(), command.first()) else {
+            return self.words.is_empty();
         };
-        if command.last().is_some_and(|last| last.as_ref() == UNKNOWN) && command.len() <= self.words.len() {
-            // Any number of words may come.
-            let start =
-                Self { words: self.words.iter().take(command.len()).cloned().collect(), is_open: true };
-            return start.fits(command, first);
+        let may_be_program = match program.as_ref().split_once(SPLIT) {
+            Some((start, _)) => may_start(first, &format!("{start}{PART}")),
+            None => may_start(first, program.as_ref()),
+        };
+        // Most patterns are about other programs.
+        if !may_be_program {
+            return false;
         }
-        self.fits(command, first)
+        if command.iter().any(|word| is_computed(word.as_ref())) {
+            return self.may_fit(command);
+        }
+        self.fits(command, matches_program)
     }
 
     fn fits(&self, command: &[impl AsRef<str>], first: impl Fn(&str, &str) -> bool) -> bool {
@@ -83,9 +84,71 @@ impl CommandPattern {
         let words = command.iter().map(AsRef::as_ref);
         self.words.iter().zip(words).enumerate().all(|(index, (pattern, word))| match index {
             0 => first(pattern, word),
-            _ => word == UNKNOWN || matches_wildcard(pattern, word),
+            _ => matches_wildcard(pattern, word),
         })
     }
+
+    /// Returns whether the command matches for some values of its computed words.
+    fn may_fit(&self, command: &[impl AsRef<str>]) -> bool {
+        // Whether the command so far may match this number of words.
+        let mut reached = vec![false; self.words.len() + 1];
+        if let Some(start) = reached.first_mut() {
+            *start = true;
+        }
+        for word in command.iter().map(AsRef::as_ref) {
+            let mut next = vec![false; reached.len()];
+            for (index, _) in reached.iter().enumerate().filter(|(_, is_reached)| **is_reached) {
+                for after in self.matched_by(word, index) {
+                    if let Some(is_reached) = next.get_mut(after) {
+                        *is_reached = true;
+                    }
+                }
+            }
+            if !next.contains(&true) {
+                return false;
+            }
+            reached = next;
+        }
+        reached.last() == Some(&true)
+    }
+
+    /// Returns the numbers of words that may match after a further word of the command, if `index` match before it.
+    fn matched_by(&self, word: &str, index: usize) -> Vec<usize> {
+        let all = self.words.len();
+        let may_be = |index: usize, word: &str| {
+            let fits = if index == 0 { may_start } else { may_match };
+            self.words.get(index).is_some_and(|pattern| fits(pattern, word))
+        };
+        let mut after = Vec::new();
+        if may_vanish(word) || (index == all && self.is_open) {
+            after.push(index);
+        }
+        if may_be(index, word) {
+            after.push(index + 1);
+        }
+        if let (Some((start, _)), Some((_, end))) = (word.split_once(SPLIT), word.rsplit_once(SPLIT)) {
+            // The first and the last of several words, with any between them.
+            if may_be(index, &format!("{start}{PART}")) {
+                let last = format!("{PART}{end}");
+                after.extend((index + 1..all).filter(|index| may_be(*index, &last)).map(|index| index + 1));
+                after.extend(self.is_open.then_some(all));
+            }
+        } else if word.contains(EACH) {
+            let repeated = (index..all).take_while(|index| may_be(*index, word));
+            after.extend(repeated.map(|index| index + 1));
+        }
+        after
+    }
+}
+
+/// Returns whether a program matches, by its name or the last part of its path.
+fn matches_program(pattern: &str, word: &str) -> bool {
+    matches_wildcard(pattern, word) || matches_wildcard(pattern, base_name(word))
+}
+
+/// Returns whether a program matches that the shell may compute.
+fn may_start(pattern: &str, word: &str) -> bool {
+    may_match(pattern, word) || may_match(pattern, base_name(word))
 }
 
 impl fmt::Display for CommandPattern {

@@ -1,404 +1,177 @@
-//! Knowledge about programs: options before their subcommand, options that do more than the rest of the program, wrappers
+//! Knowledge about programs: options before their subcommand, arguments that do more than the rest of the program, wrappers
 //! of other programs, and programs that run files which their arguments do not name.
-//!
-//! All rules share one table.
+
+mod operands;
+mod table;
 
 use std::borrow::Cow;
 
-use super::line::base_name;
+use self::table::known;
+use super::computed::{PART, UNKNOWN, is_computed, is_splittable};
 
-/// Word in place of one that the shell computes, which may be any.
-pub(super) const UNKNOWN: &str = "\0";
+/// The shells whose scripts are parsed.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ash", "ksh"];
 
-/// Entry of the table.
-#[derive(Clone, Copy, Debug)]
-struct Program {
-    name: &'static str,
-    /// Options before the subcommand whose value is the next word. Others have none, or have it behind `=`.
-    values: &'static [&'static str],
-    /// Options that write a file, run a program or connect, which the rest of the program does not. After the name of a
-    /// subcommand and a space, an option counts only with that subcommand.
-    side_effect_options: &'static [&'static str],
-    /// Whether options of one dash are whole words, so that no word has several.
-    has_long_options_only: bool,
-    /// Subcommands that run files of the working directory which the arguments do not name; all if it is `*`.
-    launches: &'static [&'static str],
-    /// Whether it has subcommands.
-    has_subcommands: bool,
-    /// Whether it runs the program that its arguments name.
-    is_wrapper: bool,
-}
-
-const fn program(name: &'static str) -> Program {
-    Program {
-        name,
-        values: &[],
-        side_effect_options: &[],
-        has_long_options_only: false,
-        launches: &[],
-        has_subcommands: false,
-        is_wrapper: false,
-    }
-}
-
-impl Program {
-    const fn subcommands(self, values: &'static [&'static str]) -> Self {
-        Self { values, has_subcommands: true, ..self }
-    }
-
-    const fn side_effect_options(self, side_effect_options: &'static [&'static str]) -> Self {
-        Self { side_effect_options, ..self }
-    }
-
-    const fn long_options_only(self) -> Self {
-        Self { has_long_options_only: true, ..self }
-    }
-
-    const fn launches(self, launches: &'static [&'static str]) -> Self {
-        Self { launches, ..self }
-    }
-
-    const fn wrapper(self) -> Self {
-        Self { is_wrapper: true, ..self }
-    }
-}
-
-/// The programs, grouped by purpose.
-const PROGRAMS: &[Program] = &[
-    // Version control.
-    program("git")
-        .subcommands(&[
-            "-C",
-            "-c",
-            "--attr-source",
-            "--config-env",
-            "--exec-path",
-            "--git-dir",
-            "--list-cmds",
-            "--namespace",
-            "--super-prefix",
-            "--work-tree",
-        ])
-        .side_effect_options(&[
-            "-O",
-            "--extcmd",
-            "--remote",
-            "--template",
-            "-c",
-            "--config-env",
-            "--exec",
-            "--exec-path",
-            "--ext-diff",
-            "--open-files-in-pager",
-            "--output",
-            "--output-directory",
-            "--receive-pack",
-            "--textconv",
-            "--upload-pack",
-            "archive -o",
-            "clone -u",
-            "difftool -x",
-            "format-patch -o",
-            "rebase -x",
-        ]),
-    program("gh").subcommands(&["-R", "--repo", "--hostname"]),
-    program("hg")
-        .subcommands(&["-R", "--repository", "--cwd", "--config"])
-        .side_effect_options(&["--config", "--ssh"]),
-    program("svn")
-        .subcommands(&["--config-dir", "--config-option"])
-        .side_effect_options(&["--config-option", "--diff-cmd"]),
-    // Builds and packages.
-    program("cargo")
-        .subcommands(&["-C", "-Z", "--color", "--config", "--manifest-path", "--target-dir"])
-        .side_effect_options(&["--config"])
-        .launches(&["run", "r", "test", "t", "bench", "xtask"]),
-    program("npm")
-        .subcommands(&[
-            "-C",
-            "-w",
-            "--prefix",
-            "--workspace",
-            "--userconfig",
-            "--cache",
-            "--registry",
-            "--loglevel",
-        ])
-        .side_effect_options(&["--script-shell", "--prefix", "--userconfig"])
-        .launches(&["run", "run-script", "rum", "urn", "start", "restart", "test", "t", "exec", "x"]),
-    program("pnpm")
-        .subcommands(&["-C", "--dir", "-F", "--filter", "--loglevel", "--reporter"])
-        .launches(&["run", "start", "test", "exec"]),
-    program("yarn").subcommands(&["--cwd"]).launches(&["*"]),
-    program("bun").subcommands(&["--cwd", "--filter"]).launches(&["run", "start", "test", "x"]),
-    program("npx").launches(&["*"]),
-    program("uvx").launches(&["*"]),
-    program("pipx").launches(&["*"]),
-    program("bunx").launches(&["*"]),
-    program("node")
-        .side_effect_options(&["-p", "--print", "-r", "--require", "--import", "--loader", "-e", "--eval"])
-        .launches(&["."]),
-    program("deno").subcommands(&["-c", "--config", "-L", "--log-level"]).launches(&["task"]),
-    program("go")
-        .subcommands(&["-C"])
-        .side_effect_options(&["-exec", "-toolexec", "-o", "-vettool"])
-        .long_options_only()
-        .launches(&["run", "tool", "generate"]),
-    program("make").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("gmake").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("ninja").launches(&["*"]),
-    program("just").launches(&["*"]),
-    program("task").launches(&["*"]),
-    program("rake").launches(&["*"]),
-    program("bundle").subcommands(&[]).launches(&["*"]),
-    program("gradle").launches(&["*"]),
-    program("gradlew").launches(&["*"]),
-    program("mvn").launches(&["*"]),
-    program("mvnw").launches(&["*"]),
-    program("sbt").launches(&["*"]),
-    program("tox").launches(&["*"]),
-    program("nox").launches(&["*"]),
-    program("mix").launches(&["*"]),
-    program("composer").subcommands(&["-d", "--working-dir"]).launches(&["*"]),
-    program("dotnet").subcommands(&[]).launches(&["run", "test", "watch"]),
-    program("swift").subcommands(&[]).launches(&["run", "test"]),
-    program("python").side_effect_options(&["-c"]).launches(&["-m"]),
-    program("pip").subcommands(&["--python", "--proxy", "--cache-dir", "--log"]),
-    program("uv")
-        .subcommands(&[
-            "--directory",
-            "--project",
-            "--config-file",
-            "--cache-dir",
-            "--color",
-            "--allow-insecure-host",
-        ])
-        .launches(&["run"]),
-    program("poetry").subcommands(&["-C", "--directory", "-P", "--project"]).launches(&["run"]),
-    program("pipenv").subcommands(&["--python"]).launches(&["run"]),
-    program("pdm").subcommands(&["-p", "--project", "-c", "--config"]).launches(&["run"]),
-    program("hatch").subcommands(&["-e", "--env", "-p", "--project"]).launches(&["run"]),
-    program("apt").subcommands(&["-o", "--option", "-c", "--config-file", "-t", "--target-release"]),
-    program("apt-get").subcommands(&["-o", "--option", "-c", "--config-file", "-t", "--target-release"]),
-    program("brew").subcommands(&[]),
-    // Containers, clusters, clouds, services.
-    program("docker")
-        .subcommands(&[
-            "-H",
-            "--host",
-            "-c",
-            "--context",
-            "--config",
-            "-l",
-            "--log-level",
-            "--tlscacert",
-            "--tlscert",
-            "--tlskey",
-        ])
-        .launches(&["compose", "build"]),
-    program("podman")
-        .subcommands(&[
-            "-c",
-            "--connection",
-            "--url",
-            "--identity",
-            "--log-level",
-            "--root",
-            "--runroot",
-            "--runtime",
-        ])
-        .launches(&["compose", "build"]),
-    program("kubectl").subcommands(&[
-        "-n",
-        "--namespace",
-        "-s",
-        "--server",
-        "-v",
-        "--as",
-        "--as-group",
-        "--cluster",
-        "--context",
-        "--kubeconfig",
-        "--profile",
-        "--request-timeout",
-        "--token",
-        "--user",
-    ]),
-    program("helm").subcommands(&[
-        "-n",
-        "--namespace",
-        "--kube-context",
-        "--kubeconfig",
-        "--registry-config",
-    ]),
-    program("terraform").subcommands(&[]),
-    program("aws").subcommands(&[
-        "--profile",
-        "--region",
-        "--output",
-        "--endpoint-url",
-        "--query",
-        "--color",
-    ]),
-    program("gcloud").subcommands(&["--project", "--account", "--configuration", "--format", "--verbosity"]),
-    program("az").subcommands(&["--subscription", "-o", "--output", "--query"]),
-    program("systemctl").subcommands(&["-H", "--host", "-M", "--machine", "-n", "-o", "-p", "-s", "-t"]),
-    // Programs that read, with options that do not.
-    program("find").side_effect_options(&[
-        "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
-    ]),
-    program("fdfind").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
-    program("fd").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
-    program("rg").side_effect_options(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
-    program("sort").side_effect_options(&["-o", "--output", "--compress-program"]),
-    program("sed").side_effect_options(&["-i", "--in-place"]),
-    program("awk").side_effect_options(&["-i", "--include", "-l", "--load"]),
-    program("perl").side_effect_options(&["-M", "-I", "-i", "-e", "-E"]),
-    program("ruby").side_effect_options(&["-i", "-e"]),
-    program("yq").side_effect_options(&["-i", "--inplace"]),
-    program("tree").side_effect_options(&["-o"]),
-    program("diff").side_effect_options(&["--output"]),
-    program("date").side_effect_options(&["-s", "--set"]),
-    program("less").side_effect_options(&["-o", "-O", "--log-file"]),
-    program("tar").side_effect_options(&[
-        "-F",
-        "-I",
-        "--use-compress-program",
-        "--checkpoint-action",
-        "--rsh-command",
-        "--rmt-command",
-        "--to-command",
-        "--info-script",
-        "--new-volume-script",
-    ]),
-    program("zip").side_effect_options(&["-T", "--unzip-command"]),
-    program("rsync").side_effect_options(&["-e", "--rsh", "--rsync-path"]),
-    program("ssh").side_effect_options(&["-D", "-E", "-I", "-J", "-L", "-R", "-o", "-F"]),
-    program("scp").side_effect_options(&["-D", "-J", "-o", "-F", "-S"]),
-    program("curl").side_effect_options(&[
-        "--trace",
-        "--trace-ascii",
-        "--stderr",
-        "--libcurl",
-        "--etag-save",
-        "--hsts",
-        "-K",
-        "--config",
-        "-o",
-        "--output",
-        "-O",
-        "--remote-name",
-        "-T",
-        "--upload-file",
-        "-D",
-        "--dump-header",
-        "-c",
-        "--cookie-jar",
-        "-w",
-        "--write-out",
-        "--output-dir",
-        "-F",
-        "--form",
-        "-d",
-        "--data",
-        "--data-ascii",
-        "--data-binary",
-        "--data-raw",
-        "--data-urlencode",
-        "--json",
-    ]),
-    program("wget").side_effect_options(&[
-        "-a",
-        "-P",
-        "--directory-prefix",
-        "--append-output",
-        "--post-file",
-        "--save-cookies",
-        "-O",
-        "--output-document",
-        "-o",
-        "--output-file",
-        "--use-askpass",
-        "-e",
-        "--execute",
-    ]),
-    // Programs that run another one.
-    program("sudo").wrapper(),
-    program("doas").wrapper(),
-    program("env").wrapper(),
-    program("exec").wrapper(),
-    program("command").wrapper(),
-    program("builtin").wrapper(),
-    program("eval").wrapper(),
-    program("time").wrapper(),
-    program("nice").wrapper(),
-    program("ionice").wrapper(),
-    program("chrt").wrapper(),
-    program("taskset").wrapper(),
-    program("nohup").wrapper(),
-    program("setsid").wrapper(),
-    program("stdbuf").wrapper(),
-    program("timeout").wrapper(),
-    program("watch").wrapper(),
-    program("flock").wrapper(),
-    program("xargs").wrapper(),
-    program("parallel").wrapper(),
-    program("busybox").wrapper(),
-    program("strace").wrapper(),
-    program("unshare").wrapper(),
-    program("chroot").wrapper(),
-];
+/// Words before a command.
+const RESERVED: [&str; 11] =
+    ["!", "{", "coproc", "do", "elif", "else", "if", "then", "time", "until", "while"];
 
 /// Wrappers that add arguments of their input to the program that they run.
 const APPENDING: [&str; 2] = ["xargs", "parallel"];
 
-fn known(name: &str) -> Option<&'static Program> {
-    let name = base_name(name);
-    let of_name = |name: &str| PROGRAMS.iter().find(|program| program.name == name);
-    // As in `python3` and `pip3.12`.
-    of_name(name).or_else(|| of_name(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')))
+/// Programs that replace `{}` in the arguments of the program that they run.
+const REPLACING: [&str; 6] = ["xargs", "parallel", "find", "bfs", "fd", "fdfind"];
+
+/// Options before a program that `find` and `fd` run.
+const EXECUTING: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+
+/// Wrappers whose first operand is not the program that they run.
+const WITH_OPERAND: [&str; 2] = ["flock", "chroot"];
+
+/// Options whose value is a setting, which may define a subcommand.
+const SETTINGS: [&str; 3] = ["-c", "--config", "--config-env"];
+
+/// Starts of settings and variables that define subcommands.
+const ALIASES: [&str; 5] = ["alias.", "include.", "includeif.", "GIT_CONFIG", "CARGO_ALIAS"];
+
+/// Common subcommands of git and cargo, which no alias replaces.
+const BUILT_IN: &str = "add am apply bench bisect blame branch build check checkout cherry-pick clean clippy clone commit \
+    config describe diff doc fetch fmt grep init log ls-files merge mv publish pull push rebase reflog \
+    remote reset restore revert rev-parse rm run show stash status submodule switch tag test tree update \
+    version worktree";
+
+/// Returns the last part of the path of a program.
+pub(super) fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Returns whether a program of this name runs scripts that are parsed.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// Returns whether a word of the shell's grammar comes before a command.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
+/// Returns whether a word sets a variable.
+pub(super) fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+') || c.is_control())
+    };
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+/// Returns whether a word may define a subcommand of another program.
+pub(super) fn sets_alias(word: &str) -> bool {
+    let is_alias = |text: &str| {
+        let starts = |start: &&str| {
+            text.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
+        };
+        ALIASES.iter().any(starts)
+    };
+    is_alias(word) || word.split_once('=').is_some_and(|(_, value)| is_alias(value))
+}
+
+/// Returns whether the word after these words of a command is a program.
+pub(super) fn is_program_position(before: &[String]) -> bool {
+    let is_executed = before.last().is_some_and(|last| EXECUTING.contains(&last.as_str()));
+    if is_executed && before.iter().any(|word| REPLACING.contains(&base_name(word))) {
+        return true;
+    }
+    let (mut is_wrapped, mut has_operand, mut is_after_option) = (false, false, false);
+    for word in before {
+        let is_option_value = std::mem::take(&mut is_after_option);
+        if is_reserved(word) || is_assignment(word) {
+            continue;
+        }
+        if known(word).is_some_and(|program| program.is_wrapper) {
+            is_wrapped = true;
+            has_operand |= WITH_OPERAND.contains(&base_name(word));
+        } else if is_wrapped && word.starts_with(['-', '+']) {
+            is_after_option = true;
+        } else if is_wrapped && (is_option_value || word.starts_with(|c: char| c.is_ascii_digit())) {
+            // The value of an option, or a time as in `timeout 5s`.
+        } else if !std::mem::take(&mut has_operand) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Marks the parts of words that `xargs` and similar programs replace with their input.
+pub(super) fn with_inputs_marked(words: &[String]) -> Cow<'_, [String]> {
+    let Some(from) = words.iter().position(|word| REPLACING.contains(&base_name(word))) else {
+        return Cow::Borrowed(words);
+    };
+    let mut own = "{}";
+    let mut is_named = false;
+    let arguments = words.get(from + 1..).unwrap_or_default();
+    if words.get(from).is_some_and(|program| APPENDING.contains(&base_name(program))) {
+        for word in arguments {
+            if std::mem::replace(&mut is_named, word == "-I") {
+                own = word.as_str();
+            }
+            let joined = ["-I", "--replace="].iter().find_map(|option| word.strip_prefix(*option));
+            own = joined.filter(|text| !text.is_empty()).unwrap_or(own);
+        }
+    }
+    if own.is_empty() || !arguments.iter().any(|word| word.contains("{}") || word.contains(own)) {
+        return Cow::Borrowed(words);
+    }
+    let marked = PART.to_string();
+    let replace = |(index, word): (usize, &String)| {
+        if index > from { word.replace("{}", &marked).replace(own, &marked) } else { word.clone() }
+    };
+    words.iter().enumerate().map(replace).collect()
 }
 
 /// Returns the words of a command without the options before its subcommand, as rules name it, if there are some or if the
-/// subcommand is computed. `before` are the words
-/// before it. Words that come from elsewhere are [`UNKNOWN`].
+/// subcommand is computed. `before` are the words before it, and `is_aliased` is whether the line may define subcommands.
 pub(super) fn without_global_options<'a>(
     words: &'a [String],
     before: &[String],
+    is_aliased: bool,
 ) -> Option<Vec<Cow<'a, str>>> {
-    let (first, rest) = words.split_first()?;
+    let (first, mut rest) = words.split_first()?;
     let name = base_name(first);
-    let mut found = Vec::with_capacity(words.len() + 1);
+    let mut found = Vec::with_capacity(words.len() + 2);
     // `git-push` is the same as `git push`.
-    let own = name.strip_prefix("git-").filter(|own| !own.is_empty());
-    if let Some(own) = own {
+    if let Some(own) = name.strip_prefix("git-").filter(|own| !own.is_empty()) {
         found.extend([Cow::Borrowed("git"), Cow::Borrowed(own)]);
         found.extend(rest.iter().map(|word| Cow::Borrowed(word.as_str())));
         return Some(found);
     }
     let program = known(first);
     let values = program.map_or(&[][..], |program| program.values);
-    let mut is_aliased = false;
-    let mut rest = rest;
+    // The shell may split an option or its value, so that the subcommand comes from it.
+    let mut is_unknown = false;
+    let mut is_aliased = is_aliased;
     while let Some((option, after)) = rest.split_first()
         // `cargo +nightly` names a toolchain.
         && (option.starts_with('-') || option.starts_with('+')) && option.len() > 1
     {
         rest = after;
+        is_unknown |= is_splittable(option);
+        let (name, mut value) = option.split_once('=').unwrap_or((option.as_str(), ""));
         if values.contains(&option.as_str()) {
-            is_aliased |= rest.first().is_some_and(|value| value.starts_with("alias."));
+            value = rest.first().map_or("", String::as_str);
+            is_unknown |= is_splittable(value);
             rest = rest.get(1..).unwrap_or_default();
         }
+        is_aliased |= SETTINGS.contains(&name) && is_computed(value.split('=').next().unwrap_or(value));
     }
     found.push(Cow::Borrowed(first.as_str()));
+    found.extend(is_unknown.then_some(Cow::Borrowed(UNKNOWN)));
     found.extend(rest.iter().map(|word| Cow::Borrowed(word.as_str())));
-    let has_subcommands = program.is_some_and(|program| program.has_subcommands);
     if before.iter().any(|word| APPENDING.contains(&base_name(word))) {
         found.push(Cow::Borrowed(UNKNOWN));
     }
-    if has_subcommands
+    if program.is_some_and(|program| program.has_subcommands)
         && let Some(subcommand) = found.get_mut(1)
-        && (is_aliased || subcommand.contains(['$', '*', '?', '[']))
+        && (is_computed(subcommand) || (is_aliased && !is_built_in(name, subcommand)))
     {
         *subcommand = Cow::Borrowed(UNKNOWN);
     }
@@ -406,36 +179,45 @@ pub(super) fn without_global_options<'a>(
     is_other.then_some(found)
 }
 
-/// Returns the first of some arguments of a program that writes a file, runs a program or connects, although the program
-/// without it does not.
-pub(super) fn first_side_effect_option<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
-    let program = known(program)?;
+/// Returns whether no alias replaces a subcommand.
+fn is_built_in(program: &str, subcommand: &str) -> bool {
+    matches!(program, "git" | "cargo") && BUILT_IN.split_whitespace().any(|known| known == subcommand)
+}
+
+/// Returns whether a word of a command from `from` on writes a file, runs a program or connects, although the program without
+/// it does not.
+pub(super) fn has_side_effect(command: &[String], from: usize) -> bool {
+    let program = command.first().and_then(|name| known(name));
+    program.is_some_and(|program| operands::has_side_effect(program, command, from))
+        || first_side_effect_option(command, from).is_some()
+}
+
+/// Returns the first option of a command, from the word `from` on, that writes a file, runs a program or connects, although
+/// the program without it does not.
+fn first_side_effect_option(command: &[String], from: usize) -> Option<&str> {
+    let program = known(command.first()?)?;
     let options: Vec<&str> = program
         .side_effect_options
         .iter()
         .filter_map(|option| match option.split_once(' ') {
             None => Some(*option),
-            Some((subcommand, option)) => {
-                arguments.iter().any(|argument| argument == subcommand).then_some(option)
-            }
+            Some((subcommand, option)) => command.iter().any(|word| word == subcommand).then_some(option),
         })
         .collect();
     let is_option = |argument: &&String| {
-        options.iter().any(|option| match option.strip_prefix("--") {
+        let name = argument.split('=').next().unwrap_or(argument);
+        options.iter().any(|option| match (option.strip_suffix('*'), option.strip_prefix("--")) {
+            (Some(start), _) => argument.starts_with(start),
             // Long options may be cut short as long as they are clear.
-            Some(_) => {
-                let name = argument.split('=').next().unwrap_or(argument);
-                name == *option || (name.len() > 2 && option.starts_with(name))
-            }
+            (None, Some(_)) => name == *option || (name.len() > 2 && option.starts_with(name)),
             // Go takes such options with two dashes as well.
-            None if option.len() > 2 || program.has_long_options_only => {
-                let name = argument.split('=').next().unwrap_or(argument);
+            (None, None) if option.len() > 2 || program.has_long_options_only => {
                 name == *option || name.strip_prefix('-') == Some(*option)
             }
-            None => has_letter(argument, option),
+            (None, None) => has_letter(argument, option),
         })
     };
-    arguments.iter().find(is_option).map(String::as_str)
+    command.get(from..).unwrap_or_default().iter().find(is_option).map(String::as_str)
 }
 
 /// Returns whether a word has an option of one letter, which may follow others in the word and precede its value.
@@ -501,10 +283,78 @@ mod tests {
             ("go test -o=x", Some("-o=x")),
             ("go test --o x", Some("--o")),
             ("curl -sw %output{x} y", Some("-sw")),
+            ("curl --expand-output x y", Some("--expand-output")),
+            ("curl --alt-svc x y", Some("--alt-svc")),
+            ("curl --form-string a=b y", Some("--form-string")),
+            ("curl -sS y", None),
+            ("shuf -n1 x", None),
+            ("shuf -ox y", Some("-ox")),
+            ("man -P./x ls", Some("-P./x")),
+            ("man --html=x ls", Some("--html=x")),
+            ("man -k ls", None),
+            ("go env -w A=b", Some("-w")),
+            ("go env GOPATH", None),
+            ("go test -coverprofile=x ./...", Some("-coverprofile=x")),
+            ("go test --memprofile x", Some("--memprofile")),
+            ("go test -ldflags=-extld=x", Some("-ldflags=-extld=x")),
+            ("go build -c", None),
+            ("go test -c", Some("-c")),
+            ("cargo clippy --fix", Some("--fix")),
+            ("cargo test --config x", Some("--config")),
+            ("gofmt -l .", None),
+            ("gofmt -w .", Some("-w")),
+            ("sdiff -o x y z", Some("-o")),
+            ("diff --outp x y z", Some("--outp")),
+            ("sort -T x y", Some("-T")),
+            ("tar -tf x --checkpoint-action=exec=y", Some("--checkpoint-action=exec=y")),
+            ("tar -I x -tf y", Some("-I")),
+            ("tree -ox", Some("-ox")),
+            ("less +!ls x", Some("+!ls")),
+            ("time -o x ls", Some("-o")),
+            ("env -S ls", Some("-S")),
+            ("script -c ls", Some("-c")),
+            ("rsync -e x y z", Some("-e")),
+            ("ssh -oProxyCommand=x y", Some("-oProxyCommand=x")),
+            ("zip -TT x y", Some("-TT")),
+            ("gh api -X DELETE x", Some("-X")),
+            ("gh pr list -X x", None),
         ] {
             let words = words(line);
-            assert_eq!(first_side_effect_option(&words[0], &words[1..]), expected, "{line}");
+            assert_eq!(first_side_effect_option(&words, 1), expected, "{line}");
         }
+    }
+
+    /// The words from the third on are covered by a `*`.
+    #[test]
+    fn operands_that_do_more_are_found_below_a_star() {
+        for (command, expected) in [
+            (&["uniq", "-c", "x"][..], false),
+            (&["uniq", "-c", "x", "y"], true),
+            (&["uniq", "x", "y"], true),
+            (&["uniq", "-c", "-f", "1", "x"], false),
+            (&["uniq", "-c", "--", "-x", "-y"], true),
+            (&["xxd", "-l", "16", "x"], false),
+            (&["xxd", "-r", "x", "y"], true),
+            (&["sed", "-n", "1,5p", "x"], false),
+            (&["sed", "-n", "1e ls", "x"], true),
+            (&["sed", "-E", "-e", "s/a/b/", "-e", "w x", "y"], true),
+            (&["sed", "-E", "-ne", "s/a/b/w x", "y"], true),
+            (&["sed", "-E", "--expression=e", "y"], true),
+            (&["sed", "e ls", "x"], false),
+            (&["awk", "-F:", "{print $1}", "x"], false),
+            (&["awk", "-F:", "{print > \"x\"}"], true),
+            (&["gawk", "-F:", "BEGIN {system(\"ls\")}"], true),
+            (&["awk", "-F:", "$1 == 1 || $2 == 2"], false),
+            (&["awk", "-F:", "{print | \"sh\"}"], true),
+            (&["tar", "tfI", "x", "y"], false),
+        ] {
+            let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(has_side_effect(&command, 2), expected, "{command:?}");
+        }
+        let words = words("tar tfI x y");
+        assert!(has_side_effect(&words, 1));
+        let words = self::words("git archive -o x");
+        assert!(has_side_effect(&words, 2), "the rule names the subcommand");
     }
 
     #[test]

@@ -1,0 +1,505 @@
+//! The table of programs, which all rules share.
+
+use super::base_name;
+use super::operands::Operands;
+
+/// Entry of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// Options before the subcommand whose value is the next word. Others have none, or have it behind `=`.
+    pub(super) values: &'static [&'static str],
+    /// Options that write a file, run a program or connect, which the rest of the program does not. After the name of a
+    /// subcommand and a space, an option counts only with that subcommand. A `*` at the end matches any characters.
+    pub(super) side_effect_options: &'static [&'static str],
+    /// Whether options of one dash are whole words, so that no word has several.
+    pub(super) has_long_options_only: bool,
+    /// Subcommands that run files of the working directory which the arguments do not name; all if it is `*`.
+    pub(super) launches: &'static [&'static str],
+    /// Whether it has subcommands.
+    pub(super) has_subcommands: bool,
+    /// Arguments that do more than the rest of the program, besides options.
+    pub(super) operands: Operands,
+    /// Whether it runs the program that its arguments name.
+    pub(super) is_wrapper: bool,
+}
+
+const fn program(name: &'static str) -> Program {
+    Program {
+        name,
+        values: &[],
+        side_effect_options: &[],
+        has_long_options_only: false,
+        launches: &[],
+        has_subcommands: false,
+        operands: Operands::Plain,
+        is_wrapper: false,
+    }
+}
+
+impl Program {
+    const fn subcommands(self, values: &'static [&'static str]) -> Self {
+        Self { values, has_subcommands: true, ..self }
+    }
+
+    const fn side_effect_options(self, side_effect_options: &'static [&'static str]) -> Self {
+        Self { side_effect_options, ..self }
+    }
+
+    const fn long_options_only(self) -> Self {
+        Self { has_long_options_only: true, ..self }
+    }
+
+    const fn launches(self, launches: &'static [&'static str]) -> Self {
+        Self { launches, ..self }
+    }
+
+    const fn operands(self, operands: Operands) -> Self {
+        Self { operands, ..self }
+    }
+
+    const fn wrapper(self) -> Self {
+        Self { is_wrapper: true, ..self }
+    }
+}
+
+/// The programs, grouped by purpose.
+const PROGRAMS: &[Program] = &[
+    // Version control.
+    program("git")
+        .subcommands(&[
+            "-C",
+            "-c",
+            "--attr-source",
+            "--config-env",
+            "--exec-path",
+            "--git-dir",
+            "--list-cmds",
+            "--namespace",
+            "--super-prefix",
+            "--work-tree",
+        ])
+        .side_effect_options(&[
+            "-O",
+            "--extcmd",
+            "--remote",
+            "--template",
+            "-c",
+            "--config-env",
+            "--exec",
+            "--exec-path",
+            "--ext-diff",
+            "--open-files-in-pager",
+            "--output",
+            "--output-directory",
+            "--receive-pack",
+            "--textconv",
+            "--upload-pack",
+            "archive -o",
+            "clone -u",
+            "difftool -x",
+            "format-patch -o",
+            "rebase -x",
+        ]),
+    program("gh").subcommands(&["-R", "--repo", "--hostname"]).side_effect_options(&[
+        "api -F",
+        "api -X",
+        "api -f",
+        "api --field",
+        "api --input",
+        "api --method",
+        "api --raw-field",
+    ]),
+    program("hg")
+        .subcommands(&["-R", "--repository", "--cwd", "--config"])
+        .side_effect_options(&["--config", "--ssh"]),
+    program("svn")
+        .subcommands(&["--config-dir", "--config-option"])
+        .side_effect_options(&["--config-option", "--diff-cmd"]),
+    // Builds and packages.
+    program("cargo")
+        .subcommands(&["-C", "-Z", "--color", "--config", "--manifest-path", "--target-dir"])
+        .side_effect_options(&["--artifact-dir", "--config", "--fix", "--open", "--out-dir", "--target-dir"])
+        .launches(&["run", "r", "test", "t", "bench", "xtask"]),
+    program("npm")
+        .subcommands(&[
+            "-C",
+            "-w",
+            "--prefix",
+            "--workspace",
+            "--userconfig",
+            "--cache",
+            "--registry",
+            "--loglevel",
+        ])
+        .side_effect_options(&["--script-shell", "--prefix", "--userconfig"])
+        .launches(&["run", "run-script", "rum", "urn", "start", "restart", "test", "t", "exec", "x"]),
+    program("pnpm")
+        .subcommands(&["-C", "--dir", "-F", "--filter", "--loglevel", "--reporter"])
+        .launches(&["run", "start", "test", "exec"]),
+    program("yarn").subcommands(&["--cwd"]).launches(&["*"]),
+    program("bun").subcommands(&["--cwd", "--filter"]).launches(&["run", "start", "test", "x"]),
+    program("npx").launches(&["*"]),
+    program("uvx").launches(&["*"]),
+    program("pipx").launches(&["*"]),
+    program("bunx").launches(&["*"]),
+    program("node")
+        .side_effect_options(&["-p", "--print", "-r", "--require", "--import", "--loader", "-e", "--eval"])
+        .launches(&["."]),
+    program("deno").subcommands(&["-c", "--config", "-L", "--log-level"]).launches(&["task"]),
+    program("go")
+        .subcommands(&["-C"])
+        .side_effect_options(&[
+            "-asmflags",
+            "-blockprofile",
+            "-coverprofile",
+            "-cpuprofile",
+            "-exec",
+            "-gccgoflags",
+            "-gcflags",
+            "-http",
+            "-ldflags",
+            "-memprofile",
+            "-modfile",
+            "-mutexprofile",
+            "-o",
+            "-outputdir",
+            "-overlay",
+            "-pkgdir",
+            "-toolexec",
+            "-trace",
+            "-vettool",
+            "env -u",
+            "env -w",
+            "test -c",
+            "test -fuzz",
+        ])
+        .long_options_only()
+        .launches(&["run", "tool", "generate"]),
+    program("gofmt").side_effect_options(&["-cpuprofile", "-w"]).long_options_only(),
+    program("goimports").side_effect_options(&["-cpuprofile", "-memprofile", "-w"]).long_options_only(),
+    program("make").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
+    program("gmake").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
+    program("ninja").launches(&["*"]),
+    program("just").launches(&["*"]),
+    program("task").launches(&["*"]),
+    program("rake").launches(&["*"]),
+    program("bundle").subcommands(&[]).launches(&["*"]),
+    program("gradle").launches(&["*"]),
+    program("gradlew").launches(&["*"]),
+    program("mvn").launches(&["*"]),
+    program("mvnw").launches(&["*"]),
+    program("sbt").launches(&["*"]),
+    program("tox").launches(&["*"]),
+    program("nox").launches(&["*"]),
+    program("mix").launches(&["*"]),
+    program("composer").subcommands(&["-d", "--working-dir"]).launches(&["*"]),
+    program("dotnet").subcommands(&[]).launches(&["run", "test", "watch"]),
+    program("swift").subcommands(&[]).launches(&["run", "test"]),
+    program("python").side_effect_options(&["-c"]).launches(&["-m"]),
+    program("pip").subcommands(&["--python", "--proxy", "--cache-dir", "--log"]),
+    program("uv")
+        .subcommands(&[
+            "--directory",
+            "--project",
+            "--config-file",
+            "--cache-dir",
+            "--color",
+            "--allow-insecure-host",
+        ])
+        .launches(&["run"]),
+    program("poetry").subcommands(&["-C", "--directory", "-P", "--project"]).launches(&["run"]),
+    program("pipenv").subcommands(&["--python"]).launches(&["run"]),
+    program("pdm").subcommands(&["-p", "--project", "-c", "--config"]).launches(&["run"]),
+    program("hatch").subcommands(&["-e", "--env", "-p", "--project"]).launches(&["run"]),
+    program("apt").subcommands(&["-o", "--option", "-c", "--config-file", "-t", "--target-release"]),
+    program("apt-get").subcommands(&["-o", "--option", "-c", "--config-file", "-t", "--target-release"]),
+    program("brew").subcommands(&[]),
+    // Containers, clusters, clouds, services.
+    program("docker")
+        .subcommands(&[
+            "-H",
+            "--host",
+            "-c",
+            "--context",
+            "--config",
+            "-l",
+            "--log-level",
+            "--tlscacert",
+            "--tlscert",
+            "--tlskey",
+        ])
+        .launches(&["compose", "build"]),
+    program("podman")
+        .subcommands(&[
+            "-c",
+            "--connection",
+            "--url",
+            "--identity",
+            "--log-level",
+            "--root",
+            "--runroot",
+            "--runtime",
+        ])
+        .launches(&["compose", "build"]),
+    program("kubectl").subcommands(&[
+        "-n",
+        "--namespace",
+        "-s",
+        "--server",
+        "-v",
+        "--as",
+        "--as-group",
+        "--cluster",
+        "--context",
+        "--kubeconfig",
+        "--profile",
+        "--request-timeout",
+        "--token",
+        "--user",
+    ]),
+    program("helm").subcommands(&[
+        "-n",
+        "--namespace",
+        "--kube-context",
+        "--kubeconfig",
+        "--registry-config",
+    ]),
+    program("terraform").subcommands(&[]),
+    program("aws").subcommands(&[
+        "--profile",
+        "--region",
+        "--output",
+        "--endpoint-url",
+        "--query",
+        "--color",
+    ]),
+    program("gcloud").subcommands(&["--project", "--account", "--configuration", "--format", "--verbosity"]),
+    program("az").subcommands(&["--subscription", "-o", "--output", "--query"]),
+    program("systemctl").subcommands(&["-H", "--host", "-M", "--machine", "-n", "-o", "-p", "-s", "-t"]),
+    // Programs that read, with options that do not.
+    program("find").side_effect_options(&[
+        "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
+    ]),
+    program("fdfind").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
+    program("fd").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
+    program("rg").side_effect_options(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
+    program("ag").side_effect_options(&["--pager"]),
+    program("ack").side_effect_options(&["--pager"]),
+    program("bat").side_effect_options(&["--pager"]),
+    program("sort").side_effect_options(&[
+        "-T",
+        "-o",
+        "--compress-program",
+        "--output",
+        "--temporary-directory",
+    ]),
+    program("shuf").side_effect_options(&["-o", "--output"]),
+    program("uniq").operands(Operands::Output {
+        values: &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
+    }),
+    program("xxd").operands(Operands::Output {
+        values: &["-R", "-c", "-cols", "-g", "-groupsize", "-l", "-len", "-n", "-name", "-o", "-s", "-seek"],
+    }),
+    program("sed").side_effect_options(SED_OPTIONS).operands(Operands::Sed),
+    program("gsed").side_effect_options(SED_OPTIONS).operands(Operands::Sed),
+    program("awk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
+    program("gawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
+    program("mawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
+    program("nawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
+    program("perl").side_effect_options(&["-M", "-I", "-i", "-e", "-E"]),
+    program("ruby").side_effect_options(&["-i", "-e"]),
+    program("yq").side_effect_options(&["-i", "--inplace"]),
+    program("tree").side_effect_options(&["-o"]),
+    program("diff").side_effect_options(&["--output"]),
+    program("diff3").side_effect_options(&["--diff-program"]),
+    program("sdiff").side_effect_options(&["-o", "--diff-program", "--output"]),
+    program("file").side_effect_options(&["-C", "--compile"]),
+    program("iconv").side_effect_options(&["-o", "--output"]),
+    program("man").side_effect_options(&[
+        "-C",
+        "-H",
+        "-P",
+        "-X",
+        "--config-file",
+        "--gxditview",
+        "--html",
+        "--pager",
+    ]),
+    program("clang-format").side_effect_options(&["-i"]),
+    program("shfmt").side_effect_options(&["-w", "--write"]),
+    program("prettier").side_effect_options(&["-w", "--write", "--plugin"]),
+    program("eslint").side_effect_options(&["-o", "--fix", "--output-file"]),
+    program("ruff").side_effect_options(&["-o", "--fix", "--fix-only", "--output-file"]),
+    program("date").side_effect_options(&["-s", "--set"]),
+    program("less").side_effect_options(&[
+        "+*",
+        "-O",
+        "-k",
+        "-o",
+        "--lesskey-content",
+        "--lesskey-file",
+        "--lesskey-src",
+        "--log-file",
+        "--LOG-FILE",
+    ]),
+    program("tar").operands(Operands::Letters).side_effect_options(&[
+        "-C",
+        "-F",
+        "-I",
+        "-P",
+        "-g",
+        "--absolute-names",
+        "--directory",
+        "--index-file",
+        "--listed-incremental",
+        "--remove-files",
+        "--volno-file",
+        "--use-compress-program",
+        "--checkpoint-action",
+        "--rsh-command",
+        "--rmt-command",
+        "--to-command",
+        "--info-script",
+        "--new-volume-script",
+    ]),
+    program("zip").side_effect_options(&["-O", "-T", "-m", "--move", "--output-file", "--unzip-command"]),
+    program("rsync").side_effect_options(&[
+        "-M",
+        "-e",
+        "--log-file",
+        "--only-write-batch",
+        "--remote-option",
+        "--rsh",
+        "--rsync-path",
+        "--write-batch",
+    ]),
+    program("ssh").side_effect_options(&["-D", "-E", "-F", "-I", "-J", "-L", "-O", "-R", "-S", "-W", "-o"]),
+    program("scp").side_effect_options(&["-D", "-J", "-o", "-F", "-S"]),
+    program("sftp").side_effect_options(&["-D", "-F", "-J", "-S", "-b", "-o"]),
+    program("curl").side_effect_options(&[
+        "-Q",
+        "-X",
+        "--abstract-unix-socket",
+        "--alt-svc",
+        "--engine",
+        "--expand-*",
+        "--form-string",
+        "--mail-rcpt",
+        "--quote",
+        "--remote-name-all",
+        "--request",
+        "--ssl-sessions",
+        "--trace-config",
+        "--unix-socket",
+        "--trace",
+        "--trace-ascii",
+        "--stderr",
+        "--libcurl",
+        "--etag-save",
+        "--hsts",
+        "-K",
+        "--config",
+        "-o",
+        "--output",
+        "-O",
+        "--remote-name",
+        "-T",
+        "--upload-file",
+        "-D",
+        "--dump-header",
+        "-c",
+        "--cookie-jar",
+        "-w",
+        "--write-out",
+        "--output-dir",
+        "-F",
+        "--form",
+        "-d",
+        "--data",
+        "--data-ascii",
+        "--data-binary",
+        "--data-raw",
+        "--data-urlencode",
+        "--json",
+    ]),
+    program("wget").side_effect_options(&[
+        "-a",
+        "-P",
+        "--directory-prefix",
+        "--append-output",
+        "--post-file",
+        "--save-cookies",
+        "-O",
+        "--output-document",
+        "-o",
+        "--output-file",
+        "--use-askpass",
+        "-e",
+        "--execute",
+    ]),
+    // Programs that run another one.
+    program("sudo").wrapper(),
+    program("doas").wrapper(),
+    program("env").wrapper().side_effect_options(&["-S", "--split-string"]),
+    program("exec").wrapper(),
+    program("command").wrapper(),
+    program("builtin").wrapper(),
+    program("eval").wrapper(),
+    program("time").wrapper().side_effect_options(&["-o", "--output"]),
+    program("script").wrapper().side_effect_options(&["-c", "--command"]),
+    program("nice").wrapper(),
+    program("ionice").wrapper(),
+    program("chrt").wrapper(),
+    program("taskset").wrapper(),
+    program("nohup").wrapper(),
+    program("setsid").wrapper(),
+    program("stdbuf").wrapper(),
+    program("timeout").wrapper(),
+    program("watch").wrapper(),
+    program("flock").wrapper(),
+    program("xargs").wrapper(),
+    program("parallel").wrapper().side_effect_options(&["--joblog", "--results"]),
+    program("busybox").wrapper(),
+    program("strace").wrapper().side_effect_options(&["-o", "--output"]),
+    program("ltrace").wrapper().side_effect_options(&["-o", "--output"]),
+    program("unshare").wrapper(),
+    program("chroot").wrapper(),
+    program("nsenter").wrapper(),
+    program("pkexec").wrapper(),
+    program("prlimit").wrapper(),
+    program("setpriv").wrapper(),
+    program("systemd-run").wrapper(),
+    program("unbuffer").wrapper(),
+    program("fakeroot").wrapper(),
+    program("catchsegv").wrapper(),
+];
+
+const SED_OPTIONS: &[&str] = &["-f", "-i", "--file", "--in-place"];
+
+const AWK_OPTIONS: &[&str] = &[
+    "-D",
+    "-E",
+    "-d",
+    "-f",
+    "-i",
+    "-l",
+    "-o",
+    "-p",
+    "--debug",
+    "--dump-variables",
+    "--exec",
+    "--file",
+    "--include",
+    "--load",
+    "--pretty-print",
+    "--profile",
+];
+
+/// Returns the entry of a program, by its name or path.
+pub(super) fn known(name: &str) -> Option<&'static Program> {
+    let name = base_name(name);
+    let of_name = |name: &str| PROGRAMS.iter().find(|program| program.name == name);
+    // As in `python3` and `pip3.12`.
+    of_name(name).or_else(|| of_name(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')))
+}
