@@ -67,12 +67,12 @@ pub(crate) struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
     /// Directories that commands of a session may write to: the current directory, and `--dir`.
     workspaces: Vec<PathBuf>,
-    /// Home directory that the user database has.
+    /// Home directory in the user database.
     database_home: Option<PathBuf>,
     /// Files of a server, which its sessions do not see; `None` in a process that serves no sessions.
     server_files: Option<Vec<PathBuf>>,
     /// Directories of other users of the same server, which a sandboxed session must not read.
-    foreign: Vec<PathBuf>,
+    foreign_roots: Vec<PathBuf>,
 }
 
 impl ProcessEnv {
@@ -86,7 +86,7 @@ impl ProcessEnv {
             workspaces: Vec::new(),
             database_home: None,
             server_files: None,
-            foreign: Vec::new(),
+            foreign_roots: Vec::new(),
         }
     }
 
@@ -106,7 +106,7 @@ impl ProcessEnv {
             workspaces,
             database_home: home_of_user(),
             server_files: None,
-            foreign: Vec::new(),
+            foreign_roots: Vec::new(),
         };
         match process_env.home() {
             Some(_) => process_env,
@@ -139,14 +139,14 @@ impl ProcessEnv {
 
     /// Returns this environment for a session that must not read these directories.
     #[cfg(feature = "server")]
-    pub(crate) fn with_foreign(mut self, directories: Vec<PathBuf>) -> Self {
-        self.foreign = directories;
+    pub(crate) fn with_foreign_roots(mut self, directories: Vec<PathBuf>) -> Self {
+        self.foreign_roots = directories;
         self
     }
 
     /// Returns the directories of other users of the same server.
-    pub(crate) fn foreign(&self) -> &[PathBuf] {
-        &self.foreign
+    pub(crate) fn foreign_roots(&self) -> &[PathBuf] {
+        &self.foreign_roots
     }
 
     /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.
@@ -166,7 +166,7 @@ impl ProcessEnv {
         self.variables.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
-    /// Returns the home directory that the user database has, which may be another one than [`home`](Self::home).
+    /// Returns the home directory in the user database, which may differ from [`home`](Self::home).
     pub(crate) fn database_home(&self) -> Option<&Path> {
         self.database_home.as_deref()
     }
