@@ -157,13 +157,7 @@ impl ServeHost {
         }
         args.grant = grant.or(args.grant);
         let named = settings.model.clone();
-        args.model.model = settings.model.or(args.model.model);
-        args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
-        if let Some(mode) = &settings.mode {
-            args.policy.mode = Some(mode.parse().map_err(|_| {
-                HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
-            })?);
-        }
+        apply_settings(settings, &mut args)?;
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
@@ -488,6 +482,22 @@ fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
     let mut file = NamedTempFile::new().map_err(failed)?;
     file.write_all(grant.to_string().as_bytes()).map_err(failed)?;
     Ok(file)
+}
+
+/// Applies the settings of a client to the flags of a session.
+///
+/// # Errors
+///
+/// [`HostError::Invalid`] for an unknown mode.
+fn apply_settings(settings: SettingsChange, args: &mut RunArgs) -> Result<(), HostError> {
+    args.model.model = settings.model.or(args.model.model.take());
+    args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort.take());
+    if let Some(mode) = &settings.mode {
+        args.policy.mode = Some(mode.parse().map_err(|_| {
+            HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
+        })?);
+    }
+    Ok(())
 }
 
 /// Checks that the directory of a session is still the one that was judged.
