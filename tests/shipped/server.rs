@@ -583,7 +583,8 @@ fn an_approval_holds_for_the_file_that_the_name_led_to() {
             let inside = user.project().join("inside").join(name);
             assert_eq!(inside.exists(), !is_redirected, "{name}: {answered}");
         }
-        let refusals = answered.matches("leads elsewhere than when the call was decided on").count();
+        let refusals =
+            answered.matches("now leads to another location than when the call was decided on").count();
         assert_eq!(refusals, if is_redirected { 2 } else { 0 }, "{answered}");
     }
 }

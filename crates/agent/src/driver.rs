@@ -292,7 +292,7 @@ impl Driver {
         while !inputs.is_empty() {
             let account = self.account();
             let batch = self.advance(&mut inputs);
-            self.compaction_callers.observe(self.machine.take_compaction_results());
+            self.compaction_callers.add_results(self.machine.take_compaction_results());
             if !self.recording.record(&batch).await {
                 inputs.extend(
                     self.recording.failure().map(|error| InputKind::Unrecorded { error: error.clone() }),

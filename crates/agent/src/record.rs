@@ -23,7 +23,7 @@ use crate::protocol::{
 /// First version of which an entry says everything that followed.
 const FIRST_COMPLETE: u32 = 4;
 
-/// First version of which an entry says whether a summary was used. Before it, each summary with text was.
+/// First version whose entries record whether a summary was used. Before it, each summary with text was used.
 const FIRST_WITH_SUMMARIES: u32 = 6;
 
 /// All inputs of a session, which determine it completely.
@@ -108,7 +108,7 @@ impl Record {
     /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
     /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, version 4 ends
     /// a run with a response that is cut off or empty, estimates requests without their tools, and sends a summary without the user's
-    /// own messages, and version 5 takes summaries that were cut off or refused.
+    /// own messages, and version 5 uses summaries that were cut off or refused.
     pub const VERSION: u32 = 6;
 
     /// Oldest version of the format that this crate reads.

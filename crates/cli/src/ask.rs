@@ -44,9 +44,7 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
         console::notice(&warning.message);
     }
     if let FinishReason { reason: Finish::Other, raw: Some(raw) } = &response.finish_reason {
-        console::notice(&format!(
-            "the response ended for a reason that is not known, `{raw}`; it may be incomplete"
-        ));
+        console::notice(&format!("the response ended for an unknown reason, `{raw}`; it may be incomplete"));
     }
     // The response, which has the finish reason, is already written.
     check_finish(response.finish_reason.reason).map_err(Failure::already_in_output)

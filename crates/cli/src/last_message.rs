@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::failure::Failure;
 
 /// Pause between two attempts to open a named pipe or to write to it.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that the file can be written, without creating or opening it. Never blocks.
 ///
@@ -56,7 +56,7 @@ async fn write_pipe(path: &Path, mut rest: &[u8]) -> io::Result<()> {
         match pipe.write(rest) {
             Ok(count) => rest = rest.get(count..).unwrap_or_default(),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
             }
             Err(error) => return Err(error),
         }
@@ -69,7 +69,7 @@ async fn open_pipe(path: &Path) -> io::Result<File> {
     loop {
         match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
             Ok(pipe) => return Ok(File::from(pipe)),
-            Err(Errno::NXIO | Errno::INTR) => sleep(PAUSE).await,
+            Err(Errno::NXIO | Errno::INTR) => sleep(RETRY_INTERVAL).await,
             Err(error) => return Err(error.into()),
         }
     }

@@ -21,8 +21,8 @@ use crate::route::{ModelSource, Route, key_remedy};
 /// Model name for a script when neither the script nor the catalog provides one.
 const SCRIPTED_MODEL: &str = "scripted";
 
-/// Names before a slash in the names of models that are no providers: the resources of Gemini's API.
-const RESOURCES: [&str; 2] = ["models", "tunedModels"];
+/// Prefixes of model names, before a slash, that are not providers: resource types of Gemini's API.
+const GEMINI_RESOURCES: [&str; 2] = ["models", "tunedModels"];
 
 /// Model with a client to call it.
 #[derive(Debug)]
@@ -109,11 +109,11 @@ impl Model {
             Some((_, profile)) => profile.clone(),
             None => self.route.provider.profile(&self.route.model).with_catalog(&self.catalog),
         };
-        self.with_own_prices(profile)
+        self.without_scripted_prices(profile)
     }
 
     /// Returns the profile without prices if the model is scripted: a script costs nothing, whatever model it names.
-    fn with_own_prices(&self, profile: ProviderProfile) -> ProviderProfile {
+    fn without_scripted_prices(&self, profile: ProviderProfile) -> ProviderProfile {
         if self.is_scripted() { profile.without_prices() } else { profile }
     }
 
@@ -145,7 +145,7 @@ impl Model {
         match &self.custom {
             Some((file, _)) => {
                 let profile = file.profile(Some(&self.route.model), &self.catalog, options)?;
-                Ok(self.with_own_prices(profile))
+                Ok(self.without_scripted_prices(profile))
             }
             None => Ok(self.profile().with_toolset_options(toolset, options)),
         }
@@ -191,13 +191,13 @@ impl Model {
         {
             return Err(served_elsewhere(name, *other, provider));
         }
-        // Servers of other vendors have slashes in the names of their models.
-        let is_vendors_server = self.route.base_url.is_none() && provider != Provider::OpenAiCompatible;
-        match name.split_once('/').filter(|_| is_vendors_server && serving.is_empty()) {
+        // Model names of other servers may contain slashes.
+        let is_server_of_vendor = self.route.base_url.is_none() && provider != Provider::OpenAiCompatible;
+        match name.split_once('/').filter(|_| is_server_of_vendor && serving.is_empty()) {
             Some((prefix, rest)) => match Provider::from_str(prefix, true) {
                 Ok(other) if other != provider => Err(served_elsewhere(rest, other, provider)),
                 Ok(_) => Ok(resolved),
-                Err(_) if RESOURCES.contains(&prefix) => Ok(resolved),
+                Err(_) if GEMINI_RESOURCES.contains(&prefix) => Ok(resolved),
                 Err(_) => {
                     Ok(ResolvedModel { warning: Some(unknown_provider(name, prefix, provider)), ..resolved })
                 }

@@ -140,10 +140,7 @@ impl Opening<'_> {
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {
-            let rules = policy::denials(&args.policy.deny, environment.as_ref(), process_env).await?;
-            let spec = &args.environment.env;
-            let excluded = excluded_from_checkpoints(environment.as_ref(), spec, &rules, process_env).await?;
-            self.kept = Some(kept.in_place(environment.as_ref(), excluded).await?);
+            self.kept = Some(in_place(kept, args, environment.as_ref(), process_env).await?);
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
@@ -328,6 +325,23 @@ impl Opening<'_> {
         }
         Ok(session)
     }
+}
+
+/// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.
+///
+/// # Errors
+///
+/// Those of [`Kept::in_place`], and a failure if the rules cannot be read.
+async fn in_place(
+    kept: Kept,
+    args: &RunArgs,
+    environment: &dyn ExecutionEnvironment,
+    process_env: &ProcessEnv,
+) -> Result<Kept, Failure> {
+    let rules = policy::denials(&args.policy.deny, environment, process_env).await?;
+    let spec = &args.environment.env;
+    let excluded = excluded_from_checkpoints(environment, spec, &rules, process_env).await?;
+    kept.in_place(environment, excluded).await
 }
 
 /// Returns the reasoning effort at the end of a record.

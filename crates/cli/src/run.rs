@@ -244,7 +244,7 @@ async fn on_surface(
     result.and_then(|ended| closed.map(|()| ended)).map_err(|failure| interrupts.reclassify(failure))
 }
 
-/// Returns whether the session may have ended without a message and is not needed for the next one.
+/// Returns whether a new session may have ended without a message, and the next session does not start from it.
 fn is_unused(result: &Result<Ended, Failure>, session: Option<&SessionId>) -> bool {
     match result {
         Ok(Ended::Task(_)) => false,

@@ -47,7 +47,7 @@ const SOCKET_MODE: u32 = 0o600;
 /// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
 pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
-    args.run = completed(&args.run, process_env).await?;
+    args.run = with_configuration(&args.run, process_env).await?;
     let process_env = &process_env.clone().with_server_files(server_files(&args));
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv)
     }
 }
 
-/// Returns the files that flags name and that decide what clients and sessions may do.
+/// Returns the files that flags name and that control the permissions of clients and sessions.
 fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
     let own = [&args.tokens, &args.tls_cert, &args.tls_key, &args.audit_log, &args.socket];
     let named = own.into_iter().chain([&args.run.grant]).flatten().cloned();
@@ -101,8 +101,8 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
 }
 
-/// Adds the configuration to flags: sessions have it too.
-async fn completed(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
+/// Returns the flags completed with the configuration, as sessions have them.
+async fn with_configuration(args: &RunArgs, process_env: &ProcessEnv) -> Result<RunArgs, Failure> {
     let mut completed = config::complete_run(&[], process_env).await?;
     completed.session.given = args.session.given.clone();
     Ok(completed)

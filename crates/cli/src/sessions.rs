@@ -319,7 +319,10 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
 /// Returns the failure for `--dir`, if it is the directory of a session and does not exist; `None` otherwise.
 async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &ProcessEnv) -> Option<Failure> {
     let named = args.environment.dir.as_ref()?;
-    let found = sessions.list(&Place::on_this_machine(named).filter(), &Page::of(1)).await.ok()?;
+    let found = sessions
+        .list(&Place::on_this_machine(&process_env::absolute(named).ok()?).filter(), &Page::of(1))
+        .await
+        .ok()?;
     place::require_directory(found.first()?, process_env).err()
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use thiserror::Error;
 
 use self::authority::attached_value;
-pub(crate) use self::authority::{Authority, misspelt};
+pub(crate) use self::authority::{Authority, find_misspelt};
 
 /// Options of a command line, and what was ignored in it.
 #[derive(Clone, Debug, PartialEq)]

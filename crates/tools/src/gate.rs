@@ -140,11 +140,13 @@ pub fn outside_sandbox() -> Verdict {
     Verdict::ask("it runs outside of the sandbox").with_rule("outside of the sandbox")
 }
 
-/// Returns why a call is refused after a decision on it: `path` has another location than it had then.
+/// Returns the reason to refuse a call after a decision on it, because `path` has another location than at the decision.
 #[must_use]
 pub fn redirected(path: &Path) -> String {
     let path = path.display();
-    format!("{path} leads elsewhere than when the call was decided on; make it again to have it decided")
+    format!(
+        "{path} now leads to another location than when the call was decided on; repeat the call for a new decision"
+    )
 }
 
 /// Returns the error that the model reads for a denied call.

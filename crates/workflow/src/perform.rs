@@ -79,8 +79,8 @@ enum StepError {
 }
 
 impl StepError {
-    /// Returns the result of a step that ended with this error. Git and commands read what a candidate has written, so that
-    /// their errors may be caused by it.
+    /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
+    /// of commands, which read its files.
     fn into_found(self) -> Found {
         let is_external = matches!(self, Self::Worker(_) | Self::Store(_));
         Found::Failed { reason: self.to_string(), is_external }
@@ -275,7 +275,7 @@ impl Performance<'_> {
         if machine.file_exists(&made).await? {
             return Ok(());
         }
-        let prepared = self.make(place, commit, changes).await;
+        let prepared = self.create_clone(place, commit, changes).await;
         if prepared.is_err() {
             if self.fence.check().is_ok() {
                 // The first error is reported. A directory that cannot be removed now is removed with the task.
@@ -287,8 +287,13 @@ impl Performance<'_> {
         Ok(())
     }
 
-    /// Makes and prepares the clone of a place. The exit code of the preparation is no error: the session can run it again.
-    async fn make(&self, place: &Place, commit: &str, changes: Option<&Reference>) -> Result<(), StepError> {
+    /// Creates and prepares the clone of a place. A preparation that fails is not an error: the session can run it again.
+    async fn create_clone(
+        &self,
+        place: &Place,
+        commit: &str,
+        changes: Option<&Reference>,
+    ) -> Result<(), StepError> {
         self.repository.clone_to(&place.root, commit).await?;
         if let Some(changes) = changes {
             self.repository.apply_to(&place.root, commit, &self.kept(changes).await?).await?;

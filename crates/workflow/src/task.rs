@@ -506,7 +506,7 @@ impl Task {
             });
     }
 
-    /// Returns the failure of the task, if no candidate could be judged at its end because of an external failure.
+    /// Returns the failure of the task if the newest attempt of each candidate ended with an external failure.
     fn failure_of_candidates(&self) -> Option<Outcome> {
         let failures: Option<Vec<_>> = self.candidates.iter().map(Candidate::external_failure).collect();
         let ExternalFailure { step, reason } = failures?.into_iter().next()?.clone();

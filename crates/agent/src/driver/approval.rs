@@ -109,8 +109,8 @@ pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judge
     rules.chain(redirections(call)).fold(bound, Fingerprint::chain)
 }
 
-/// Returns a hash of each path of a call that has another location than its name, with these locations. There are none without
-/// links, so tickets in older journals remain valid.
+/// Returns a hash of each path of a call whose locations differ from its name, with these locations. Without links there are no
+/// such paths, so tickets in older journals remain valid.
 fn redirections(call: &PreparedCall) -> impl Iterator<Item = Fingerprint> {
     let redirected =
         call.locations().filter(|(path, locations)| locations.iter().any(|location| location != *path));
@@ -143,7 +143,7 @@ impl From<&str> for Objection {
     }
 }
 
-/// Returns why a call must not run after all: another one was approved, its paths lead elsewhere than when it was decided on, or
+/// Returns why a call must not run after all: another one was approved, its paths have other locations than at the decision, or
 /// the situation has changed since it was prepared and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],

@@ -243,7 +243,7 @@ impl Driver {
             }
             Command::Compact { done } => {
                 if let Some(done) = done {
-                    // Those of compactions that a record replayed are of no interest to the caller.
+                    // Results of earlier compactions, such as replayed ones, are not reported to this caller.
                     drop(self.machine.take_compaction_results());
                     self.compaction_callers.add(done);
                 }

@@ -17,7 +17,7 @@ impl CompactionCallers {
     }
 
     /// Adds events about the result of a compaction to the report, if a caller waits for it.
-    pub(super) fn observe(&mut self, results: Vec<EventKind>) {
+    pub(super) fn add_results(&mut self, results: Vec<EventKind>) {
         if !self.waiting.is_empty() {
             self.report.events.extend(results);
         }

@@ -264,7 +264,7 @@ impl CallPreparation {
 
     /// Lets the hooks judge a call that the gates have judged.
     async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> Prepared {
-        let judged = self.located(judged).await;
+        let judged = self.locate_paths(judged).await;
         let (pipeline::Preparation::Ready { call, judgement }
         | pipeline::Preparation::Ask { call, judgement }) = &judged
         else {
@@ -298,9 +298,9 @@ impl CallPreparation {
                 let by = given.hook.as_ref().map(|hook| Principal::new(format!("hook {hook}")));
                 let again =
                     pipeline::prepare(&self.registry, &self.gates, self.env.as_ref(), &tool_call).await;
-                let mut again = self.located(with_questions_of_hooks(again, &judged)).await;
+                let mut again = self.locate_paths(with_questions_of_hooks(again, &judged)).await;
                 if let Some(shown) = judged.call() {
-                    again = unless_redirected(again, shown);
+                    again = refuse_redirected(again, shown);
                 }
                 (again, Some(ChangedArguments { arguments: arguments.clone(), by }))
             }
@@ -317,9 +317,9 @@ impl CallPreparation {
     }
 
     async fn prepared(&self, judged: pipeline::Preparation) -> Prepared {
-        let mut judged = self.located(judged).await;
+        let mut judged = self.locate_paths(judged).await;
         if let Some(shown) = &self.changed {
-            judged = unless_redirected(judged, shown);
+            judged = refuse_redirected(judged, shown);
         }
         let (judgement, result) = match judged {
             pipeline::Preparation::Ready { call, judgement } => {
@@ -337,8 +337,8 @@ impl CallPreparation {
         Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
     }
 
-    /// Records where the paths of a call lead if a user or a hook decides on it, so that the decision holds for these files only.
-    async fn located(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
+    /// Records where the paths of a call lead if a user or a hook decides on it, so that the decision applies only to these files.
+    async fn locate_paths(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
         use pipeline::Preparation::{Ask, Ready, Refused};
         let env = self.env.as_ref();
         match judged {
@@ -351,8 +351,8 @@ impl CallPreparation {
     }
 }
 
-/// Refuses a call with changed arguments if a path leads elsewhere than when the call was `shown`.
-fn unless_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pipeline::Preparation {
+/// Refuses a call with changed arguments if a path has another location than when the call was `shown`.
+fn refuse_redirected(judged: pipeline::Preparation, shown: &PreparedCall) -> pipeline::Preparation {
     use pipeline::Preparation::{Ask, Ready, Refused};
     let Some(call) = judged.call() else { return judged };
     let is_redirected = |path: &Path, locations: &[PathBuf]| {

@@ -136,8 +136,8 @@ impl Machine {
         }
     }
 
-    /// Takes a request of the embedding application: at once if nothing runs, else before the next model call, which a warning
-    /// reports.
+    /// Takes a request of the embedding application: at once if nothing runs, else before the next model call or after the turn,
+    /// which a warning reports.
     pub(super) fn compact(&mut self, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
@@ -280,7 +280,7 @@ impl Machine {
             self.end_compaction(Some(problem), out);
             return true;
         }
-        self.take_summary(through, response, out);
+        self.replace_with_summary(through, response, out);
         if is_cut_off {
             let message = "the output limit cut off the summary: its end is missing".to_owned();
             self.report_result(EventKind::Warning { message }, out);
@@ -302,8 +302,8 @@ impl Machine {
         true
     }
 
-    /// Replaces the first `through` entries by the summary in this response.
-    fn take_summary(&mut self, through: usize, response: &Response, out: &mut Vec<Action>) {
+    /// Replaces the first `through` entries with the summary in this response.
+    fn replace_with_summary(&mut self, through: usize, response: &Response, out: &mut Vec<Action>) {
         self.measure_system();
         let (before, from) = (self.chars, self.compactions.entries());
         let compaction = self.compaction_of(through, response.text());
@@ -321,7 +321,8 @@ impl Machine {
         }
     }
 
-    /// Requests a summary again, once, that the output limit cut off: of half as much, as text. Returns whether it did.
+    /// Requests a summary that the output limit cut off again, once, for half as much of the conversation, as text. Returns whether
+    /// it did.
     fn retry_cut_off(&mut self, out: &mut Vec<Action>) -> bool {
         self.measure_system();
         let Some(mut current) = self.running_compaction().filter(|current| !current.is_cut_off) else {

@@ -51,8 +51,8 @@ impl Machine {
         }
     }
 
-    /// Returns the effort with which a request is repeated whose reasoning was cut off: the next lower one. Without a known
-    /// effort it is the lowest, if the model can reason.
+    /// Returns the effort with which to repeat a request whose reasoning was cut off: the next lower one. If none is set, it is
+    /// `low`, provided that the model can reason.
     fn lower_effort(&self) -> Option<ReasoningEffort> {
         match &self.reasoning_effort {
             Some(effort) => lower(effort),
@@ -63,14 +63,13 @@ impl Machine {
         }
     }
 
-    /// Warns of a response that ends the input for a reason that is not known. It may be incomplete.
+    /// Warns of a response that ends the input for an unknown reason. It may be incomplete.
     pub(super) fn warn_of_unknown_end(&mut self, response: &Response, out: &mut Vec<Action>) {
         let FinishReason { reason: Finish::Other, raw: Some(raw) } = &response.finish_reason else { return };
         if is_pause(response) {
             return;
         }
-        let message =
-            format!("the response ended for a reason that is not known, `{raw}`; it may be incomplete");
+        let message = format!("the response ended for an unknown reason, `{raw}`; it may be incomplete");
         warn(&message, out);
         if let Some(progress) = &mut self.progress {
             progress.response.warning = Some(message);

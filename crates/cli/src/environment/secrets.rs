@@ -169,7 +169,7 @@ pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Fai
     // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let of_user = keys_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
-    let foreign = process_env.foreign().iter().cloned();
+    let foreign = process_env.foreign_roots().iter().cloned();
     Ok(of_user.chain(server_paths(process_env)).chain(foreign).collect())
 }
 

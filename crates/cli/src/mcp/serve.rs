@@ -114,7 +114,7 @@ fn with_gates(
     options
 }
 
-/// Reports that hooks do not run: only sessions have them.
+/// Prints a notice that hooks do not run: only sessions run them.
 ///
 /// # Errors
 ///
@@ -123,7 +123,7 @@ fn check_hooks<'a>(hooks: impl Iterator<Item = &'a HookCommand>) -> Result<(), F
     let hooks: Vec<&HookCommand> = hooks.collect();
     if let Some(required) = hooks.iter().find(|hook| hook.is_required()) {
         let source = required.source();
-        let message = format!("the hook in {source} is required, and hooks do not run in `pintle mcp serve`");
+        let message = format!("the hook in {source} is required, but hooks do not run in `pintle mcp serve`");
         return Err(Failure::usage(message).with_hint("remove `required`, or use another directory"));
     }
     if !hooks.is_empty() {

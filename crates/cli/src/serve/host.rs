@@ -146,10 +146,10 @@ impl ServeHost {
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
         let tenant = tenant.as_deref();
-        let judged = self.judge(tenant, &args.environment)?;
-        let foreign = judged.as_deref().map(|workspace| self.roots.foreign(tenant, workspace));
+        let judged = self.resolve_workspace(tenant, &args.environment)?;
+        let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
         let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
-        let process_env = &process_env.with_foreign(foreign.unwrap_or_default());
+        let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
         if grant.is_some() && args.grant.is_some() {
             // Another one could be wider.
             let problem = "grant: expected none, since the server holds its sessions to its own";
@@ -157,13 +157,7 @@ impl ServeHost {
         }
         args.grant = grant.or(args.grant);
         let named = settings.model.clone();
-        args.model.model = settings.model.or(args.model.model);
-        args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort);
-        if let Some(mode) = &settings.mode {
-            args.policy.mode = Some(mode.parse().map_err(|_| {
-                HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
-            })?);
-        }
+        apply_settings(settings, &mut args)?;
         // A person can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
@@ -171,7 +165,9 @@ impl ServeHost {
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
         *is_kept = true;
         let env_session = target.connect().await?;
-        if let Err(failure) = require_same(judged.as_deref(), self.judge(tenant, &args.environment)) {
+        if let Err(failure) =
+            require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &args.environment))
+        {
             env_session.close_with_notice().await;
             return Err(failure.into());
         }
@@ -200,7 +196,7 @@ impl ServeHost {
         Ok(OpenSession::new(session, Arc::new(controls)))
     }
 
-    /// Selects the model of a session. `named` is the name of a client.
+    /// Selects the model of a session. `named` is the model that the client requested.
     async fn model_for(
         &self,
         args: &RunArgs,
@@ -211,7 +207,7 @@ impl ServeHost {
         let Some(named) = named else { return Ok(model?) };
         let model =
             model.map_err(|failure| match matches!(failure.exit(), Exit::Usage | Exit::Authentication) {
-                // Such as a model of another provider, or of one without a key.
+                // For example a model of another provider, or of one without a key.
                 true => HostError::Unprocessable(failure.message()),
                 false => failure.into(),
             })?;
@@ -223,7 +219,7 @@ impl ServeHost {
         Ok(Sessions::open(&self.process_env).await?)
     }
 
-    /// Finds a session that nobody has open.
+    /// Finds a session that no process has open.
     async fn unheld(&self, id: &SessionId) -> Result<(Sessions, Summary), HostError> {
         let (sessions, summary) = self.find(id).await?;
         if let Ok(Some(holder)) = sessions.store().holder(id).await {
@@ -233,10 +229,10 @@ impl ServeHost {
         Ok((sessions, summary))
     }
 
-    /// Returns the directory in which a session of the store works, as [`judge`](Self::judge) does.
-    fn judge_stored(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
+    /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
+    fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
         let args = Place::of_summary(summary).to_args(&summary.id)?;
-        self.judge(summary.properties.get(TENANT).map(String::as_str), &args)
+        self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &args)
     }
 
     /// Returns a directory of this machine with all links resolved if sessions of the tenant may work there; `None` for another
@@ -246,7 +242,7 @@ impl ServeHost {
     ///
     /// [`HostError::Forbidden`] for another environment than the server has if there is a tenant, and the errors of
     /// [`WorkspaceRoots::resolve`].
-    fn judge(&self, tenant: Option<&str>, args: &EnvArgs) -> Result<Option<PathBuf>, HostError> {
+    fn resolve_workspace(&self, tenant: Option<&str>, args: &EnvArgs) -> Result<Option<PathBuf>, HostError> {
         let environment = &args.env;
         if *environment != EnvSpec::Local {
             if tenant.is_some() && *environment != self.environment {
@@ -265,7 +261,7 @@ impl ServeHost {
     }
 
     /// Returns the settings for opening a session of the store. It works in its own directory, not in the default one.
-    fn stored(&self, summary: &Summary) -> Wanted {
+    fn wanted_for_stored(&self, summary: &Summary) -> Wanted {
         let place = Place::of_summary(summary);
         let is_local = place.environment() == LOCAL && self.environment == EnvSpec::Local;
         let directory = Some(PathBuf::from(place.directory()));
@@ -277,7 +273,7 @@ impl ServeHost {
     }
 
     /// Checks that a session of the store does not work in a hidden directory, whose files are neither shown nor restored.
-    fn check_visible(&self, summary: &Summary) -> Result<(), HostError> {
+    fn require_visible(&self, summary: &Summary) -> Result<(), HostError> {
         let place = Place::of_summary(summary);
         if place.environment() != LOCAL {
             return Ok(());
@@ -317,8 +313,7 @@ impl SessionHost for ServeHost {
             None if !is_local => None,
             None => {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
-                let directory = self.process_env.directory(of_server.as_deref());
-                let directory = directory?;
+                let directory = self.process_env.directory(of_server.as_deref())?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
                 // The path is not the client's.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
@@ -347,8 +342,8 @@ impl SessionHost for ServeHost {
 
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        self.judge_stored(&summary)?;
-        let wanted = self.stored(&summary);
+        self.resolve_stored_workspace(&summary)?;
+        let wanted = self.wanted_for_stored(&summary);
         let selected = Selected::of(sessions, summary).await?;
         let words = selected.remembered(&self.given)?;
         self.open_with(&words, Some(selected), wanted).await
@@ -361,8 +356,8 @@ impl SessionHost for ServeHost {
         fork: SessionId,
     ) -> Result<OpenSession, HostError> {
         let (sessions, summary) = self.find(origin).await?;
-        self.judge_stored(&summary)?;
-        let wanted = self.stored(&summary);
+        self.resolve_stored_workspace(&summary)?;
+        let wanted = self.wanted_for_stored(&summary);
         let words = remembered_flags(&summary, &self.given)?;
         let is_grant_given = config::complete_run(&words, &self.process_env).await?.grant.is_some();
         let selected = Selected::to_fork(sessions, summary.clone(), turns, is_grant_given).await?;
@@ -379,10 +374,10 @@ impl SessionHost for ServeHost {
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
         let (sessions, summary) = self.find(id).await?;
-        self.check_visible(&summary)?;
-        let judged = self.judge_stored(&summary)?;
+        self.require_visible(&summary)?;
+        let judged = self.resolve_stored_workspace(&summary)?;
         let work = async |files: &Files<'_>| {
-            require_same(judged.as_deref(), self.judge_stored(&summary))?;
+            require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
             files.changes(&point_of(since)?).await
         };
         let found = in_place(&sessions, id.as_str(), &self.process_env, work).await?;
@@ -398,8 +393,8 @@ impl SessionHost for ServeHost {
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
         let (sessions, summary) =
             if request.dry_run { self.find(id).await? } else { self.unheld(id).await? };
-        self.check_visible(&summary)?;
-        let judged = self.judge_stored(&summary)?;
+        self.require_visible(&summary)?;
+        let judged = self.resolve_stored_workspace(&summary)?;
         let options = RewindOptions {
             files: true,
             conversation: request.conversation,
@@ -408,7 +403,7 @@ impl SessionHost for ServeHost {
             keeps_protected: true,
         };
         let work = async |files: &Files<'_>| {
-            require_same(judged.as_deref(), self.judge_stored(&summary))?;
+            require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
             files.go_back(&point_of(&request.point)?, options).await
         };
         Ok(report_of(in_place(&sessions, id.as_str(), &self.process_env, work).await?))
@@ -489,12 +484,31 @@ fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
     Ok(file)
 }
 
+/// Applies the settings of a client to the flags of a session.
+///
+/// # Errors
+///
+/// [`HostError::Invalid`] for an unknown mode.
+fn apply_settings(settings: SettingsChange, args: &mut RunArgs) -> Result<(), HostError> {
+    args.model.model = settings.model.or(args.model.model.take());
+    args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort.take());
+    if let Some(mode) = &settings.mode {
+        args.policy.mode = Some(mode.parse().map_err(|_| {
+            HostError::Invalid(format!("there is no mode `{mode}`: expected plan, ask, edit or auto"))
+        })?);
+    }
+    Ok(())
+}
+
 /// Checks that the directory of a session is still the one that was judged.
-fn require_same(judged: Option<&Path>, found: Result<Option<PathBuf>, HostError>) -> Result<(), Failure> {
+fn require_same_workspace(
+    judged: Option<&Path>,
+    found: Result<Option<PathBuf>, HostError>,
+) -> Result<(), Failure> {
     if found.is_ok_and(|found| found.as_deref() == judged) {
         return Ok(());
     }
-    Err(Failure::usage("the directory of the session was replaced while it was opened"))
+    Err(Failure::usage("the directory of the session was replaced during the request"))
 }
 
 impl From<Failure> for HostError {
@@ -528,7 +542,7 @@ mod tests {
             (None, Ok(None), true),
         ] {
             let case = format!("{judged:?} {found:?}");
-            assert_eq!(require_same(judged.as_deref(), found).is_ok(), expected, "{case}");
+            assert_eq!(require_same_workspace(judged.as_deref(), found).is_ok(), expected, "{case}");
         }
     }
 }

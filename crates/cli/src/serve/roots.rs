@@ -101,9 +101,9 @@ impl WorkspaceRoots {
         Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
     }
 
-    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read: those without the workspace, and
-    /// outside the roots of its own tenant.
-    pub(super) fn foreign(&self, tenant: Option<&str>, workspace: &Path) -> Vec<PathBuf> {
+    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the workspace,
+    /// and those inside a root of its own tenant, are not included.
+    pub(super) fn foreign_roots(&self, tenant: Option<&str>, workspace: &Path) -> Vec<PathBuf> {
         let others = self.0.iter().filter(|root| root.tenant.is_some() && root.tenant.as_deref() != tenant);
         let others = others.map(|root| &root.directory);
         others
@@ -206,7 +206,7 @@ mod tests {
         let roots = WorkspaceRoots::new(&roots, None, &process_env).unwrap();
         for (tenant, workspace, expected) in [
             (Some("ann"), "ann", &["bob", "shared/cid", "bob/below"][..]),
-            // Directories in the own root are not foreign.
+            // Directories in the tenant's own root are not foreign.
             (Some("bob"), "bob", &["ann", "shared/cid"]),
             (None, "shared", &["ann", "bob", "bob/below"]),
             (Some("eve"), "shared", &["ann", "bob", "bob/below"]),
@@ -214,7 +214,11 @@ mod tests {
             (Some("dan"), "bob/below", &["ann", "shared/cid"]),
         ] {
             let expected: Vec<PathBuf> = expected.iter().map(|name| base.join(name)).collect();
-            assert_eq!(roots.foreign(tenant, &base.join(workspace)), expected, "{tenant:?} {workspace}");
+            assert_eq!(
+                roots.foreign_roots(tenant, &base.join(workspace)),
+                expected,
+                "{tenant:?} {workspace}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions without a message, which no list shows and which are removed when their conversation ends.
+//! Sessions without a message. Lists show them only with `--all`, and they are deleted when their conversation ends.
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Record, SessionId};
@@ -28,8 +28,8 @@ pub(super) async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> boo
     is_empty && !store.has_posted(&summary.id).await.unwrap_or(true)
 }
 
-/// Deletes a session that has ended without a message, unless another process has it or has posted to it. A session that
-/// cannot be deleted stays, and lists leave it out.
+/// Deletes a session that has ended without a message, unless another process has it or has posted to it. Errors are
+/// ignored: lists leave out a session that could not be deleted.
 pub(crate) async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
     let Ok(sessions) = Sessions::open(process_env).await else { return };
     let store = sessions.store();

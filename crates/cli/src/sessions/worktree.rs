@@ -149,7 +149,7 @@ impl Worktree {
     pub(crate) fn missing(&self, process_env: &ProcessEnv) -> Failure {
         let Self { session, root, repository } = self;
         let message =
-            format!("session {session} has no worktree any more: {} does not exist", root.display());
+            format!("session {session} no longer has a worktree: {} does not exist", root.display());
         let resume = |directory: &str| {
             format!("`pintle run --resume {session} --dir {directory}` continues the session without it")
         };

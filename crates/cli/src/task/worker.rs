@@ -139,7 +139,7 @@ impl TaskWorker {
         if is_looping && outcome.status == OutcomeStatus::Interrupted {
             return Ok(Worked::new(WorkEnd::Loop, spent));
         }
-        // A limit is no error: the changes up to it are judged.
+        // A limit is not an error: the changes up to it are judged.
         let is_limit = outcome.status == OutcomeStatus::ContextFull;
         let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
         Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::fields::Fields;
 use super::lines::LineError;
 use super::tool_names::claude_tool_name;
-use crate::command_line::{misspelt, shortened};
+use crate::command_line::{find_misspelt, shortened};
 
 /// Point of a session at which hooks run. Claude Code has more; hooks for those are ignored, since nothing of the kind
 /// happens here.
@@ -165,7 +165,7 @@ impl HookRegistration {
         let mut registrations = Vec::new();
         for (name, entries) in hooks {
             let Some(event) = HookEvent::from_name(name) else {
-                if let Some(known) = misspelt(name, EVENTS.iter().map(|(known, _)| *known)) {
+                if let Some(known) = find_misspelt(name, EVENTS.iter().map(|(known, _)| *known)) {
                     let field = format!("hooks.{}", shortened(name));
                     return Err(LineError::field(field, format!("a known event; did you mean {known}?")));
                 }
@@ -184,7 +184,7 @@ impl HookRegistration {
         let seconds =
             |value: &Value| value.as_f64().and_then(|value| Duration::try_from_secs_f64(value).ok());
         for name in entry.map().keys().filter(|name| !FIELDS.contains(&name.as_str())) {
-            if let Some(known) = misspelt(name, FIELDS.into_iter()) {
+            if let Some(known) = find_misspelt(name, FIELDS.into_iter()) {
                 return Err(entry.wrong(&shortened(name), &format!("a known field; did you mean {known}?")));
             }
         }

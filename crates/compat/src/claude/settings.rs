@@ -82,7 +82,7 @@ impl Settings {
                 "permissions" => settings.permissions(object(name, value)?, warnings)?,
                 "sandbox" => settings.sandbox(object(name, value)?, warnings)?,
                 "$schema" => {}
-                // Names of variables are no keys.
+                // The names of variables are not keys.
                 "env" => warnings
                     .push(format!("option {OPTION} env is ignored: use the variables of this program")),
                 _ => unknown(name, value, warnings)?,

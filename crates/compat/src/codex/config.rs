@@ -96,7 +96,7 @@ fn web_search(key: &str, value: &Value) -> Result<WebSearchMode, OptionError> {
 
 fn unknown(key: &str, value: &Value, warnings: &mut Vec<String>) -> Result<(), OptionError> {
     let option = format!("--config {key}");
-    // A value that is no JSON, such as a number that is not finite, has no keys.
+    // A value that cannot be JSON, such as a number that is not finite, has no keys.
     let json = serde_json::to_value(value).unwrap_or_default();
     if let Some(reason) = AUTHORITY.objection_to_key(key, &json) {
         return Err(restricting(&option, reason));

@@ -142,8 +142,8 @@ impl Formatter {
         lines
     }
 
-    /// Returns the line with the whole text of the run, unless it is the last message. A reader takes the last message for the
-    /// final response, and that is one part of a response that was continued. A question is the answer of the run.
+    /// Returns the line with the whole text of the run, unless it is the last message. Readers use the last message as the final
+    /// response, but after a continuation it is only the last part. A question is the answer of the run.
     fn final_message(&mut self, outcome: &Outcome) -> Option<Line> {
         let asks = outcome.status == OutcomeStatus::AwaitingInput;
         let is_answered = self.is_answer_checked || outcome.text.trim().is_empty();

@@ -18,7 +18,7 @@ impl Authority {
     /// Returns the reason why an unknown name with this value cannot be ignored. `subject` is the subject of the reason.
     pub(crate) fn objection(&self, subject: &str, name: &str, value: Option<&str>) -> Option<String> {
         let with_name = |meant: &str| format!("{subject} is unknown; did you mean {meant}?");
-        if let Some(meant) = self.meant(name) {
+        if let Some(meant) = self.find_meant(name) {
             return Some(with_name(meant));
         }
         if could_restrict(name) {
@@ -45,7 +45,7 @@ impl Authority {
     }
 
     /// Returns the name that a misspelt or abbreviated one means.
-    pub(crate) fn meant(&self, name: &str) -> Option<&'static str> {
+    pub(crate) fn find_meant(&self, name: &str) -> Option<&'static str> {
         if let Some(short) = self.short.iter().find(|short| is_attached(name, short)) {
             return Some(*short);
         }
@@ -103,12 +103,12 @@ fn is_misspelling(wanted: &str, known: &str) -> bool {
         4..=6 => 1,
         _ => 2,
     };
-    // A long word is not compared.
+    // Longer words are too far away.
     wanted.len() <= known.len().saturating_add(limit) && strsim::osa_distance(wanted, known) <= limit
 }
 
 /// Returns the known name that an unknown one misspells.
-pub(crate) fn misspelt<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn find_misspelt<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let wanted = letters(name);
     let close: Vec<&str> = known.filter(|known| is_misspelling(&wanted, &letters(known))).collect();
     most_similar(name, close.iter().copied()).first().copied().or_else(|| close.first().copied())
@@ -225,7 +225,7 @@ mod tests {
             ("--color", None),
             ("-", None),
         ] {
-            assert_eq!(OPTIONS.meant(name), expected, "{name}");
+            assert_eq!(OPTIONS.find_meant(name), expected, "{name}");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
             ("StopFailure", None),
             ("Setup", None),
         ] {
-            assert_eq!(misspelt(name, known.into_iter()), expected, "{name}");
+            assert_eq!(find_misspelt(name, known.into_iter()), expected, "{name}");
         }
     }
 }

@@ -83,11 +83,11 @@ pub struct Patch {
 }
 
 /// Renders changes of files and links as a patch for `git apply`, binary files included. Its paths are relative to the top
-/// of the repository. Of modes it has whether a file is executable, as git does.
+/// of the repository. Of the mode of a file, it contains only whether the file is executable.
 ///
 /// `scratch` is an environment with git whose working directory is empty. A repository is created there and stays; the
 /// caller removes the directory. The contents come from the same blobs as for
-/// [`unified_diff`](super::unified_diff), and are in memory meanwhile. Dropping the future ends git.
+/// [`unified_diff`](super::unified_diff), and are in memory all at once. Dropping the future ends git.
 ///
 /// # Errors
 ///
@@ -119,9 +119,9 @@ pub async fn git_patch(
     }
     let stream = [
         b"feature done\n".as_slice(),
-        head(BEFORE).as_bytes(),
+        commit_header(BEFORE).as_bytes(),
         old_files.as_slice(),
-        head(AFTER).as_bytes(),
+        commit_header(AFTER).as_bytes(),
         new_files.as_slice(),
         b"done\n".as_slice(),
     ]
@@ -137,7 +137,7 @@ pub async fn git_patch(
 }
 
 /// Returns the start of a commit in a stream for `git fast-import`.
-fn head(branch: &str) -> String {
+fn commit_header(branch: &str) -> String {
     format!("commit {branch}\ncommitter pintle <pintle> 0 +0000\ndata 0\n")
 }
 
@@ -159,7 +159,7 @@ async fn run(scratch: &dyn ExecutionEnvironment, request: ExecRequest) -> Result
 
 /// One side of a changed path.
 enum Side {
-    /// It has nothing that git keeps.
+    /// It has no file or link. Git keeps no directories.
     Absent,
     /// It has this mode and content.
     Present { mode: &'static str, content: Vec<u8> },
@@ -193,7 +193,7 @@ impl Side {
     fn write(&self, stream: &mut Vec<u8>, path: &Path) {
         let Self::Present { mode, content } = self else { return };
         stream.extend_from_slice(format!("M {mode} inline ").as_bytes());
-        stream.extend_from_slice(&quoted(path));
+        stream.extend_from_slice(&quote_path(path));
         stream.extend_from_slice(format!("\ndata {}\n", content.len()).as_bytes());
         stream.extend_from_slice(content);
         stream.push(b'\n');
@@ -209,7 +209,7 @@ fn is_executable(file: &Entry, other: Option<&Entry>) -> bool {
 }
 
 /// Quotes a path for `git fast-import`.
-fn quoted(path: &Path) -> Vec<u8> {
+fn quote_path(path: &Path) -> Vec<u8> {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {
         match byte {

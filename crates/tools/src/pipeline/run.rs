@@ -265,7 +265,10 @@ mod tests {
             let call = ToolCall::from_raw("call_1", "write_file", arguments);
             let execution = run(&registry, &call, &cx, &options).await;
             assert_eq!(execution.error, is_redirected.then_some(ToolErrorKind::Denied));
-            assert_eq!(execution.result.text().contains("here/x leads elsewhere"), is_redirected);
+            assert_eq!(
+                execution.result.text().contains("here/x now leads to another location"),
+                is_redirected
+            );
             assert_eq!(directory.path().join("project/inside/x").exists(), !is_redirected);
             assert!(!directory.path().join("outside/x").exists());
         }

@@ -73,11 +73,11 @@ impl Clean {
         line: Line<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.seen_after_preparation(of, line, times).await;
+        let seen = self.run_if_prepared(of, line, times).await;
         self.remove_after(of, seen).await
     }
 
-    async fn seen_after_preparation(
+    async fn run_if_prepared(
         &self,
         of: &Performance<'_>,
         line: Line<'_>,
@@ -121,7 +121,7 @@ impl Clean {
         Ok(true)
     }
 
-    /// Removes the clone and returns the result, also that of a failure, unless another process has the task.
+    /// Removes the clone and returns the result. After a failure, a clone stays if another process has the task.
     ///
     /// # Errors
     ///

@@ -100,11 +100,11 @@ impl Performance<'_> {
             return Ok(Vec::new());
         }
         let clean = Clean::at(self, commit).await?;
-        let seen = self.tried_at(&clean, commit, line, times, facts).await;
+        let seen = self.run_check_at(&clean, commit, line, times, facts).await;
         clean.remove_after(self, seen).await
     }
 
-    async fn tried_at(
+    async fn run_check_at(
         &self,
         clean: &Clean,
         commit: &str,

@@ -12,7 +12,8 @@ use super::endings::waiting;
 use super::*;
 use crate::hooks::{CallAnswer, HookSession, Hooks};
 
-const REFUSAL: &str = "leads elsewhere than when the call was decided on; make it again to have it decided";
+const REFUSAL: &str =
+    "now leads to another location than when the call was decided on; repeat the call for a new decision";
 
 /// A project with a directory `inside` and a link `here` to it, and a directory beside the project.
 struct Workspace {
@@ -50,7 +51,7 @@ impl Workspace {
         let client = Client::builder().provider(adapter).build().unwrap();
         let env = LocalEnvironment::with_host_env(self.at("project"), []).unwrap();
         Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), Arc::new(env))
-            .gate(AsksAboutWrites { by_default })
+            .gate(AskOnWrite { by_default })
             .record(true)
     }
 }
@@ -66,12 +67,12 @@ impl Link {
 
 /// A gate that asks about writes, as a rule does or as a mode does.
 #[derive(Debug)]
-struct AsksAboutWrites {
+struct AskOnWrite {
     by_default: bool,
 }
 
 #[async_trait]
-impl Gate for AsksAboutWrites {
+impl Gate for AskOnWrite {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         match (call.effect(), self.by_default) {
             (Effect::Write, true) => Verdict::ask("it writes").by_default(),

@@ -182,7 +182,7 @@ fn cut_off_reasoning_without_a_set_effort_is_repeated_with_the_lowest() {
 #[test]
 fn an_unknown_finish_reason_is_a_warning() {
     for (raw, warning) in [
-        (Some("odd"), Some("the response ended for a reason that is not known, `odd`; it may be incomplete")),
+        (Some("odd"), Some("the response ended for an unknown reason, `odd`; it may be incomplete")),
         (None, None),
     ] {
         let mut harness = Harness::new();

@@ -77,7 +77,7 @@ pub(super) async fn sandboxed(
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
             let hidden = || files.hidden.paths.iter().chain(&denied);
-            note_other_names(hidden(), process_env);
+            warn_of_other_names(hidden(), process_env);
             sandbox = hidden().fold(sandbox, Sandboxed::with_hidden);
             files.record.note(&found.found);
             protected = found.paths;
@@ -217,7 +217,7 @@ async fn denied_reads(
 }
 
 /// Prints a notice for each hidden file that commands can read by another name.
-fn note_other_names<'a>(hidden: impl Iterator<Item = &'a PathBuf>, process_env: &ProcessEnv) {
+fn warn_of_other_names<'a>(hidden: impl Iterator<Item = &'a PathBuf>, process_env: &ProcessEnv) {
     for path in hidden.filter(|path| process_env.has_multiple_hard_links(path)) {
         console::notice(&format!(
             "{} is hidden from commands only under this name: it has more than one hard link",
