@@ -206,10 +206,7 @@ impl Worktree {
 
     /// Stages all files of the worktree in a separate index.
     async fn staged(&self, process_env: &ProcessEnv) -> Result<Staged, Failure> {
-        let directory = tempfile::tempdir().map_err(|error| {
-            Failure::failed("cannot create a temporary directory for git").caused_by(&error)
-        })?;
-        let git = self.git(process_env)?.with_index(directory.path().join("index"));
+        let git = self.git(process_env)?.with_temporary_index()?;
         let has_head = git.attempt(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await?.is_ok();
         let base = self.base();
         git.run(&["read-tree", if has_head { "HEAD" } else { base.as_str() }]).await?;

@@ -145,7 +145,7 @@ fn text_shows_inputs_decisions_effects_and_cost() {
     note        damage to the newest barrier, and lines cut off at the end, show only against a head kept elsewhere (--head)
     directory   [directory]
     model       anthropic claude-opus-4-6, from [time]
-    created     [time] by version [version], record format 5
+    created     [time] by version [version], record format 6
     state       idle, last event #27 [time]
 
     Summary
@@ -155,8 +155,8 @@ fn text_shows_inputs_decisions_effects_and_cost() {
       file        a<script>.txt, +1 -0 lines in 1 call
 
     Spending
-      model       anthropic claude-opus-4-6: [n] responses, [n] input and [n] output tokens, [n]
-      in total    [n] input and [n] output tokens, [n] started call, [n] with subagents
+      model       anthropic claude-opus-4-6: [n] responses, [n] input and [n] output tokens, cost unknown
+      in total    [n] input and [n] output tokens, [n] started call, cost unknown, with subagents
 
     Inputs
       #2 [time] submitted by [person], run 0

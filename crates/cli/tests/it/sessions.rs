@@ -402,7 +402,7 @@ fn deleted_value_is_named_and_the_rest_can_be_read() {
     assert!(is_named(&refused.stderr) && refused.stderr.contains("pintle sessions verify"), "{refused:?}");
     for action in ["show", "export"] {
         let shown = run(&mut kept.next(&["sessions", action, &id]));
-        assert_eq!(shown.code, Some(0), "{action}: {shown:?}");
+        assert_eq!(shown.code, Some(1), "{action}: {shown:?}");
         assert!(is_named(&shown.stderr) && shown.stdout.contains("Count."), "{action}: {shown:?}");
         assert!(!shown.stdout.contains("Counted."), "{action}: {shown:?}");
     }

@@ -1,9 +1,10 @@
 //! Git in one directory, as the command runs it itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
+use tempfile::TempDir;
 
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -18,8 +19,8 @@ const MAX_MESSAGE: usize = 4_000;
 #[derive(Debug)]
 pub(super) struct Git {
     env: LocalEnvironment,
-    /// Index to use in place of the directory's own.
-    index: Option<PathBuf>,
+    /// Temporary directory of the index that is used in place of the directory's own.
+    index: Option<TempDir>,
 }
 
 impl Git {
@@ -30,10 +31,18 @@ impl Git {
         Ok(Self { env: process_env.local_environment(directory)?, index: None })
     }
 
-    /// Uses this file as the index, so that the directory's own stays as it is.
-    pub(super) fn with_index(mut self, index: PathBuf) -> Self {
-        self.index = Some(index);
-        self
+    /// Uses an empty index in a temporary directory, so that the directory's own stays as it is. The index is removed with this
+    /// value.
+    ///
+    /// # Errors
+    ///
+    /// A failure if no temporary directory can be created.
+    pub(super) fn with_temporary_index(mut self) -> Result<Self, Failure> {
+        let directory = tempfile::tempdir().map_err(|error| {
+            Failure::failed("cannot create a temporary directory for git").caused_by(&error)
+        })?;
+        self.index = Some(directory);
+        Ok(self)
     }
 
     /// Runs a command and returns its standard output, without the last line feed.
@@ -71,7 +80,7 @@ impl Git {
                 .with_variable(format!("GIT_{role}_EMAIL"), "");
         }
         if let Some(index) = &self.index {
-            git = git.with_variable("GIT_INDEX_FILE", index.display().to_string());
+            git = git.with_variable("GIT_INDEX_FILE", index.path().join("index").display().to_string());
         }
         let request = git.request(arguments).with_timeout(TIMEOUT);
         let result = self.env.exec_command(request).await;
