@@ -334,12 +334,14 @@ impl Machine {
         }
         current.is_cut_off = true;
         current.room = Some(size / 2);
-        let started = self.request_next_piece(current, out);
-        if started {
-            let message = "the output limit cut off the summary; it is requested again, for a smaller part of the conversation";
-            self.report_result(EventKind::Warning { message: message.to_owned() }, out);
+        let mut request = Vec::new();
+        if !self.request_next_piece(current, &mut request) {
+            return false;
         }
-        started
+        let message = "the output limit cut off the summary; it is requested again, for a smaller part of the conversation";
+        self.report_result(EventKind::Warning { message: message.to_owned() }, out);
+        out.append(&mut request);
+        true
     }
 
     /// Records the size that a compaction saved.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{ExecRequest, ExecutionEnvironment, Git};
+use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment, Git};
 
 use super::compare::Comparison;
 use super::error::CheckpointError;
@@ -48,16 +48,11 @@ impl RepositoryPosition {
         if result.exit_code == 127 {
             return Ok(Self::default());
         }
-        if !result.success() {
-            let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
-            return if message.contains("not a git repository") {
-                Ok(Self::default())
-            } else {
-                Err(CheckpointError::Git(message.trim().to_owned()))
-            };
+        let message = result.stderr.head_text_lossy(MAX_MESSAGE).unwrap_or_default();
+        if !result.success() && message.contains("not a git repository") {
+            return Ok(Self::default());
         }
-        let output = result.stdout.read_at(0, usize::MAX);
-        Ok(Self::parse(&output.map_err(|error| CheckpointError::Git(error.to_string()))?))
+        Ok(Self::parse(&output(result)?))
     }
 
     /// Reads a line with the format of objects and one with the prefix, which may contain line feeds.
@@ -143,7 +138,11 @@ fn commit_header(branch: &str) -> String {
 
 /// Runs git and returns its standard output.
 async fn run(scratch: &dyn ExecutionEnvironment, request: ExecRequest) -> Result<Vec<u8>, CheckpointError> {
-    let result = scratch.exec_command(request.with_timeout(TIMEOUT)).await?;
+    output(scratch.exec_command(request.with_timeout(TIMEOUT)).await?)
+}
+
+/// Returns the standard output of git, if it has ended with success.
+fn output(result: ExecResult) -> Result<Vec<u8>, CheckpointError> {
     if result.timed_out {
         return Err(CheckpointError::Git(format!("not finished within {} s", TIMEOUT.as_secs())));
     }
