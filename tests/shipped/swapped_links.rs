@@ -190,11 +190,10 @@ fn confinement_and_grants_hold_the_file_that_was_judged() {
         ("Read", r#"{ file_path = "here/id_red" }"#),
         ("Write", r##"{ file_path = "here/written", content = "#" }"##),
     ];
-    for limit in ["--confine", "--grant"] {
-        let outside = |user: &User| match limit {
-            "--confine" => user.at("other"),
-            _ => user.project().join("other"),
-        };
+    type Outside = fn(&User) -> PathBuf;
+    let limits: [(&str, Outside); 2] =
+        [("--confine", |user| user.at("other")), ("--grant", |user| user.project().join("other"))];
+    for (limit, outside) in limits {
         let user = user(&turns(4, &calls), outside);
         let other = outside(&user);
         std::fs::create_dir(&other).unwrap();

@@ -52,7 +52,7 @@ impl RepositoryPosition {
         if !result.success() && message.contains("not a git repository") {
             return Ok(Self::default());
         }
-        Ok(Self::parse(&output(result)?))
+        Ok(Self::parse(&output(&result)?))
     }
 
     /// Reads a line with the format of objects and one with the prefix, which may contain line feeds.
@@ -138,11 +138,11 @@ fn commit_header(branch: &str) -> String {
 
 /// Runs git and returns its standard output.
 async fn run(scratch: &dyn ExecutionEnvironment, request: ExecRequest) -> Result<Vec<u8>, CheckpointError> {
-    output(scratch.exec_command(request.with_timeout(TIMEOUT)).await?)
+    output(&scratch.exec_command(request.with_timeout(TIMEOUT)).await?)
 }
 
 /// Returns the standard output of git, if it has ended with success.
-fn output(result: ExecResult) -> Result<Vec<u8>, CheckpointError> {
+fn output(result: &ExecResult) -> Result<Vec<u8>, CheckpointError> {
     if result.timed_out {
         return Err(CheckpointError::Git(format!("not finished within {} s", TIMEOUT.as_secs())));
     }
