@@ -276,9 +276,9 @@ async fn submodules_with_local_changes_are_found() {
     let file = "-c protocol.file.allow=always";
     let setup = format!(
         "git init -q lib && cd lib && echo 1 >f && git add f && git commit -qm f && cd ../repository && \
-         for name in 'a b' c d e; do git {file} submodule --quiet add \"$HOME/lib\" \"$name\" || exit; done && \
-         git commit -qm submodules && echo 2 >>'a b/f' && touch c/new && git mv d moved && echo 2 >>moved/f && \
-         git -C e commit -q --allow-empty -m more; cd .. "
+         for name in 'a b' c s t; do git {file} submodule --quiet add \"$HOME/lib\" \"$name\" || exit; done && \
+         git commit -qm submodules && echo 2 >>'a b/f' && touch c/new && git mv s moved && echo 2 >>moved/f && \
+         git -C t commit -q --allow-empty -m more; cd .. "
     );
     assert_eq!(fixture.print(&setup).await, "0");
     let words = Git::SUBMODULE_STATUS.join(" ");
