@@ -60,7 +60,7 @@ fn a_first_start_names_the_ways_to_a_model() {
         let output = without_key(user.command(arguments)).output().unwrap();
         let printed = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(4), "{arguments:?}: {printed}");
-        for part in ["no API key found", "pintle login", "openai-compatible", "pintle demo"] {
+        for part in ["no API key found", "pintle login", "openai-compatible", "cargo in PATH: pintle demo"] {
             assert!(printed.contains(part), "{arguments:?}: {part}: {printed}");
         }
     }

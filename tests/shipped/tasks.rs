@@ -255,23 +255,37 @@ fn a_damaged_task_is_used_up_to_the_damage() {
     let run = |arguments: &[&str]| {
         let output = user.command(&[&["task"][..], arguments].concat()).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.success(), text(&output.stdout), text(&output.stderr))
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     assert!(user.pintle(&["task", "list"]).contains(", damaged"));
-    for (arguments, expected) in [
-        (&["show", id][..], "The rest of the record cannot be read"),
-        (&["show", id, "--output", "json"][..], "\"damage\":"),
-        (&["report", id][..], "The rest of the record cannot be read"),
-        (&["report", id, "--output", "html"][..], "The rest of the record cannot be read"),
-        (&["report", id, "--output", "json"][..], "\"damage\":"),
-        (&["apply", id, "--candidate", "0", "--patch"][..], "$1 + $2"),
+    // A patch of a candidate is complete, while the state of the task is that before the damage.
+    for (arguments, code, expected) in [
+        (&["show", id][..], 1, "The rest of the record cannot be read"),
+        (&["show", id, "--output", "json"][..], 1, "\"damage\":"),
+        (&["report", id][..], 1, "The rest of the record cannot be read"),
+        (&["report", id, "--output", "html"][..], 1, "The rest of the record cannot be read"),
+        (&["report", id, "--output", "json"][..], 1, "\"damage\":"),
+        (&["apply", id, "--candidate", "0", "--patch"][..], 0, "$1 + $2"),
     ] {
-        let (is_success, stdout, stderr) = run(arguments);
-        assert!(is_success && stdout.contains(expected), "{arguments:?}: {stdout}{stderr}");
+        let (found, stdout, stderr) = run(arguments);
+        assert!(found == Some(code) && stdout.contains(expected), "{arguments:?}: {stdout}{stderr}");
         assert!(stderr.contains("everything from there on is left out"), "{arguments:?}: {stderr}");
     }
-    let (is_success, _, stderr) = run(&["steer", id, "use integers"]);
-    assert!(!is_success && stderr.contains("shows the task before the damage"), "{stderr}");
+    let (code, _, stderr) = run(&["steer", id, "use integers"]);
+    assert!(code == Some(1) && stderr.contains("shows the task before the damage"), "{stderr}");
+
+    // Nothing is left before the damage.
+    let first = segments(&user, id).remove(0);
+    let mut bytes = std::fs::read(&first).unwrap();
+    let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    bytes[line + 10] = 0;
+    std::fs::write(&first, bytes).unwrap();
+    for arguments in [&["show", id][..], &["report", id], &["steer", id, "use integers"]] {
+        let (code, stdout, stderr) = run(arguments);
+        assert!(code == Some(1) && stdout.is_empty(), "{arguments:?}: {stdout}{stderr}");
+        assert!(stderr.contains("cannot use task"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("task report"), "{arguments:?}: {stderr}");
+    }
 }
 
 /// The provider rejects the key once the first session works.

@@ -178,6 +178,27 @@ fn a_conversation_without_a_message_leaves_nothing() {
     assert_eq!((kept(&user).len(), listed(&user, "project").len()), (1, 1));
 }
 
+/// A process that is killed deletes nothing. Lists without `--all` leave out its session.
+#[test]
+fn a_killed_conversation_without_a_message_is_marked() {
+    if !is_confined() {
+        return;
+    }
+    let user = User::new("[[turn]]\ntext = \"Hello.\"\n");
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let terminal = start(&user, &["chat", "--provider", "anthropic", "--base-url", &url]);
+    let process = terminal.pid().to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &process]).status().unwrap().success());
+    let (code, screen, _) = terminal.finish();
+    assert_eq!(code, None, "{screen}");
+    assert!(listed(&user, "project").is_empty());
+    let all = user.pintle(&["sessions", "list", "--all"]);
+    assert!(all.lines().count() == 1 && all.contains("  (no message)  "), "{all}");
+    // It is too young.
+    assert_eq!(user.pintle(&["sessions", "prune", "--keep", "9"]), "");
+    assert_eq!(kept(&user).len(), 1);
+}
+
 #[test]
 fn a_compaction_that_is_requested_during_the_last_response_follows_the_turn() {
     if !is_confined() {

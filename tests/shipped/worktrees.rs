@@ -154,19 +154,29 @@ fn work_that_no_merge_can_take_over_is_never_deleted() {
     git(&user, &[&["-C", directory, "-c", "protocol.file.allow=always"][..], &update].concat());
     let directory = PathBuf::from(directory);
     std::fs::write(directory.join("sub/conf"), "x=2\n").unwrap();
-    let is_refused = |part: &str| {
-        for end in ["merge", "drop"] {
+    let bare = directory.join("ignored/bare.git");
+    git(&user, &["init", "--quiet", "--bare", bare.to_str().unwrap()]);
+    let is_refused = |names: &str| {
+        for (end, part) in [("merge", "changed: "), ("drop", "not in the patch: ")] {
             let output = user.command(&["worktree", end, id]).output().unwrap();
             let errors = String::from_utf8(output.stderr).unwrap();
-            assert!(!output.status.success() && (end == "drop" || errors.contains(part)), "{end}: {errors}");
+            let expected = format!("{part}{names};");
+            assert!(!output.status.success() && errors.contains(&expected), "{end}: {errors}");
         }
     };
-    is_refused("ignored/repository/, sub;");
+    is_refused("ignored/repository/, ignored/bare.git/, sub");
     assert_eq!(std::fs::read_to_string(directory.join("sub/conf")).unwrap(), "x=2\n");
     std::fs::remove_dir_all(directory.join("ignored/repository/.git")).unwrap();
-    is_refused("changed: sub;");
+    std::fs::remove_dir_all(bare).unwrap();
+    is_refused("sub");
     assert_eq!(std::fs::read_to_string(directory.join("ignored/repository/file")).unwrap(), "new\n");
-    git(&user, &["-C", directory.join("sub").to_str().unwrap(), "checkout", "--quiet", "--", "."]);
+    let sub = directory.join("sub");
+    let in_sub = |arguments: &[&str]| git(&user, &[&["-C", sub.to_str().unwrap()][..], arguments].concat());
+    in_sub(&["stash", "push", "--quiet"]);
+    is_refused("sub");
+    let diff = user.command(&["worktree", "diff", id]).output().unwrap();
+    assert!(String::from_utf8_lossy(&diff.stderr).contains("not in the patch: sub"), "{diff:?}");
+    in_sub(&["stash", "drop", "--quiet"]);
     let merged = user.pintle(&["worktree", "merge", id]);
     assert!(merged.contains("removed 1 ignored file with the worktree: ignored/\n"), "{merged}");
 }

@@ -76,7 +76,7 @@ use crate::timeout;
 ///
 /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY), base URLs from
 /// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle login` stores a key. `pintle demo` needs neither a key
-/// nor a network.
+/// nor a network, but cargo in PATH.
 #[derive(Debug, Parser)]
 #[command(name = "pintle", version = env!("PINTLE_VERSION"), after_help = exit::TABLE)]
 pub(crate) struct Arguments {

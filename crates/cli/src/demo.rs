@@ -107,7 +107,9 @@ async fn require_cargo(process_env: &ProcessEnv) -> Result<(), Failure> {
         Err(error) => Err(Failure::failed(missing).caused_by(&error)),
     }
     .map_err(|failure| {
-        failure.with_hint("install Rust from https://rustup.rs and check that cargo is in PATH")
+        failure
+            .with_hint("install Rust from https://rustup.rs and check that cargo is in PATH")
+            .with_hint("`pintle demo --interactive` works without cargo")
     })
 }
 

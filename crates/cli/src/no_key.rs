@@ -55,7 +55,7 @@ pub(crate) fn failure(local: Option<&LocalServer>) -> Failure {
     Failure::new(Exit::Authentication, "no API key found").with_hints_below(&[
         "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login",
         &server,
-        "or watch a scripted model, without key and network: pintle demo",
+        "or watch a scripted model, without key and network, with cargo in PATH: pintle demo",
     ])
 }
 
@@ -180,7 +180,7 @@ mod tests {
         insta::assert_snapshot!(failure.details(), @r"
           set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login
           or use the local server that answers: pintle --provider openai-compatible --base-url http://127.0.0.1:1234/v1 --model qwen3:8b
-          or watch a scripted model, without key and network: pintle demo
+          or watch a scripted model, without key and network, with cargo in PATH: pintle demo
         ");
         let without = super::failure(None);
         assert_eq!(without.details().lines().count(), 3);

@@ -49,7 +49,7 @@ pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_lin
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;
-pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount, plural};
+pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
 pub(crate) use self::text::Detail;
 use self::text::TextView;
 pub(crate) use self::transcript::Transcript;

@@ -405,7 +405,7 @@ async fn key(provider: Provider, process_env: &ProcessEnv) -> Result<Option<ApiK
         None if provider == Provider::OpenAiCompatible => Ok(None),
         None => Err(Failure::new(Exit::Authentication, format!("no API key for {}", provider.name()))
             .with_hint(&key_remedy(provider))
-            .with_hint("`pintle demo` works without one")),
+            .with_hint("`pintle demo` works without one, and needs cargo in PATH")),
     }
 }
 

@@ -41,7 +41,7 @@ use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
-use crate::render::plural;
+use crate::render::{plural, was_or_were};
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
@@ -238,8 +238,9 @@ impl Sessions {
         };
         if let Some(torn) = opened.torn {
             console::notice(&format!(
-                "the last {} bytes of session {id} were not written as a whole and are left out",
-                torn.bytes
+                "left out the last {} of session {id}, which {} not written as a whole",
+                plural(torn.bytes, "byte"),
+                was_or_were(torn.bytes)
             ));
         }
         Ok(opened.writer)

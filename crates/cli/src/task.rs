@@ -72,7 +72,10 @@ async fn summaries(sessions: &Sessions) -> Result<Vec<Summary>, Failure> {
 }
 
 async fn read(sessions: &Sessions, id: &SessionId) -> Result<Task, Failure> {
-    read_task(sessions.store(), id).await.map_err(|error| host_failure(&error, id))
+    match read_task(sessions.store(), id).await {
+        Ok(task) => Ok(task),
+        Err(error) => Err(open_failure(sessions, &error, id).await),
+    }
 }
 
 /// Reads a task up to the first damaged line of its journal, with a notice about the damage.
@@ -88,11 +91,17 @@ fn host_failure(error: &HostError, id: &SessionId) -> Failure {
     if let HostError::Contract(error) = error {
         return Failure::usage(error.to_string());
     }
-    let failure = Failure::failed(format!("cannot use task {id}")).caused_by(error);
-    if matches!(error, HostError::Store(error) if error.is_damage()) {
-        return failure.with_hint(&format!("`pintle task report {id}` shows the task before the damage"));
+    Failure::failed(format!("cannot use task {id}")).caused_by(error)
+}
+
+/// Returns the failure of opening a task, with the command that shows the part before the damage, if there is such a part.
+async fn open_failure(sessions: &Sessions, error: &HostError, id: &SessionId) -> Failure {
+    let failure = host_failure(error, id);
+    let is_damaged = matches!(error, HostError::Store(error) if error.is_damage());
+    if !is_damaged || read_intact_task(sessions.store(), id).await.is_err() {
+        return failure;
     }
-    failure
+    failure.with_hint(&format!("`pintle task report {id}` shows the task before the damage"))
 }
 
 async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -150,5 +159,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
         }
     };
     console::print(&text).await?;
-    Ok(Exit::Done)
+    // A prediction is complete: it is the change that reached the goal.
+    let is_prediction = matches!(args.output, TaskReportFormat::Prediction);
+    Ok(if damage.is_some() && !is_prediction { Exit::Failed } else { Exit::Done })
 }

@@ -3,7 +3,7 @@
 use pintle_governance::audit::AuditReport;
 
 use super::document::Block;
-use crate::render::plural;
+use crate::render::{plural, was_or_were};
 
 /// Returns what was verified.
 pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
@@ -25,8 +25,9 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
             format!("verified to line {}, head {}; {values}, {checkpoints}", chain.lines, chain.head),
         ));
         if let Some(bytes) = chain.unfinished_bytes {
-            blocks
-                .push(Block::field("unfinished", format!("{} were never completed", plural(bytes, "byte"))));
+            let count = plural(bytes, "byte");
+            let text = format!("{count} {} never completed", was_or_were(bytes));
+            blocks.push(Block::field("unfinished", text));
         }
         blocks.push(match chain.matches_head {
             Some(true) => Block::field("head", "the given head is one of the lines"),
@@ -41,7 +42,9 @@ pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
     }
     let unread = report.audit.as_ref().and_then(|audit| audit.unread.as_ref());
     blocks.extend(unread.map(|unread| {
-        Block::Alarm(format!("the last {} were not read: {}", plural(unread.inputs, "input"), unread.reason))
+        let count = plural(unread.inputs, "input");
+        let were = was_or_were(unread.inputs);
+        Block::Alarm(format!("the last {count} {were} not read: {}", unread.reason))
     }));
     blocks
 }

@@ -129,6 +129,13 @@ impl ProcessEnv {
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
+    /// Returns the directories in a directory, without links to directories; none if it cannot be read.
+    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        directories.map(|entry| entry.path()).collect()
+    }
+
     /// Writes a text file, whole or not at all. An existing one keeps its mode, and a symbolic link its target; a new one has
     /// `new_mode`. Its directory is created.
     ///

@@ -1,17 +1,20 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
-use pintle_store::{Filter, Page, PrunePolicy, Summary, delete_tree, prune};
+use pintle_store::{Filter, Page, PrunePolicy, StoreError, Summary, delete_tree, prune};
 use serde_json::json;
 
 use super::worktree::Worktree;
-use super::{Sessions, now, unreadable};
+use super::{Sessions, empty, list, now, unreadable};
 use crate::args::{DeleteArgs, ListFormat, PruneArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
+
+/// Age up to which a session without a message stays, in milliseconds.
+const MIN_EMPTY_AGE: i64 = 3_600_000;
 
 pub(super) async fn delete(
     sessions: &Sessions,
@@ -81,9 +84,13 @@ pub(super) async fn prune_old(
     (policy.keep, policy.dry_run) = (args.keep, args.dry_run);
     // A worktree is never lost silently.
     let all = sessions.list(&Filter::default(), &Page::default()).await?;
-    let with_worktree = all.into_iter().filter(|summary| has_worktree(summary, process_env));
-    policy.spared = with_worktree.map(|summary| summary.id).collect();
-    let pruned = prune(sessions.store(), &policy).await.or_failed("cannot delete old sessions")?;
+    let with_worktree = all.iter().filter(|summary| has_worktree(summary, process_env));
+    policy.spared = with_worktree.map(|summary| summary.id.clone()).collect();
+    let failed = "cannot delete old sessions";
+    let mut pruned = prune(sessions.store(), &policy).await.or_failed(failed)?;
+    policy.spared.extend(pruned.removed.iter().map(|summary| summary.id.clone()));
+    let empty = delete_empty(sessions, &all, &policy).await.or_failed(failed)?;
+    pruned.removed.extend(empty);
     let text = match args.output {
         ListFormat::Json => {
             let ids = |summaries: &[Summary]| -> Vec<String> {
@@ -107,8 +114,32 @@ pub(super) async fn prune_old(
     Ok(Exit::Done)
 }
 
+/// Deletes the sessions without a message that killed processes left, and returns them.
+async fn delete_empty(
+    sessions: &Sessions,
+    all: &[Summary],
+    policy: &PrunePolicy,
+) -> Result<Vec<Summary>, StoreError> {
+    let store = sessions.store();
+    let before = Timestamp::from_millis(now().as_millis().saturating_sub(MIN_EMPTY_AGE));
+    let found = empty::left_empty(store, all, &policy.spared, before).await;
+    if policy.dry_run {
+        return Ok(found);
+    }
+    let mut deleted = Vec::new();
+    for summary in found {
+        match delete_tree(store, &summary.id).await {
+            Ok(()) => deleted.push(summary),
+            // Another process has opened it meanwhile.
+            Err(StoreError::InUse { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(deleted)
+}
+
 fn line(what: &str, summary: &Summary) -> String {
-    format!("{what} {}  {}\n", summary.id, sanitize(&summary.title))
+    format!("{what} {}  {}\n", summary.id, sanitize(list::title_or_mark(&summary.title)))
 }
 
 fn has_worktree(summary: &Summary, process_env: &ProcessEnv) -> bool {

@@ -1,11 +1,16 @@
 //! Sessions without a message. Lists show them only with `--all`, and they are deleted when their conversation ends.
 
+use std::collections::BTreeSet;
+
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Record, SessionId};
+use pintle_agent::{Record, SessionId, Timestamp};
 use pintle_store::{SessionStore, StoreError, Summary, delete_tree, read_record};
 
 use super::Sessions;
 use crate::process_env::ProcessEnv;
+
+/// Property of the sessions that a server made, to which a client may send a message at any time.
+const SERVED: &str = "served";
 
 /// Returns whether a record has a message: an input of a user, or the history of the session that it was forked from.
 pub(super) fn has_message(record: &Record) -> bool {
@@ -40,8 +45,30 @@ pub(crate) async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
     }
 }
 
+/// Returns the sessions without a message that killed processes left, and that were last used before a time.
+pub(super) async fn left_empty(
+    store: &dyn SessionStore,
+    all: &[Summary],
+    spared: &BTreeSet<SessionId>,
+    before: Timestamp,
+) -> Vec<Summary> {
+    let mut left = Vec::new();
+    for summary in all {
+        let is_old = summary.updated_at < before && !spared.contains(&summary.id);
+        if is_old
+            && !summary.properties.contains_key(SERVED)
+            && matches!(store.holder(&summary.id).await, Ok(None))
+            && is_empty(store, summary).await
+        {
+            left.push(summary.clone());
+        }
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
+    use pintle_store::MemoryStore;
     use serde_json::{Value, json};
 
     use super::*;
@@ -56,6 +83,26 @@ mod tests {
             text.push_str(&format!("{input}\n"));
         }
         Record::read(text.as_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn empty_sessions_of_killed_processes_are_found() {
+        let store = MemoryStore::new();
+        let session = |id: &str, millis| Summary::new(SessionId::new(id), Timestamp::from_millis(millis));
+        let mut titled = session("titled", 0);
+        titled.title = "Go".to_owned();
+        let served = session("served", 0).with_property(SERVED, "true");
+        let mut all = vec![session("old", 0), session("spared", 0), session("young", 2_000), titled, served];
+        for summary in &all {
+            drop(store.create(summary.clone()).await.unwrap());
+        }
+        let held = session("held", 0);
+        let _writer = store.create(held.clone()).await.unwrap();
+        all.push(held);
+        let spared = BTreeSet::from([SessionId::new("spared")]);
+        let found = left_empty(&store, &all, &spared, Timestamp::from_millis(1_000)).await;
+        let ids: Vec<&str> = found.iter().map(|summary| summary.id.as_str()).collect();
+        assert_eq!(ids, ["old"]);
     }
 
     #[test]

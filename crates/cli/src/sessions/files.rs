@@ -71,7 +71,7 @@ pub(super) async fn diff(
             in_place(sessions, prefix, process_env, async |files| files.patch(&point, process_env).await);
         let patch = patch.await?;
         for path in &patch.omitted {
-            console::notice(&format!("not in the patch: {}", in_one_line(&path.to_string_lossy())));
+            notify_left_out(&path.to_string_lossy());
         }
         console::print_patch(&patch.bytes).await?;
         return Ok(Exit::Done);
@@ -79,6 +79,11 @@ pub(super) async fn diff(
     let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
     console::print_patch(text.await?.as_bytes()).await?;
     Ok(Exit::Done)
+}
+
+/// Writes the notice about a change that is not in a patch.
+pub(super) fn notify_left_out(path: &str) {
+    console::notice(&format!("not in the patch: {}", in_one_line(path)));
 }
 
 pub(super) async fn rewind(

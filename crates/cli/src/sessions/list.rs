@@ -22,6 +22,9 @@ pub(super) struct Row<'a> {
     pub(super) id: &'a str,
     pub(super) state: &'static str,
     pub(super) title: &'a str,
+    /// Title in a list of lines, or a mark in its place.
+    #[serde(skip)]
+    pub(super) label: &'a str,
     pub(super) environment: String,
     pub(super) directory: String,
     pub(super) provider: Option<&'a str>,
@@ -113,10 +116,12 @@ pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
     let place = Place::of_summary(summary);
     let cost: Option<f64> = property(StoredJournal::COST_MICROS).and_then(|cost| cost.parse().ok());
+    let is_empty = empty::is_empty(sessions.store(), summary).await;
     Row {
         id: summary.id.as_str(),
         state: state(sessions, summary).await,
         title: &summary.title,
+        label: if is_empty { "(no message)" } else { title_or_mark(&summary.title) },
         environment: place.environment().to_owned(),
         directory: place.directory().to_owned(),
         provider: property("provider"),
@@ -126,6 +131,11 @@ pub(super) async fn row<'a>(sessions: &Sessions, summary: &'a Summary) -> Row<'a
         created_at: summary.created_at.to_string(),
         updated_at: summary.updated_at.to_string(),
     }
+}
+
+/// Returns the title of a session, or a mark in its place: the first message may have no text.
+pub(super) fn title_or_mark(title: &str) -> &str {
+    if title.is_empty() { "(no title)" } else { title }
 }
 
 /// Returns the state of a session in a word.
@@ -157,7 +167,7 @@ fn line(row: &Row<'_>, id: &str, width: usize, with_place: bool) -> String {
     let time = row.updated_at.get(..16).unwrap_or(&row.updated_at).replace('T', " ");
     let cost = row.cost_usd.map_or_else(|| "-".to_owned(), |cost| format!("${cost:.4}"));
     let place = if with_place { format!("  {}", sanitize(&row.directory)) } else { String::new() };
-    format!("{id:<width$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.title))
+    format!("{id:<width$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.label))
 }
 
 /// Returns the start of each id that no other id has, or the whole id.

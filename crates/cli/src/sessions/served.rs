@@ -3,7 +3,7 @@
 use pintle_agent::{Record, SessionId, SessionState};
 use pintle_client::SessionInfo;
 
-use super::list::{Row, table};
+use super::list::{Row, table, title_or_mark};
 use crate::args::{ExportArgs, ExportFormat, ListFormat, ListSessionsArgs, SessionArg, SessionsCommand};
 use crate::console::{self, Console};
 use crate::exit::Exit;
@@ -103,6 +103,7 @@ fn row(session: &SessionInfo) -> Row<'_> {
         id: session.id.as_str(),
         state: state(session),
         title: &session.title,
+        label: title_or_mark(&session.title),
         // The environment is the server's own affair.
         environment: String::new(),
         directory: session.directory.clone().unwrap_or_default(),

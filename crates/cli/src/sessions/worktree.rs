@@ -2,7 +2,9 @@
 
 mod command;
 mod git;
+mod repositories;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pintle_agent::SessionId;
@@ -10,6 +12,7 @@ use pintle_store::Summary;
 
 pub(crate) use self::command::command;
 use self::git::Git;
+use self::repositories::{Listing, lossy, submodules_with_work};
 use crate::args::WorktreeBase;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -211,8 +214,7 @@ impl Worktree {
         let base = self.base();
         git.run(&["read-tree", if has_head { "HEAD" } else { base.as_str() }]).await?;
         let others = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-        let repositories: Vec<String> =
-            names(&others).filter(|name| is_repository(name)).map(lossy).collect();
+        let repositories = Listing::read(&others, &self.root, process_env).repositories;
         // A repository would be staged without its content, or fail for want of a commit.
         let excluded: Vec<String> = repositories
             .iter()
@@ -236,7 +238,7 @@ impl Worktree {
                 git.run(&["reset", "--quiet", "HEAD"]).await?;
             }
             let untracked = main.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-            for name in names(&untracked).filter(|name| !is_repository(name)) {
+            for name in Listing::read(&untracked, &self.repository, process_env).files {
                 process_env.copy_below(&self.repository, &self.root, name)?;
             }
         }
@@ -289,19 +291,23 @@ impl Worktree {
         let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
         let recorded: Vec<&str> = raw.lines().filter_map(repository_of_raw_line).collect();
         let listing = git.bytes(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]).await?;
-        let (below_ignored, ignored): (Vec<&[u8]>, Vec<&[u8]>) =
-            names(&listing).partition(|name| is_repository(name));
-        let created: Vec<String> =
-            repositories.into_iter().chain(below_ignored.into_iter().map(lossy)).collect();
-        // Uncommitted work in a submodule is neither in the tree nor in the patch.
-        let mut changed =
-            pintle_env::Git::changed_submodules(&git.bytes(&pintle_env::Git::SUBMODULE_STATUS).await?);
+        let ignored = Listing::read(&listing, &self.root, process_env);
+        let created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
+        // Other work in a submodule is neither in the tree nor in the patch.
+        let submodules = git.bytes(&pintle_env::Git::SUBMODULE_STATUS).await?;
+        let mut changed: BTreeSet<String> =
+            pintle_env::Git::changed_submodules(&submodules).into_iter().collect();
+        changed.extend(submodules_with_work(&self.root, &base, process_env).await?);
         changed.retain(|name| !recorded.contains(&name.as_str()));
         files.extend(created.iter().map(|name| format!("A\t{name}")));
-        files.extend(changed.iter().map(|name| format!("M\t{name}")));
+        // A submodule that was removed is listed already.
+        let listed: BTreeSet<&str> =
+            status.lines().filter_map(|line| Some(line.split_once('\t')?.1)).collect();
+        let unlisted = changed.iter().filter(|name| !listed.contains(name.as_str()));
+        files.extend(unlisted.map(|name| format!("M\t{name}")));
         let recorded = recorded.into_iter().map(str::to_owned);
         let repositories = created.into_iter().chain(recorded).chain(changed).collect();
-        let ignored = ignored.into_iter().map(lossy).collect();
+        let ignored = ignored.files.into_iter().map(lossy).collect();
         let commits = self.count_commits(&git, has_head).await?;
         Ok(Changes { files, patch, commits, repositories, ignored })
     }
@@ -343,11 +349,7 @@ impl Worktree {
                 "cannot merge git repositories and submodules that the session created or changed: {}",
                 sanitize(&names)
             ))
-            .with_hint(&format!(
-                "nothing was changed; save what you need from them outside of {}, then remove the repositories and reset the \
-                 submodules, or delete the `.git` of a new repository to merge its files",
-                self.root.display()
-            )));
+            .with_hint(&format!("nothing was changed; {}", self.repositories_remedy())));
         }
         let repository = self.main_root(process_env).await?;
         let main = Git::new(&repository, process_env)?;
@@ -372,6 +374,15 @@ impl Worktree {
         };
         self.remove_but(branch.as_deref(), &main).await?;
         Ok(Merged { repository, branch })
+    }
+
+    /// Returns the steps after which the changes can be merged in spite of repositories and submodules.
+    fn repositories_remedy(&self) -> String {
+        format!(
+            "copy or push the work in them to a place outside of {}, then remove the repositories, and in the submodules reset \
+             the files and delete the new branches and stashes; a new repository without its `.git` is merged as files",
+            self.root.display()
+        )
     }
 
     /// Returns the branch with the session's commits, which a detached `HEAD` gets now.
@@ -430,20 +441,6 @@ impl Worktree {
         }
         Ok(())
     }
-}
-
-/// Returns the names in output of git that ends each with a zero byte.
-fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
-    output.split(|byte| *byte == 0).filter(|name| !name.is_empty())
-}
-
-/// Returns whether an untracked name is a repository: git lists the files of any other directory.
-fn is_repository(name: &[u8]) -> bool {
-    name.ends_with(b"/")
-}
-
-fn lossy(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
 }
 
 /// Returns the path in a line of `git diff-tree --raw` whose new mode is the mode of a nested repository.

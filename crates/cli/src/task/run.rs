@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use self::opening::{Opening, Wanted, wanted};
 use super::performers::TaskPerformers;
 use super::places::TaskPlaces;
-use super::{asked, host_failure, lanes};
+use super::{asked, lanes};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::config;
@@ -89,7 +89,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             let hint = format!("`pintle task run --task {id}` goes on");
             Err(Failure::new(Exit::Interrupted, "the task was stopped").with_hint(&hint))
         }
-        Err(error) => Err(host_failure(&error, &id)),
+        Err(error) => Err(super::open_failure(&sessions, &error, &id).await),
     }
 }
 
@@ -122,7 +122,7 @@ async fn hand_over(
             if created.is_err() {
                 opening::remove_snapshot(machine, directory, &id).await;
             }
-            created.map_err(|error| host_failure(&error, &id))?;
+            created.map_err(|error| super::host_failure(&error, &id))?;
             id
         }
     };

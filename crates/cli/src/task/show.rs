@@ -74,7 +74,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
         }
     };
     console::print(&text).await?;
-    Ok(Exit::Done)
+    Ok(if damage.is_some() { Exit::Failed } else { Exit::Done })
 }
 
 /// Returns the checks that fail on the base, with the end of their runs.

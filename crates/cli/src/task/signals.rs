@@ -10,7 +10,7 @@ use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{Decision, Signal};
 use pintle_workflow::{HostError, LocalHost, post_signal};
 
-use super::{files_of, find, host_failure, read};
+use super::{files_of, find, host_failure, open_failure, read};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
 use crate::console;
 use crate::exit::Exit;
@@ -84,7 +84,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
         Ok(host) => host,
         // A process has opened it meanwhile, which takes what was posted.
         Err(HostError::Store(StoreError::InUse { .. })) => return Ok(()),
-        Err(error) => return Err(host_failure(&error, id)),
+        Err(error) => return Err(open_failure(sessions, &error, id).await),
     };
     host.settle().await.map_err(|error| host_failure(&error, id))?;
     let left = "the files of the task cannot be removed";

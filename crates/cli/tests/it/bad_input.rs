@@ -27,7 +27,7 @@ fn missing_key_suggests_alternatives() {
             "GEMINI_API_KEY",
             "openai-compatible",
             "--base-url",
-            "pintle demo",
+            "with cargo in PATH: pintle demo",
         ],
     );
     let output = run(&mut pintle(&["ask", "--provider", "gemini", "Hello"]));

@@ -69,3 +69,19 @@ fn gemini() {
 fn compatible() {
     fixes_the_bug("openai-compatible", "edit_file", Builds::InTheLongRun);
 }
+
+#[test]
+fn a_missing_cargo_is_named_with_the_demo_that_works_without_it() {
+    let programs = tempfile::tempdir().unwrap();
+    let cargo = programs.path().join("cargo");
+    std::fs::write(&cargo, "#!/bin/sh\necho cargo: command not found >&2\nexit 127\n").unwrap();
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.path().display(), std::env::var("PATH").unwrap());
+    let output = run(pintle(&["demo"]).env("PATH", path));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for part in
+        ["the demo needs cargo", "https://rustup.rs", "`pintle demo --interactive` works without cargo"]
+    {
+        assert!(output.stderr.contains(part), "{part}: {output:?}");
+    }
+}

@@ -360,41 +360,60 @@ fn a_merge_deletes_no_repository_that_the_session_made() {
     }
 }
 
-#[test]
-fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
+const SUBMODULE: [&str; 4] = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+
+/// A repository with a library as its submodule `sub`, and an ignored directory. A tag of the library has a commit that none of
+/// its branches has.
+fn with_submodule() -> (Repository, tempfile::TempDir) {
     let library = tempfile::tempdir().unwrap();
-    git(library.path(), &["init", "--quiet"]);
+    git(library.path(), &["init", "--quiet", "--initial-branch=main"]);
     std::fs::write(library.path().join("f"), "1\n").unwrap();
     git(library.path(), &["add", "--all"]);
     git(library.path(), &["commit", "--quiet", "--message=f"]);
-    let allow_files = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    git(library.path(), &["checkout", "--quiet", "--detach"]);
+    git(library.path(), &["commit", "--quiet", "--allow-empty", "--message=release"]);
+    git(library.path(), &["tag", "v1"]);
+    git(library.path(), &["checkout", "--quiet", "main"]);
     let repository = Repository::new("[[turn]]\ntext = \"Done.\"\n");
     let root = repository.root();
-    git(root, &[&allow_files[..], &["add", library.path().to_str().unwrap(), "sub"]].concat());
+    git(root, &[&SUBMODULE[..], &["add", library.path().to_str().unwrap(), "sub"]].concat());
     std::fs::write(root.join(".gitignore"), "*.log\nbuild/\n").unwrap();
     git(root, &["add", "--all"]);
     git(root, &["commit", "--quiet", "--message=submodule"]);
+    (repository, library)
+}
 
-    for (file, content, line) in [
-        ("sub/f", "2\n", "M\tsub"),
-        ("sub/new", "2\n", "M\tsub"),
-        ("build/vendor/f", "2\n", "A\tbuild/vendor/"),
-    ] {
+/// Checks that a line is the only change, and that neither a merge nor a drop deletes it.
+#[track_caller]
+fn assert_is_kept(repository: &Repository, id: &str, line: &str) {
+    let name = &line[2..];
+    let diff = repository.json(&["worktree", "diff", id]);
+    assert_eq!(diff["files"], serde_json::json!([line]));
+    assert_eq!(diff["not_in_patch"], serde_json::json!([name]));
+    let left_out = format!("not in the patch: {name}");
+    let diff = repository.pintle(&["worktree", "diff", id]);
+    assert!(diff.code == Some(0) && diff.stderr.contains(&left_out), "{line}: {diff:?}");
+    let refused = repository.pintle(&["worktree", "merge", id]);
+    assert!(refused.code == Some(1) && refused.stderr.contains(name), "{line}: {refused:?}");
+    let refused = repository.pintle(&["worktree", "drop", id]);
+    let expected = format!("has 1 changed file that was not merged; {left_out}; to merge, copy or push");
+    assert!(refused.code == Some(2) && refused.stderr.contains(&expected), "{line}: {refused:?}");
+    assert!(refused.stderr.contains("`drop --force` deletes everything"), "{line}: {refused:?}");
+}
+
+#[test]
+fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
+    let (repository, _library) = with_submodule();
+    for (file, line) in [("sub/f", "M\tsub"), ("sub/new", "M\tsub"), ("build/vendor/f", "A\tbuild/vendor/")] {
         let (id, directory) = session(&repository);
-        git(&directory, &[&allow_files[..], &["update", "--init"]].concat());
+        git(&directory, &[&SUBMODULE[..], &["update", "--init"]].concat());
         std::fs::create_dir_all(directory.join("build/vendor")).unwrap();
         if file.starts_with("build") {
             git(&directory.join("build/vendor"), &["init", "--quiet"]);
         }
-        std::fs::write(directory.join(file), content).unwrap();
-        let diff = repository.json(&["worktree", "diff", &id]);
-        assert_eq!(diff["files"], serde_json::json!([line]), "{file}");
-        let name = &line[2..];
-        let refused = repository.pintle(&["worktree", "merge", &id]);
-        assert!(refused.code == Some(1) && refused.stderr.contains(name), "{file}: {refused:?}");
-        let refused = repository.pintle(&["worktree", "drop", &id]);
-        assert!(refused.code == Some(2) && refused.stderr.contains("1 changed file"), "{file}: {refused:?}");
-        assert_eq!(std::fs::read_to_string(directory.join(file)).unwrap(), content);
+        std::fs::write(directory.join(file), "2\n").unwrap();
+        assert_is_kept(&repository, &id, line);
+        assert_eq!(std::fs::read_to_string(directory.join(file)).unwrap(), "2\n");
         // Nothing is left that would be lost.
         git(&directory.join("sub"), &["checkout", "--quiet", "--", "."]);
         git(&directory.join("sub"), &["clean", "--quiet", "--force"]);
@@ -402,6 +421,82 @@ fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
         repository.json(&["worktree", "merge", &id]);
         assert!(!directory.exists(), "{file}");
     }
+}
+
+#[test]
+fn commits_and_stashes_that_only_a_submodule_has_are_kept() {
+    let (repository, library) = with_submodule();
+    let commit = ["commit", "--quiet", "--all", "--message=more"];
+    let detach = ["checkout", "--quiet", "--detach"];
+    let recorded = ["checkout", "--quiet", "--detach", "origin/main"];
+    type Case<'a> = (&'a [&'a [&'a str]], &'a [&'a str]);
+    let cases: [Case<'_>; 3] = [
+        (&[&["stash", "push", "--quiet"]], &["stash", "drop", "--quiet"]),
+        (
+            &[&["checkout", "--quiet", "-b", "topic"], &commit, &recorded],
+            &["branch", "--quiet", "-D", "topic"],
+        ),
+        (&[&detach, &commit, &["tag", "mine"], &recorded], &["tag", "--delete", "mine"]),
+    ];
+    let update = [&SUBMODULE[..], &["update", "--init"]].concat();
+    let clone = ["clone", "--quiet", library.path().to_str().unwrap(), "sub"];
+    // The git directory is among those of the repository, or in the worktree.
+    for checkout in [&update[..], &clone] {
+        for (commands, undo) in cases {
+            let (id, directory) = session(&repository);
+            git(&directory, checkout);
+            let diff = repository.json(&["worktree", "diff", &id]);
+            assert_eq!(diff["files"], serde_json::json!([]), "{checkout:?}");
+            let sub = directory.join("sub");
+            std::fs::write(sub.join("f"), "2\n").unwrap();
+            for arguments in commands {
+                git(&sub, arguments);
+            }
+            assert_is_kept(&repository, &id, "M\tsub");
+            git(&sub, undo);
+            repository.json(&["worktree", "merge", &id]);
+            assert!(!directory.exists(), "{commands:?}");
+        }
+    }
+}
+
+#[test]
+fn commits_of_a_submodule_that_was_removed_are_kept() {
+    let (repository, _library) = with_submodule();
+    let (id, directory) = session(&repository);
+    git(&directory, &[&SUBMODULE[..], &["update", "--init"]].concat());
+    let sub = directory.join("sub");
+    git(&sub, &["checkout", "--quiet", "-b", "topic"]);
+    git(&sub, &["commit", "--quiet", "--allow-empty", "--message=more"]);
+    git(&directory, &["rm", "--quiet", "--force", "sub"]);
+    let diff = repository.json(&["worktree", "diff", &id]);
+    assert_eq!(diff["files"], serde_json::json!(["M\t.gitmodules", "D\tsub"]));
+    assert_eq!(diff["not_in_patch"], serde_json::json!(["sub"]));
+    for end in ["merge", "drop"] {
+        let refused = repository.pintle(&["worktree", end, &id]);
+        assert!(refused.code != Some(0) && refused.stderr.contains(": sub; "), "{end}: {refused:?}");
+    }
+    repository.json(&["worktree", "drop", "--force", &id]);
+    assert!(!directory.exists());
+}
+
+#[test]
+fn bare_repositories_are_kept_and_not_taken_along() {
+    let repository = Repository::new("[[turn]]\ntext = \"Done.\"\n");
+    for name in ["bare.git", "made/bare.git", "ignored.log/bare.git"] {
+        let (id, directory) = session(&repository);
+        git(&directory, &["init", "--quiet", "--bare", name]);
+        assert_is_kept(&repository, &id, &format!("A\t{name}/"));
+        std::fs::remove_dir_all(directory.join(name)).unwrap();
+        repository.json(&["worktree", "merge", &id]);
+        assert!(!directory.exists(), "{name}");
+    }
+    git(repository.root(), &["init", "--quiet", "--bare", "own.git"]);
+    assert_eq!(repository.run(&["--worktree=changes", "Work."]).code, Some(0));
+    let worktrees = repository.worktrees();
+    let [worktree] = &worktrees[..] else { panic!("{worktrees:?}") };
+    assert_eq!(worktree["files"], serde_json::json!([]));
+    assert!(!Path::new(worktree["directory"].as_str().unwrap()).join("own.git").exists());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, files};
 
 /// Runs `pintle worktree`.
 ///
@@ -55,11 +55,15 @@ struct Report {
 
 /// Prints the changes, byte by byte unless standard output is a terminal.
 async fn print_diff(worktree: &Worktree, changes: &Changes, output: ListFormat) -> Result<Exit, Failure> {
+    for name in &changes.repositories {
+        files::notify_left_out(name);
+    }
     match output {
         ListFormat::Json => {
             let json = json!({
                 "id": worktree.session.as_str(),
                 "files": changes.files,
+                "not_in_patch": changes.repositories,
                 "commits": changes.commits,
                 "patch": String::from_utf8_lossy(&changes.patch),
             });
@@ -130,8 +134,7 @@ async fn drop_worktree(
 ) -> Result<Report, Failure> {
     let files = match worktree.changes(process_env).await {
         Ok(changes) if !changes.is_empty() && !force => {
-            return Err(unmerged(worktree, &changes)
-                .with_hint("`pintle worktree merge` takes them over, and `drop --force` throws them away"));
+            return Err(unmerged(worktree, &changes));
         }
         Ok(changes) => changes.files,
         // Whatever is in a worktree that git cannot read, it is to be removed.
@@ -146,13 +149,22 @@ async fn drop_worktree(
     Ok(Report { text: format!("dropped {root}\n{branch}"), json })
 }
 
-/// Returns the failure of an operation that would lose changes.
-pub(super) fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
+/// Returns the failure of a removal that would lose changes.
+fn unmerged(worktree: &Worktree, changes: &Changes) -> Failure {
     let mut what = render::plural(changes.files.len() as u64, "changed file");
     if changes.commits > 0 {
         what.push_str(&format!(" and {}", render::plural(changes.commits, "commit")));
     }
-    Failure::usage(format!("the worktree of session {} has {what} that were not merged", worktree.session))
+    let were = render::was_or_were((changes.files.len() as u64).saturating_add(changes.commits));
+    let message = format!("the worktree of session {} has {what} that {were} not merged", worktree.session);
+    if changes.repositories.is_empty() {
+        let hint = "`pintle worktree merge` merges all changes, and `drop --force` deletes them";
+        return Failure::usage(message).with_hint(hint);
+    }
+    let names = changes.repositories.join(", ");
+    Failure::usage(format!("{message}; not in the patch: {}", sanitize(&names)))
+        .with_hint(&format!("to merge, {}", worktree.repositories_remedy()))
+        .with_hint("`drop --force` deletes everything")
 }
 
 async fn find(sessions: &Sessions, id: &str, process_env: &ProcessEnv) -> Result<Worktree, Failure> {

@@ -1,6 +1,6 @@
 //! Git in one directory, as the command runs it itself.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
@@ -21,6 +21,8 @@ pub(super) struct Git {
     env: LocalEnvironment,
     /// Temporary directory of the index that is used in place of the directory's own.
     index: Option<TempDir>,
+    /// Git directory that is used, whatever its working tree is.
+    git_directory: Option<PathBuf>,
 }
 
 impl Git {
@@ -28,7 +30,17 @@ impl Git {
     ///
     /// A failure if commands cannot run in the directory.
     pub(super) fn new(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        Ok(Self { env: process_env.local_environment(directory)?, index: None })
+        Ok(Self { env: process_env.local_environment(directory)?, index: None, git_directory: None })
+    }
+
+    /// Creates git for a git directory, whose working tree may be missing. Nothing is fetched from a remote.
+    ///
+    /// # Errors
+    ///
+    /// A failure if commands cannot run in the directory.
+    pub(super) fn of_git_directory(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let git_directory = Some(directory.to_path_buf());
+        Ok(Self { git_directory, ..Self::new(directory, process_env)? })
     }
 
     /// Uses an empty index in a temporary directory, so that the directory's own stays as it is. The index is removed with this
@@ -81,6 +93,13 @@ impl Git {
         }
         if let Some(index) = &self.index {
             git = git.with_variable("GIT_INDEX_FILE", index.path().join("index").display().to_string());
+        }
+        if let Some(directory) = &self.git_directory {
+            // Otherwise git changes to the working tree that its settings name.
+            git = git
+                .with_variable("GIT_DIR", directory.display().to_string())
+                .with_variable("GIT_WORK_TREE", ".")
+                .with_variable("GIT_NO_LAZY_FETCH", "1");
         }
         let request = git.request(arguments).with_timeout(TIMEOUT);
         let result = self.env.exec_command(request).await;

@@ -21,7 +21,7 @@ use crate::prompt_source;
 use crate::sessions::Sessions;
 use crate::task::draft::{self, Asking};
 use crate::task::performers::TaskPerformers;
-use crate::task::{find, host_failure};
+use crate::task::{find, open_failure};
 
 /// Inputs for opening a task.
 pub(super) struct Opening<'a> {
@@ -71,7 +71,10 @@ impl Opening<'_> {
                 LocalHost::create(sessions.store(), id.clone(), contract).await
             }
         };
-        host.map_err(|error| host_failure(&error, id))
+        match host {
+            Ok(host) => Ok(host),
+            Err(error) => Err(open_failure(sessions, &error, id).await),
+        }
     }
 
     async fn base(&self, given: Option<&Contract>) -> Result<Base, Failure> {
