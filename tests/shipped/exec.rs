@@ -17,10 +17,13 @@ const WRITING: &str = r#"
     text = "It is made."
     "#;
 
+/// Task of the user.
+const TASK: &str = "Make the file of this test";
+
 /// Returns `pintle exec` with the scripted model and otherwise with defaults.
 fn exec(user: &User, flags: &[&str]) -> Command {
     let mut command = user.command(&["exec"]);
-    command.args(flags).arg("Go");
+    command.args(flags).arg(TASK);
     command.env("PINTLE_PROVIDER", "anthropic");
     command.env("ANTHROPIC_BASE_URL", user.model.base_url(Dialect::AnthropicMessages));
     command
@@ -35,6 +38,12 @@ fn a_misspelt_option_that_restricts_starts_nothing() {
         (["--full-auto", "--ask-for-aproval", "never"], "--ask-for-approval"),
         (["--full-auto", "-c", "aproval_policy=untrusted"], "approval_policy"),
         (["--full-auto", "--new-option", "read-only"], "--sandbox"),
+        (["--full-auto", "--cdd", "../p2"], "--cd"),
+        (["--full-auto", "--cwd", "../p2"], "--cd"),
+        (["--full-auto", "--output-schem", "s.json"], "--output-schema"),
+        (["--full-auto", "--output-last-mesage", "last.txt"], "--output-last-message"),
+        (["--full-auto", "--modle", "m"], "--model"),
+        (["--full-auto", "--resume", "01a"], "resume"),
     ] {
         let output = exec(&user, &flags).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
@@ -45,6 +54,60 @@ fn a_misspelt_option_that_restricts_starts_nothing() {
     }
     assert!(user.model.requests().is_empty());
     assert!(!user.project().join("made").exists());
+}
+
+#[test]
+fn what_an_option_or_a_key_forbids_is_not_done() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() && !pintle_test_conditions::LANDLOCK.is_present() {
+        return;
+    }
+    let cases: [(&[&str], &[&str]); 5] = [
+        (&["--full-auto", "-c", "sandbox_mode=read-only"], &[]),
+        (&["-c", "sandbox_mode=\"read-only\"", "--full-auto"], &[]),
+        (&["--full-auto"], &["-c", "sandbox_mode=read-only"]),
+        (&["--full-auto"], &["-c", "approval_policy=untrusted"]),
+        (&["--full-auto"], &["-sread-only"]),
+    ];
+    for (before, after) in cases {
+        let user = User::new(WRITING);
+        let output = exec(&user, before).args(after).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{before:?} {after:?}: {output:?}");
+        assert!(user.request(0).contains(TASK), "{before:?} {after:?}");
+        assert!(!user.project().join("made").exists(), "{before:?} {after:?}: {output:?}");
+    }
+    let user = User::new(WRITING);
+    for (flags, narrower) in [
+        (["--yolo", "-c", "sandbox_mode=read-only"], "--config sandbox_mode=read-only"),
+        (["-sread-only", "--full-auto", "--yolo"], "--full-auto"),
+        (["-sworkspace-write", "-c", "sandbox_mode=read-only"], "--config sandbox_mode=read-only"),
+    ] {
+        let output = exec(&user, &flags).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {error}");
+        assert!(error.contains(narrower), "{flags:?}: {error}");
+    }
+    assert!(user.model.requests().is_empty());
+}
+
+#[test]
+fn an_unknown_option_does_not_take_the_task() {
+    for (flags, warning) in [
+        (&["--search"][..], "option --search is ignored"),
+        (&["--no-alt-screen"], "option --no-alt-screen is ignored"),
+        (&["--new-option"], "option --new-option is ignored: it is unknown"),
+        (&["--user", "never"], "option --user is ignored with its value `never`"),
+        (&["--colour", "never"], "option --colour is ignored with its value `never`"),
+    ] {
+        let user = User::new("[[turn]]\ntext = \"Done.\"\n");
+        let last = user.project().join("last.txt");
+        let file = format!("-o{}", last.display());
+        let output = exec(&user, &[&[file.as_str(), "-s=read-only"][..], flags].concat()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{flags:?}: {error}");
+        assert!(error.contains(warning), "{flags:?}: {error}");
+        assert!(user.request(0).contains(TASK), "{flags:?}");
+        assert_eq!(std::fs::read_to_string(last).unwrap(), "Done.", "{flags:?}");
+    }
 }
 
 #[test]

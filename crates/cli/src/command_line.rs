@@ -36,8 +36,8 @@ use crate::render;
 /// The exit status, if the arguments ask for help or are invalid. Help that cannot be written is a failure.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
     #[cfg(feature = "compat")]
-    if let Some(help) = exec::help(&std::env::args_os().collect::<Vec<_>>()) {
-        console::write_object(help);
+    if let Some(text) = exec::information(&std::env::args_os().collect::<Vec<_>>()) {
+        console::write_object(text);
         return Err(Exit::Done);
     }
     let args = own_arguments().map_err(|failure| {

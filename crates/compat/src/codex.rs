@@ -7,6 +7,9 @@ mod config;
 mod formatter;
 mod item;
 mod options;
+mod parser;
+mod permissions;
+mod positionals;
 
 pub use formatter::Formatter;
 pub use options::{ApprovalPolicy, ExecOptions, Resume, SandboxMode, WebSearchMode};

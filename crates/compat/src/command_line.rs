@@ -66,7 +66,23 @@ pub enum OptionError {
         /// The word, shortened.
         word: String,
     },
-    /// Two options contradict each other.
+    /// The option is unknown, and its name is close to a known one that neither restricts nor grants.
+    #[error("option {option} is unknown; did you mean {meant}?")]
+    Misspelt {
+        /// The option or configuration key, as it was written.
+        option: String,
+        /// The option or configuration key that is meant.
+        meant: &'static str,
+    },
+    /// One option states a permission that another one does not give.
+    #[error("option {wider} permits more than {narrower}: pass only one of them")]
+    Contradiction {
+        /// The option that permits more, with its value.
+        wider: String,
+        /// The option that permits less, with its value.
+        narrower: String,
+    },
+    /// Two options cannot be combined.
     #[error("options {first} and {second} cannot be combined")]
     Conflict {
         /// The first option.
@@ -114,13 +130,14 @@ pub(crate) struct Words {
     rest: VecDeque<String>,
     /// Whether `--` was read, after which no word is an option.
     options_ended: bool,
+    authority: &'static Authority,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Words {
-    pub(crate) fn new<S: AsRef<str>>(arguments: &[S]) -> Self {
+    pub(crate) fn new<S: AsRef<str>>(arguments: &[S], authority: &'static Authority) -> Self {
         let rest = arguments.iter().map(|argument| argument.as_ref().to_owned()).collect();
-        Self { rest, options_ended: false, warnings: Vec::new() }
+        Self { rest, options_ended: false, authority, warnings: Vec::new() }
     }
 
     /// Reads the next word.
@@ -133,11 +150,9 @@ impl Words {
             self.options_ended = true;
             return self.next();
         }
-        let flag = match word.split_once('=') {
-            Some((name, value)) if word.starts_with("--") => {
-                Flag { name: name.to_owned(), value: Some(value.to_owned()) }
-            }
-            _ => Flag { name: word, value: None },
+        let flag = match self.authority.split_short(&word).or_else(|| word.split_once('=')) {
+            Some((name, value)) => Flag { name: name.to_owned(), value: Some(value.to_owned()) },
+            None => Flag { name: word, value: None },
         };
         Some(Word::Option(flag))
     }
@@ -178,29 +193,40 @@ impl Words {
         Ok(())
     }
 
-    /// Ignores an unknown option with its value, unless its name is close to an option that restricts or grants, or its value
-    /// is one of such an option. The next word counts as its value unless it is an option or one of `commands`.
-    pub(crate) fn unknown(
-        &mut self,
-        flag: &Flag,
-        commands: &[&str],
-        authority: &Authority,
-    ) -> Result<(), OptionError> {
-        let takes_next = flag.value.is_none()
-            && self.rest.front().is_some_and(|next| !is_option(next) && !commands.contains(&next.as_str()));
-        let next = self.rest.front().filter(|_| takes_next);
-        let values = [flag.value.as_deref(), next.map(String::as_str), attached_value(&flag.name)];
+    /// Checks an unknown option, then removes and returns the next word if it may be the value of this option: if it is
+    /// neither an option nor one of `commands`.
+    ///
+    /// An error if the name is close to a known option or has a word that restricts, or if the value is one of an option that
+    /// restricts or grants.
+    pub(crate) fn unknown(&mut self, flag: &Flag, commands: &[&str]) -> Result<Option<String>, OptionError> {
+        let authority = self.authority;
+        let is_value = |next: &str| flag.value.is_none() && !is_option(next) && !commands.contains(&next);
+        let next = self.rest.front().map(String::as_str).filter(|next| is_value(next));
+        let values = [flag.value.as_deref(), next, attached_value(&flag.name)];
         let objection = authority.objection("it", &flag.name, None).or_else(|| {
             values.into_iter().flatten().find_map(|value| authority.objection("it", &flag.name, Some(value)))
         });
         if let Some(reason) = objection {
             return Err(restricting(&flag.name, reason));
         }
-        // The word may have been meant as the prompt.
-        let value = if takes_next { self.rest.pop_front() } else { None };
-        let value = value.map(|value| format!(" with its value `{}`", shortened(&value))).unwrap_or_default();
-        self.warnings.push(format!("option {} is ignored{value}: it is unknown", flag.name));
-        Ok(())
+        if let Some(meant) = authority.find_other(&flag.name) {
+            return Err(OptionError::Misspelt { option: flag.name.clone(), meant });
+        }
+        let has_next = next.is_some();
+        Ok(if has_next { self.rest.pop_front() } else { None })
+    }
+
+    /// Warns that an unknown option is ignored with its value, if it has one.
+    pub(crate) fn warn_unknown(&mut self, option: &str, value: Option<&str>) {
+        let value = value.map(|value| format!(" with its value `{}`", shortened(value))).unwrap_or_default();
+        self.warnings.push(format!("option {option} is ignored{value}: it is unknown"));
+    }
+
+    /// Warns that an unknown option is ignored, and that the next word is not its value.
+    pub(crate) fn warn_without_value(&mut self, option: &str, next: &str) {
+        let next = shortened(next);
+        self.warnings
+            .push(format!("option {option} is ignored: it is unknown, and `{next}` is not its value"));
     }
 }
 
@@ -239,16 +265,42 @@ pub(crate) fn unexpected(word: &str) -> OptionError {
 mod tests {
     use super::*;
 
+    const AUTHORITY: Authority = Authority {
+        names: &[("--sandbox", "--sandbox"), ("--cd", "--cd")],
+        others: &[("--model", "--model")],
+        values: &[("read-only", "--sandbox")],
+        short: &["-s", "-C", "-m"],
+    };
+
     #[test]
-    fn unknown_option_takes_its_value_but_no_command() {
-        let authority = Authority { names: &[], values: &[], short: &[] };
-        let mut words = Words::new(&["--color", "always", "--fancy", "resume", "--x=1", "rest"]);
-        while let Some(Word::Option(flag)) = words.next() {
-            words.unknown(&flag, &["resume"], &authority).expect("harmless");
-            if words.rest.front().is_some_and(|word| word == "resume") {
-                break;
+    fn unknown_option_may_have_the_next_word_but_no_command() {
+        let mut words = Words::new(
+            &["--color", "always", "--fancy", "resume", "--x=1", "rest", "--y", "--z"],
+            &AUTHORITY,
+        );
+        let mut found = Vec::new();
+        while let Some(word) = words.next() {
+            match word {
+                Word::Option(flag) => {
+                    let next = words.unknown(&flag, &["resume"]).expect("harmless");
+                    found.push((flag.name, next.or(flag.value)));
+                }
+                Word::Plain(word) => found.push((word, None)),
             }
         }
+        let expected = [
+            ("--color", Some("always")),
+            ("--fancy", None),
+            ("resume", None),
+            ("--x", Some("1")),
+            ("rest", None),
+            ("--y", None),
+            ("--z", None),
+        ];
+        let found: Vec<_> = found.iter().map(|(word, value)| (word.as_str(), value.as_deref())).collect();
+        assert_eq!(found, expected);
+        words.warn_unknown("--color", Some("always"));
+        words.warn_unknown("--fancy", None);
         assert_eq!(
             words.warnings,
             [
@@ -256,6 +308,47 @@ mod tests {
                 "option --fancy is ignored: it is unknown"
             ]
         );
-        assert_eq!(words.next(), Some(Word::Plain("resume".to_owned())));
+    }
+
+    #[test]
+    fn a_short_option_may_have_its_value_in_the_same_word() {
+        for (word, name, value) in [
+            ("-sread-only", "-s", Some("read-only")),
+            ("-s=read-only", "-s", Some("read-only")),
+            ("-s", "-s", None),
+            ("-C../p2", "-C", Some("../p2")),
+            ("-Cd", "-C", Some("d")),
+            ("-ma=b", "-m", Some("a=b")),
+            ("--sandbox=x", "--sandbox", Some("x")),
+            // Not a directory, a model or a sandbox mode.
+            ("-cd", "-cd", None),
+            ("-cd=../p2", "-cd", Some("../p2")),
+            ("-model", "-model", None),
+            ("-sandbox=read-only", "-sandbox", Some("read-only")),
+            ("-x=1", "-x", Some("1")),
+            ("-xyz", "-xyz", None),
+            ("-é", "-é", None),
+        ] {
+            let flag = Flag { name: name.to_owned(), value: value.map(str::to_owned) };
+            assert_eq!(Words::new(&[word], &AUTHORITY).next(), Some(Word::Option(flag)), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_option_is_refused_whatever_it_decides() {
+        for (word, meant) in [
+            ("--cdd", "--cd"),
+            ("-cd=../p2", "--cd"),
+            ("--sandbx", "--sandbox"),
+            ("--modle", "--model"),
+            ("-model=m", "--model"),
+            ("--m", "-m"),
+            ("-x=read-only", "--sandbox"),
+        ] {
+            let mut words = Words::new(&[word], &AUTHORITY);
+            let Some(Word::Option(flag)) = words.next() else { panic!("{word} is an option") };
+            let error = words.unknown(&flag, &[]).expect_err(word).to_string();
+            assert!(error.ends_with(&format!("did you mean {meant}?")), "{word}: {error}");
+        }
     }
 }

@@ -32,9 +32,13 @@ Options:
       --ephemeral                   Keep no session
   -c, --config <KEY=VALUE>          Setting of codex, such as approval_policy or web_search
   -h, --help                        Print help
+  -V, --version                     Print version
 
 Without a prompt, it is read from standard input. `pintle run --help` lists the options of Pintle itself.
 ";
+
+/// Version of this program, as `pintle --version` prints it.
+const VERSION: &str = concat!("pintle ", env!("PINTLE_VERSION"), "\n");
 
 /// Hint at the end of usage errors.
 const HELP_HINT: &str = "see `pintle exec --help`";
@@ -75,11 +79,15 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
     Ok(Some(translated))
 }
 
-/// Returns the help if the arguments ask for it.
-pub(super) fn help(args: &[OsString]) -> Option<&'static str> {
+/// Returns the help or the version if the arguments ask for it.
+pub(super) fn information(args: &[OsString]) -> Option<&'static str> {
     let [_, command, rest @ ..] = args else { return None };
-    let mut options = rest.iter().take_while(|word| *word != "--");
-    (command == NAME && options.any(|word| word == "--help" || word == "-h")).then_some(HELP)
+    let mut options = rest.iter().take_while(|word| *word != "--").filter(|_| command == NAME);
+    options.find_map(|word| match word.to_str() {
+        Some("--help" | "-h") => Some(HELP),
+        Some("--version" | "-V") => Some(VERSION),
+        _ => None,
+    })
 }
 
 impl Translated {
@@ -199,6 +207,12 @@ mod tests {
                 "pintle exec --sandbox workspace-write -c sandbox_workspace_write.network_access=true x",
                 "pintle run --mode=auto --network=on -- x",
             ),
+            ("pintle exec --full-auto -c sandbox_mode=read-only Go", "pintle run --mode=plan -- Go"),
+            ("pintle exec --full-auto Go -c approval_policy=untrusted", "pintle run --mode=edit -- Go"),
+            (
+                "pintle exec -sworkspace-write -Cdir -mm -olast.txt --search Go",
+                "pintle run --mode=auto --model=m --dir=dir --output-last-message=last.txt -- Go",
+            ),
         ] {
             assert_eq!(translate(line).as_deref(), Ok(expected), "{line}");
         }
@@ -211,6 +225,9 @@ mod tests {
         for (line, problem) in [
             ("pintle exec --json --deny-tools shell", "--deny-tools"),
             ("pintle exec --sandboxx read-only", "did you mean --sandbox?"),
+            ("pintle exec --cdd ../p2 Go", "did you mean --cd?"),
+            ("pintle exec --output-schem s.json Go", "did you mean --output-schema?"),
+            ("pintle exec --yolo --sandbox read-only Go", "--yolo permits more than --sandbox read-only"),
             ("pintle exec --sandbox none", "expected read-only"),
             ("pintle exec one two", "unexpected argument `two`"),
             ("pintle exec resume", "needs the id of a session"),
@@ -222,16 +239,20 @@ mod tests {
     }
 
     #[test]
-    fn help_is_given_for_this_subcommand_alone() {
+    fn help_and_version_are_given_for_this_subcommand_alone() {
         for (line, expected) in [
-            ("pintle exec --help", true),
-            ("pintle exec --json -h", true),
-            ("pintle exec -- --help", false),
-            ("pintle exec x", false),
-            ("pintle run --help", false),
+            ("pintle exec --help", Some(HELP)),
+            ("pintle exec --json -h", Some(HELP)),
+            ("pintle exec --version", Some(VERSION)),
+            ("pintle exec --json -V", Some(VERSION)),
+            ("pintle exec -- --help", None),
+            ("pintle exec -- -V", None),
+            ("pintle exec x", None),
+            ("pintle run --help", None),
+            ("pintle run --version", None),
         ] {
             let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-            assert_eq!(help(&args).is_some(), expected, "{line}");
+            assert_eq!(information(&args), expected, "{line}");
         }
     }
 }

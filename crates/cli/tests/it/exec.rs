@@ -103,20 +103,36 @@ fn the_last_message_is_written_to_a_file() {
 }
 
 #[test]
-fn the_value_of_an_unknown_option_is_named() {
-    let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
-    let output = exec(&harness, &["--nonsense", "do it"], "");
-    assert_ne!(output.code, Some(0), "{output:?}");
-    let expected = "option --nonsense is ignored with its value `do it`: it is unknown";
-    assert!(output.stderr.contains(expected), "{output:?}");
-    assert!(harness.server.requests().is_empty(), "there is no prompt");
+fn an_unknown_option_leaves_the_prompt() {
+    let cases: [(&[&str], &str); 3] = [
+        (
+            &["--nonsense", "do it"],
+            "option --nonsense is ignored: it is unknown, and `do it` is not its value",
+        ),
+        (&["--user", "never", "do it"], "option --user is ignored with its value `never`: it is unknown"),
+        (&["--search", "do it"], "option --search is ignored: use --config web_search"),
+    ];
+    for (flags, warning) in cases {
+        let harness = Harness::new(Dialect::AnthropicMessages, TURNS);
+        let output = exec(&harness, flags, "");
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stderr.contains(warning), "{output:?}");
+        let request = harness.server.requests()[0].body.to_string();
+        assert!(request.contains("do it"), "{request}");
+    }
 }
 
 #[test]
-fn help_is_no_error() {
-    let output = run_with_input(&mut pintle(&["exec", "--help"]), "");
-    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
-    assert!(output.stdout.contains("Usage: pintle exec"), "{output:?}");
+fn help_and_version_are_no_errors() {
+    let print = |arguments: &[&str]| {
+        let output = run_with_input(&mut pintle(arguments), "");
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+        output.stdout
+    };
+    assert!(print(&["exec", "--help"]).contains("Usage: pintle exec"));
+    for flag in ["--version", "-V"] {
+        assert_eq!(print(&["exec", flag]), print(&["--version"]));
+    }
 }
 
 #[test]

@@ -140,8 +140,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("--safe-mode", "it is unknown"),
 ];
 
-/// Options that restrict a session or grant it something, by their spellings, and the values of these options. The values
-/// `default` and `auto` restrict nothing, and many options have them.
+/// Options that restrict a session or grant it something, by their spellings, and the values of these options. Other options
+/// may have the values `default`, `auto` and `plan`.
 const AUTHORITY: Authority = Authority {
     names: &[
         ("--permission-mode", "--permission-mode"),
@@ -166,13 +166,31 @@ const AUTHORITY: Authority = Authority {
         ("--plugin-dir", "--plugin-dir"),
         ("--safe-mode", "--safe-mode"),
     ],
+    others: &[
+        ("--output-format", "--output-format"),
+        ("--input-format", "--input-format"),
+        ("--model", "--model"),
+        ("--fallback-model", "--fallback-model"),
+        ("--thinking", "--thinking"),
+        ("--max-thinking-tokens", "--max-thinking-tokens"),
+        ("--effort", "--effort"),
+        ("--json-schema", "--json-schema"),
+        ("--system-prompt", "--system-prompt"),
+        ("--system-prompt-file", "--system-prompt-file"),
+        ("--append-system-prompt", "--append-system-prompt"),
+        ("--resume", "--resume"),
+        ("--session-id", "--session-id"),
+        ("--continue", "--continue"),
+        ("--fork-session", "--fork-session"),
+        ("--include-partial-messages", "--include-partial-messages"),
+        ("--replay-user-messages", "--replay-user-messages"),
+    ],
     values: &[
         ("acceptEdits", "--permission-mode"),
         ("bypassPermissions", "--permission-mode"),
-        ("plan", "--permission-mode"),
         ("dontAsk", "--permission-mode"),
     ],
-    short: &[],
+    short: &["-r", "-n"],
 };
 
 impl StreamOptions {
@@ -196,7 +214,7 @@ impl StreamOptions {
     /// [`OptionError`] for an option that could restrict and is not supported, and for what cannot be understood.
     pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
         let mut options = Self::default();
-        let mut words = Words::new(arguments);
+        let mut words = Words::new(arguments, &AUTHORITY);
         while let Some(word) = words.next() {
             match word {
                 Word::Option(flag) => options.flag(flag, &mut words)?,
@@ -326,7 +344,10 @@ fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
     if let Some((name, reason)) = REFUSED.iter().find(|(name, _)| *name == flag.name) {
         return Err(restricting(name, *reason));
     }
-    words.unknown(&flag, &[], &AUTHORITY)
+    // Prompts are lines of standard input, so a word after an option is its value.
+    let next = words.unknown(&flag, &[])?;
+    words.warn_unknown(&flag.name, next.or(flag.value).as_deref());
+    Ok(())
 }
 
 fn number<T: std::str::FromStr>(flag: Flag, words: &mut Words) -> Result<T, OptionError> {

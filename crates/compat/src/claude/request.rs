@@ -98,6 +98,7 @@ const AUTHORITY: Authority = Authority {
         ("settings", "settings"),
         ("sdkMcpServerConfigs", "sdkMcpServerConfigs"),
     ],
+    others: &[],
     values: super::settings::AUTHORITY.values,
     short: &[],
 };

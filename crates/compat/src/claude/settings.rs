@@ -45,10 +45,10 @@ pub(super) const AUTHORITY: Authority = Authority {
         ("sandbox", "sandbox"),
         ("sandbox.enabled", "sandbox.enabled"),
     ],
+    others: &[("model", "model")],
     values: &[
         ("acceptEdits", "permissions.defaultMode"),
         ("bypassPermissions", "permissions.defaultMode"),
-        ("plan", "permissions.defaultMode"),
         ("dontAsk", "permissions.defaultMode"),
     ],
     short: &[],
@@ -143,6 +143,9 @@ fn unknown(key: &str, value: &Value, warnings: &mut Vec<String>) -> Result<(), O
     let option = format!("{OPTION} {key}");
     if let Some(reason) = AUTHORITY.objection_to_key(key, value) {
         return Err(restricting(&option, reason));
+    }
+    if let Some(meant) = AUTHORITY.find_other(key) {
+        return Err(OptionError::Misspelt { option, meant });
     }
     warnings.push(format!("option {option} is ignored: the key is unknown"));
     Ok(())

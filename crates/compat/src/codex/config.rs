@@ -5,7 +5,8 @@ use toml::{Table, Value};
 use super::options::{
     APPROVAL_POLICIES, ExecOptions, SANDBOX_MODES, WEB_SEARCH_MODES, WebSearchMode, invalid_config,
 };
-use crate::command_line::{Authority, OptionError, choice, invalid, restricting};
+use super::permissions::Permissions;
+use crate::command_line::{Authority, OptionError, choice, invalid, restricting, shortened};
 
 /// Keys that restrict a run or grant it something, by their spellings, and the values of these keys.
 const AUTHORITY: Authority = Authority {
@@ -21,23 +22,39 @@ const AUTHORITY: Authority = Authority {
         ("web_search", "web_search"),
         ("tools.web_search", "tools.web_search"),
     ],
+    others: &[
+        ("model", "model"),
+        ("model_reasoning_effort", "model_reasoning_effort"),
+        ("reasoning_effort", "model_reasoning_effort"),
+        ("openai_base_url", "openai_base_url"),
+        ("base_url", "openai_base_url"),
+    ],
     values: &[
         ("read-only", "sandbox_mode"),
         ("workspace-write", "sandbox_mode"),
         ("danger-full-access", "sandbox_mode"),
-        ("untrusted", "approval_policy"),
-        ("on-failure", "approval_policy"),
-        ("on-request", "approval_policy"),
-        ("never", "approval_policy"),
-        ("disabled", "web_search"),
     ],
     short: &[],
 };
 
-/// Applies one assignment.
+/// Keys whose names have a word that restricts and that restrict nothing, with the only value for which this holds, if not
+/// all have it. `*` is any text.
+const HARMLESS: &[(&str, Option<&str>)] = &[
+    ("approvals_reviewer", None),
+    ("disable_response_storage", None),
+    ("mcp_servers.*.tool_timeout_sec", None),
+    ("model_auto_compact_token_limit", None),
+    ("projects.*.trust_level", Some("trusted")),
+    ("shell_environment_policy.inherit", Some("all")),
+    ("shell_environment_policy.set.*", None),
+    ("tool_output_token_limit", None),
+];
+
+/// Applies one assignment. Adds permissions to `permissions`, and all else to `options`.
 pub(super) fn apply(
     assignment: &str,
     options: &mut ExecOptions,
+    permissions: &mut Permissions,
     warnings: &mut Vec<String>,
 ) -> Result<(), OptionError> {
     let Some((key, raw)) = assignment.split_once('=') else {
@@ -45,18 +62,25 @@ pub(super) fn apply(
     };
     let key = key.trim();
     let value = parse(raw.trim());
+    let option = format!("--config {}", shortened(assignment));
     match key {
         "model" => options.model = Some(text(key, &value)?),
         "model_reasoning_effort" => options.reasoning_effort = Some(text(key, &value)?),
         "openai_base_url" => options.base_url = Some(text(key, &value)?),
-        "approval_policy" => options.approval = Some(one_of(key, &value, APPROVAL_POLICIES)?),
-        "sandbox_mode" => options.sandbox = Some(one_of(key, &value, SANDBOX_MODES)?),
-        "sandbox_workspace_write.network_access" => options.network = Some(switch(key, &value)?),
+        "approval_policy" => {
+            permissions.approval.configure(option, one_of(key, &value, APPROVAL_POLICIES)?);
+        }
+        "sandbox_mode" => permissions.sandbox.configure(option, one_of(key, &value, SANDBOX_MODES)?),
+        "sandbox_workspace_write.network_access" => {
+            permissions.network.configure(option, switch(key, &value)?);
+        }
         "sandbox_workspace_write.writable_roots" => {
             options.added_directories.extend(texts(key, &value)?.into_iter().map(Into::into));
         }
-        "web_search" | "tools.web_search" => options.web_search = Some(web_search(key, &value)?),
-        _ => return unknown(key, &value, warnings),
+        "web_search" | "tools.web_search" => {
+            permissions.web_search.configure(option, web_search(key, &value)?);
+        }
+        _ => return unknown(key, value, warnings),
     }
     Ok(())
 }
@@ -94,16 +118,45 @@ fn web_search(key: &str, value: &Value) -> Result<WebSearchMode, OptionError> {
     }
 }
 
-fn unknown(key: &str, value: &Value, warnings: &mut Vec<String>) -> Result<(), OptionError> {
+fn unknown(key: &str, mut value: Value, warnings: &mut Vec<String>) -> Result<(), OptionError> {
     let option = format!("--config {key}");
+    if remove_harmless(key, &mut value) {
+        warnings.push(format!("option {option} is ignored: the key has no meaning here"));
+        return Ok(());
+    }
     // A value that cannot be JSON, such as a number that is not finite, has no keys.
-    let json = serde_json::to_value(value).unwrap_or_default();
+    let json = serde_json::to_value(&value).unwrap_or_default();
     if let Some(reason) = AUTHORITY.objection_to_key(key, &json) {
         return Err(restricting(&option, reason));
     }
     if key.starts_with("features.") && value.as_bool() == Some(false) {
         return Err(restricting(&option, "there is no such feature to disable"));
     }
+    if let Some(meant) = AUTHORITY.find_other(key) {
+        return Err(OptionError::Misspelt { option, meant });
+    }
     warnings.push(format!("option {option} is ignored: the key is unknown"));
     Ok(())
+}
+
+/// Removes the harmless keys of a value, and returns whether nothing else was in it.
+fn remove_harmless(key: &str, value: &mut Value) -> bool {
+    if HARMLESS
+        .iter()
+        .any(|(pattern, only)| has_form(key, pattern) && only.is_none_or(|only| value.as_str() == Some(only)))
+    {
+        return true;
+    }
+    let Value::Table(fields) = value else { return false };
+    let is_empty = fields.is_empty();
+    fields.retain(|name, value| !remove_harmless(&format!("{key}.{name}"), value));
+    !is_empty && fields.is_empty()
+}
+
+/// Returns whether a key has the form of a pattern, in which one `*` is any text.
+fn has_form(key: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((start, end)) => key.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)),
+        None => key == pattern,
+    }
 }

@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::config;
-use crate::command_line::{
-    Authority, Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected,
-};
+use super::parser::Parser;
+use crate::command_line::{OptionError, Parsed, invalid};
 
 /// Options of `codex exec`, as far as they have a meaning here. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,68 +108,14 @@ pub(super) const WEB_SEARCH_MODES: &[(&str, WebSearchMode)] = &[
     ("live", WebSearchMode::Live),
 ];
 
-/// Options without a meaning here, whether they take a value, and why ignoring them is harmless.
-const HARMLESS: &[(&str, bool, &str)] = &[
-    ("--color", true, "the lines of the stream have no colours"),
-    ("--thread-source", true, "sessions have no such label"),
-    ("--cyber-access-program", true, "it concerns OpenAI's servers alone"),
-    ("--enable", true, "there are no such features"),
-    ("--oss", false, "use the provider of the configuration"),
-    ("--local-provider", true, "use the provider of the configuration"),
-    ("--ignore-user-config", false, "codex's own configuration is never read"),
-    ("--ignore-rules", false, "codex's own rules are never read"),
-];
-
-/// Options that restrict, and why they are not supported.
-const RESTRICTING: &[(&str, &str)] = &[
-    ("--profile", "profiles of codex's configuration are not read"),
-    ("-p", "profiles of codex's configuration are not read"),
-    ("--disable", "there are no such features to disable"),
-    ("--strict-config", "not every key of codex's configuration is known"),
-];
-
-/// Options that restrict a run or grant it something, by their spellings, and the values of these options.
-const AUTHORITY: Authority = Authority {
-    names: &[
-        ("--sandbox", "--sandbox"),
-        ("--sandbox-mode", "--sandbox"),
-        ("--ask-for-approval", "--ask-for-approval"),
-        ("--approval", "--ask-for-approval"),
-        ("--approval-policy", "--ask-for-approval"),
-        ("--approval-mode", "--ask-for-approval"),
-        ("--add-dir", "--add-dir"),
-        ("--writable-roots", "--add-dir"),
-        ("--cd", "--cd"),
-        ("--config", "--config"),
-        ("--network-access", "--config sandbox_workspace_write.network_access"),
-        ("--full-auto", "--full-auto"),
-        ("--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-approvals-and-sandbox"),
-        ("--yolo", "--yolo"),
-        ("--ephemeral", "--ephemeral"),
-        ("--profile", "--profile"),
-        ("--disable", "--disable"),
-        ("--strict-config", "--strict-config"),
-    ],
-    values: &[
-        ("read-only", "--sandbox"),
-        ("workspace-write", "--sandbox"),
-        ("danger-full-access", "--sandbox"),
-        ("untrusted", "--ask-for-approval"),
-        ("on-failure", "--ask-for-approval"),
-        ("on-request", "--ask-for-approval"),
-        ("never", "--ask-for-approval"),
-    ],
-    short: &["-s", "-a", "-c", "-C", "-p"],
-};
-
-/// Words that are commands and never the value of an unknown option.
-const COMMANDS: &[&str] = &["exec", "e", "resume", "review"];
-
 impl ExecOptions {
     /// Parses the arguments of the command, with or without the leading `exec`.
     ///
     /// Options that are harmless to ignore are warnings. Standard output belongs to the stream, so warnings go to standard
-    /// error.
+    /// error. A word after an unknown option is its value, unless there is no other prompt or session to resume.
+    ///
+    /// Options take precedence over the configuration, and later ones over earlier ones. No option takes precedence over one
+    /// that permits less: together, they are an error. `--full-auto` only sets defaults, wherever it is.
     ///
     /// ```
     /// use pintle_compat::codex::{ExecOptions, SandboxMode};
@@ -186,113 +130,28 @@ impl ExecOptions {
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for an option that could restrict and is not supported, and for what cannot be understood.
+    /// [`OptionError`] for an option that could restrict and is not supported, for an unknown option that is close to a known
+    /// one, for an option that permits less than the one that takes precedence, and for what cannot be understood.
     pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
         let arguments = match arguments.split_first() {
             Some((first, rest)) if first.as_ref() == "exec" => rest,
             _ => arguments,
         };
-        let mut options = Self::default();
-        let mut words = Words::new(arguments);
-        // In codex, what is written later wins, and the flags win over the configuration.
-        let mut configured = Self::default();
-        let mut is_resume = false;
-        while let Some(word) = words.next() {
-            match word {
-                Word::Option(flag) => options.flag(flag, &mut configured, is_resume, &mut words)?,
-                Word::Plain(word) if word == "resume" && !is_resume && options.prompt.is_none() => {
-                    is_resume = true
-                }
-                Word::Plain(word) => options.plain(word, is_resume)?,
-            }
-        }
-        if is_resume && options.resume.is_none() {
-            return Err(OptionError::MissingSession { ignored: words.warnings });
-        }
-        Ok(Parsed { options: options.over(configured), warnings: words.warnings })
-    }
-
-    fn plain(&mut self, word: String, is_resume: bool) -> Result<(), OptionError> {
-        if is_resume && self.resume.is_none() {
-            self.resume = Some(Resume::Id(word));
-        } else if self.prompt.is_some() {
-            return Err(unexpected(&word));
-        } else if word != "-" {
-            self.prompt = Some(word);
-        }
-        Ok(())
-    }
-
-    fn flag(
-        &mut self,
-        flag: Flag,
-        configured: &mut Self,
-        is_resume: bool,
-        words: &mut Words,
-    ) -> Result<(), OptionError> {
-        match flag.name.as_str() {
-            "--config" | "-c" => {
-                let value = words.value(flag)?;
-                return config::apply(&value, configured, &mut words.warnings);
-            }
-            "--model" | "-m" => self.model = Some(words.value(flag)?),
-            "--sandbox" | "-s" => self.sandbox = Some(words.choice(flag, SANDBOX_MODES)?),
-            "--ask-for-approval" | "-a" => self.approval = Some(words.choice(flag, APPROVAL_POLICIES)?),
-            "--cd" | "-C" => self.directory = Some(words.value(flag)?.into()),
-            "--add-dir" => self.added_directories.push(words.value(flag)?.into()),
-            "--output-schema" => self.output_schema = Some(words.value(flag)?.into()),
-            "--output-last-message" | "-o" => self.last_message = Some(words.value(flag)?.into()),
-            "--image" | "-i" => self.images.push(words.value(flag)?.into()),
-            _ => return self.switch(flag, is_resume, words),
-        }
-        Ok(())
-    }
-
-    fn switch(&mut self, flag: Flag, is_resume: bool, words: &mut Words) -> Result<(), OptionError> {
-        match flag.name.as_str() {
-            "--json" | "--experimental-json" => self.json = true,
-            "--skip-git-repo-check" => self.skip_git_check = true,
-            "--ephemeral" => self.ephemeral = true,
-            "--last" if is_resume => self.resume = Some(Resume::Last),
-            "--full-auto" => {
-                self.sandbox.get_or_insert(SandboxMode::WorkspaceWrite);
-                self.approval.get_or_insert(ApprovalPolicy::OnRequest);
-            }
-            "--dangerously-bypass-approvals-and-sandbox" | "--yolo" => {
-                self.sandbox = Some(SandboxMode::DangerFullAccess);
-                self.approval = Some(ApprovalPolicy::Never);
-            }
-            _ => return without_meaning(flag, words),
-        }
-        Words::no_value(&flag)
+        Parser::new(arguments).parse()
     }
 
     /// Returns these options, completed by those of the configuration.
-    fn over(self, configured: Self) -> Self {
+    pub(super) fn over(self, configured: Self) -> Self {
         let mut added_directories = configured.added_directories;
         added_directories.extend(self.added_directories);
         Self {
             model: self.model.or(configured.model),
-            sandbox: self.sandbox.or(configured.sandbox),
-            approval: self.approval.or(configured.approval),
-            network: configured.network,
             reasoning_effort: configured.reasoning_effort,
             base_url: configured.base_url,
-            web_search: configured.web_search,
             added_directories,
             ..self
         }
     }
-}
-
-fn without_meaning(flag: Flag, words: &mut Words) -> Result<(), OptionError> {
-    if let Some((_, has_value, reason)) = HARMLESS.iter().find(|(name, ..)| *name == flag.name) {
-        return words.ignore(flag, *has_value, reason);
-    }
-    if let Some((name, reason)) = RESTRICTING.iter().find(|(name, _)| *name == flag.name) {
-        return Err(restricting(name, *reason));
-    }
-    words.unknown(&flag, COMMANDS, &AUTHORITY)
 }
 
 /// Returns the error for a value of the configuration.

@@ -3,14 +3,16 @@
 use pintle_tools::most_similar;
 use serde_json::Value;
 
-/// Options, keys or fields of a surface that restrict a session or grant it something.
+/// Known options, keys or fields of a surface, with the ones that restrict a session or grant it something in `names`.
 #[derive(Debug)]
 pub(crate) struct Authority {
     /// Spellings, each with the name that it means.
     pub(crate) names: &'static [(&'static str, &'static str)],
-    /// Values, each with the name whose value it is.
+    /// Spellings of other names, each with the name that it means.
+    pub(crate) others: &'static [(&'static str, &'static str)],
+    /// Values that no other option has, each with the name whose value it is.
     pub(crate) values: &'static [(&'static str, &'static str)],
-    /// Short options of this kind that take a value.
+    /// Short options that take a value.
     pub(crate) short: &'static [&'static str],
 }
 
@@ -44,26 +46,43 @@ impl Authority {
         }
     }
 
-    /// Returns the name that a misspelt or abbreviated one means.
+    /// Returns the name of authority that a misspelt or abbreviated one means.
     pub(crate) fn find_meant(&self, name: &str) -> Option<&'static str> {
-        if let Some(short) = self.short.iter().find(|short| is_attached(name, short)) {
+        let wanted = letters(name);
+        closest(name, self.names, |known| {
+            is_abbreviation(&wanted, known)
+                || is_extension(name, known, MIN_EXTENDED)
+                || is_misspelling(&wanted, known)
+        })
+    }
+
+    /// Returns the other known name that a misspelt or abbreviated one means.
+    pub(crate) fn find_other(&self, name: &str) -> Option<&'static str> {
+        // `--o` means `-o`.
+        if let Some(short) = self.short.iter().find(|short| name.strip_prefix('-') == Some(**short)) {
             return Some(*short);
         }
         let wanted = letters(name);
-        // The parts of a key with dots are names of different things.
-        let may_extend = !name.contains('.');
-        let is_close = |spelling: &str| {
-            let known = letters(spelling);
-            let is_abbreviation = wanted.len() >= MIN_ABBREVIATION && known.starts_with(&wanted);
-            let is_extension =
-                may_extend && known.len() >= MIN_EXTENDED && wanted.starts_with(known.as_str());
-            is_abbreviation || is_extension || is_misspelling(&wanted, &known)
-        };
-        let spellings = self.names.iter().map(|(spelling, _)| *spelling);
-        let close: Vec<&'static str> = spellings.filter(|spelling| is_close(spelling)).collect();
-        let best = most_similar(name, close.iter().copied()).first().copied();
-        let best = best.or_else(|| close.first().copied())?;
-        self.names.iter().find(|(spelling, _)| *spelling == best).map(|(_, meant)| *meant)
+        closest(name, self.others, |known| {
+            let is_near = known.len() >= MIN_DISTINCT || wanted.chars().next() == known.chars().next();
+            is_abbreviation(&wanted, known)
+                || is_extension(name, known, MIN_OTHER_EXTENDED)
+                || is_near && is_misspelling(&wanted, known)
+        })
+    }
+
+    /// Splits a short option from the value in the same word: `-sread-only`, `-s=read-only`. A known long option with only
+    /// one dash is not split: `-cd` is no `-c`.
+    pub(crate) fn split_short<'w>(&self, word: &'w str) -> Option<(&'static str, &'w str)> {
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        let mut spellings = self.names.iter().chain(self.others).map(|(spelling, _)| *spelling);
+        if spellings.any(|spelling| spelling.strip_prefix('-') == Some(name)) {
+            return None;
+        }
+        self.short.iter().find_map(|short| {
+            let value = word.strip_prefix(*short).filter(|value| !value.is_empty())?;
+            Some((*short, value.strip_prefix('=').unwrap_or(value)))
+        })
     }
 
     /// Returns the name that has this value.
@@ -88,23 +107,67 @@ pub(crate) fn attached_value(name: &str) -> Option<&str> {
 /// Shortest abbreviation of a name, in bytes.
 const MIN_ABBREVIATION: usize = 3;
 
-/// Shortest name that an unknown one extends, in bytes.
+/// Shortest name of authority that an unknown one extends, in bytes.
 const MIN_EXTENDED: usize = 4;
 
-/// Returns whether a word is a short option with a value: `-snever`.
-fn is_attached(word: &str, short: &str) -> bool {
-    word.strip_prefix(short).is_some_and(|rest| !rest.is_empty())
+/// Shortest other name that an unknown one extends, in bytes: `--model-provider` is no `--model`.
+const MIN_OTHER_EXTENDED: usize = 10;
+
+/// Shortest other name whose first letter may be wrong, in bytes: `--fast` is no `--last`.
+const MIN_DISTINCT: usize = 7;
+
+/// Returns the meaning of the spelling that is most similar to a name, of those whose letters are close to it.
+fn closest(
+    name: &str,
+    spellings: &[(&'static str, &'static str)],
+    is_close: impl Fn(&str) -> bool,
+) -> Option<&'static str> {
+    let close = spellings.iter().filter(|(spelling, _)| is_close(&letters(spelling)));
+    let close: Vec<&'static str> = close.map(|(spelling, _)| *spelling).collect();
+    let best = most_similar(name, close.iter().copied()).first().copied();
+    let best = best.or_else(|| close.first().copied())?;
+    spellings.iter().find(|(spelling, _)| *spelling == best).map(|(_, meant)| *meant)
+}
+
+/// Returns whether a name begins like a known one and ends early. Both have only letters and digits.
+fn is_abbreviation(wanted: &str, known: &str) -> bool {
+    wanted.len() >= MIN_ABBREVIATION && known.starts_with(wanted)
+}
+
+/// Returns whether a name begins with the letters of a known one that has at least `min` bytes.
+fn is_extension(name: &str, known: &str, min: usize) -> bool {
+    // The parts of a key with dots are names of different things.
+    !name.contains('.') && known.len() >= min && letters(name).starts_with(known)
 }
 
 /// Returns whether a name is close enough to a known one to be a typing error. Both have only letters and digits.
 fn is_misspelling(wanted: &str, known: &str) -> bool {
     let limit = match known.len() {
-        0..=3 => 0,
+        0..=3 => return is_misspelt_short(wanted, known),
         4..=6 => 1,
         _ => 2,
     };
     // Longer words are too far away.
     wanted.len() <= known.len().saturating_add(limit) && strsim::osa_distance(wanted, known) <= limit
+}
+
+/// Returns whether a name differs from a short one in the order of the letters or in one more letter that is the same as
+/// the one before it or the last one. Other differences make another word.
+fn is_misspelt_short(wanted: &str, known: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let without_repetition = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.dedup();
+        letters
+    };
+    let has_one_more = wanted.len() == known.len().saturating_add(1);
+    sorted(wanted) == sorted(known)
+        || has_one_more
+            && (wanted.starts_with(known) || without_repetition(wanted) == without_repetition(known))
 }
 
 /// Returns the known name that an unknown one misspells.
@@ -169,8 +232,15 @@ mod tests {
             ("--config", "--config"),
             ("--profile", "--profile"),
         ],
+        others: &[
+            ("--model", "--model"),
+            ("--json", "--json"),
+            ("--last", "resume --last"),
+            ("--output-schema", "--output-schema"),
+            ("--schema", "--output-schema"),
+        ],
         values: &[("read-only", "--sandbox"), ("never", "--ask-for-approval")],
-        short: &["-s"],
+        short: &["-s", "-o"],
     };
 
     #[test]
@@ -208,14 +278,18 @@ mod tests {
             ("--sandbx", Some("--sandbox")),
             ("--snadbox", Some("--sandbox")),
             ("--SANDBOX", Some("--sandbox")),
-            ("-sandbox", Some("-s")),
-            ("-sread-only", Some("-s")),
+            ("-sandbox", Some("--sandbox")),
             ("--sand", Some("--sandbox")),
             ("--ask_for_approval", Some("--ask-for-approval")),
             ("--askForApproval", Some("--ask-for-approval")),
             ("--ask-for-aproval", Some("--ask-for-approval")),
             ("--aproval", Some("--ask-for-approval")),
             ("--CD", Some("--cd")),
+            ("--cdd", Some("--cd")),
+            ("--ccd", Some("--cd")),
+            ("--cds", Some("--cd")),
+            ("--dc", Some("--cd")),
+            ("--cmd", None),
             ("--confg", Some("--config")),
             ("--yoloo", Some("--yolo")),
             ("--continue", None),
@@ -226,6 +300,31 @@ mod tests {
             ("-", None),
         ] {
             assert_eq!(OPTIONS.find_meant(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_misspelt_names_mean_the_closest_one() {
+        for (name, expected) in [
+            ("--output-schem", Some("--output-schema")),
+            ("--outputSchema", Some("--output-schema")),
+            ("--ouptut-schema", Some("--output-schema")),
+            ("--uotput-schema", Some("--output-schema")),
+            ("--output-schema-file", Some("--output-schema")),
+            ("--out", Some("--output-schema")),
+            ("--schemas", Some("--output-schema")),
+            ("--modle", Some("--model")),
+            ("-json", Some("--json")),
+            ("--jsonl", Some("--json")),
+            ("--last", Some("resume --last")),
+            ("--o", Some("-o")),
+            ("--fast", None),
+            ("--model-provider", None),
+            ("--search", None),
+            ("-o", None),
+            ("--x", None),
+        ] {
+            assert_eq!(OPTIONS.find_other(name), expected, "{name}");
         }
     }
 

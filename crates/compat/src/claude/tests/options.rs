@@ -98,7 +98,10 @@ fn bypass_on_the_command_line_is_consent_and_in_settings_it_is_not() {
 
 #[test]
 fn harmless_options_are_warnings() {
-    let cases: [&[&str]; 7] = [
+    let cases: [&[&str]; 10] = [
+        &["--some-new-thing", "plan"],
+        &["--settings", r#"{"outputStyle": "plan"}"#],
+        &["-nname"],
         &["--betas=x"],
         &["--settings", r#"{"env": {"DISABLE_TELEMETRY": "1"}}"#],
         &["--debug-to-stderr"],
@@ -153,6 +156,24 @@ fn misspelt_options_that_restrict_or_grant_are_refused_with_the_one_that_is_mean
         let message = error.to_string();
         assert!(message.ends_with(&format!("did you mean {meant}?")), "{arguments:?}: {message}");
     }
+}
+
+#[test]
+fn other_misspelt_options_are_refused_with_the_one_that_is_meant() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["--modle=m"], "--model"),
+        (&["--json-schem={}"], "--json-schema"),
+        (&["--resum", "some-id"], "--resume"),
+        (&["-resume", "some-id"], "--resume"),
+        (&["--append-system-promt", "x"], "--append-system-prompt"),
+        (&["--continu"], "--continue"),
+        (&["--settings", r#"{"modle": "m"}"#], "model"),
+    ];
+    for (arguments, meant) in cases {
+        let message = parse(arguments).expect_err("misspelt").to_string();
+        assert!(message.ends_with(&format!("did you mean {meant}?")), "{arguments:?}: {message}");
+    }
+    assert_eq!(parse(&["-rsome-id"]).expect("options").options.resume.as_deref(), Some("some-id"));
 }
 
 #[test]

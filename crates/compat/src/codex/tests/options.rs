@@ -72,8 +72,26 @@ fn harmless_options_are_warnings() {
         "--thread-source app",
         "--cyber-access-program standard",
         "--local-provider ollama",
-        "--some-new-thing value",
         "--some-new-thing=value",
+        "--colour never",
+        "--search",
+        "--include-plan-tool",
+        "--dangerously-bypass-hook-trust",
+        "-xnever",
+        "-c label=untrusted",
+        "-c x.y=on-request",
+        "-c cache=disabled",
+        "-c disable_response_storage=true",
+        "-c tool_output_token_limit=1000",
+        "-c model_auto_compact_token_limit=1000",
+        "-c mcp_servers.x.tool_timeout_sec=60",
+        "-c mcp_servers.x={tool_timeout_sec=60}",
+        "-c shell_environment_policy.inherit=all",
+        "-c shell_environment_policy={inherit=\"all\"}",
+        "-c shell_environment_policy.set.FOO=bar",
+        "-c approvals_reviewer=user",
+        "-c projects.\"/srv/a.b\".trust_level=trusted",
+        "-c projects={\"/srv\"={trust_level=\"trusted\"}}",
         "-c show_raw_agent_reasoning=true",
         "-c model_verbosity=low",
         "-c features.fast=true",
@@ -82,6 +100,106 @@ fn harmless_options_are_warnings() {
         let parsed = parse(line).expect(line);
         assert_eq!(parsed.warnings.len(), 1, "{line}");
         assert_eq!(parsed.options.prompt, None, "{line}");
+    }
+}
+
+#[test]
+fn a_word_after_an_unknown_option_is_its_value_unless_it_is_needed() {
+    let with_value = |option: &str, value: &str| {
+        format!("option {option} is ignored with its value `{value}`: it is unknown")
+    };
+    let without = |option: &str, next: &str| {
+        format!("option {option} is ignored: it is unknown, and `{next}` is not its value")
+    };
+    let cases = [
+        ("--x Go", None, Some("Go"), vec![without("--x", "Go")]),
+        ("--x value Go", None, Some("Go"), vec![with_value("--x", "value")]),
+        ("Go --x value", None, Some("Go"), vec![with_value("--x", "value")]),
+        ("--user never --x Go", None, Some("Go"), vec![without("--x", "Go"), with_value("--user", "never")]),
+        ("--x value -", None, None, vec![with_value("--x", "value")]),
+        ("--x -- Go", None, Some("Go"), vec!["option --x is ignored: it is unknown".to_owned()]),
+        ("--x value resume 01a", Some("01a"), None, vec![with_value("--x", "value")]),
+        ("--x resume 01a", Some("01a"), None, vec!["option --x is ignored: it is unknown".to_owned()]),
+        ("resume --x 01a", Some("01a"), None, vec![without("--x", "01a")]),
+        ("resume --x value 01a Go", Some("01a"), Some("Go"), vec![with_value("--x", "value")]),
+        ("resume 01a --x Go", Some("01a"), Some("Go"), vec![without("--x", "Go")]),
+        ("resume 01a Go --x value", Some("01a"), Some("Go"), vec![with_value("--x", "value")]),
+        ("resume Go --last", None, Some("Go"), vec![]),
+        ("resume --last --x Go", None, Some("Go"), vec![without("--x", "Go")]),
+    ];
+    for (line, session, prompt, warnings) in cases {
+        let parsed = parse(line).expect(line);
+        let resume = session.map(|id| Resume::Id(id.to_owned()));
+        let resume = resume.or_else(|| line.contains("--last").then_some(Resume::Last));
+        assert_eq!((parsed.options.resume, parsed.options.prompt.as_deref()), (resume, prompt), "{line}");
+        assert_eq!(parsed.warnings, warnings, "{line}");
+    }
+    for (option, prompt) in [
+        ("--search", Some("Go")),
+        ("--no-alt-screen", Some("Go")),
+        ("--progress-cursor", Some("Go")),
+        ("--serach", Some("Go")),
+        ("--color", None),
+        ("--colour", None),
+    ] {
+        let parsed = parse(&format!("{option} Go")).expect(option);
+        assert_eq!((parsed.options.prompt.as_deref(), parsed.warnings.len()), (prompt, 1), "{option}");
+    }
+}
+
+#[test]
+fn short_options_have_their_value_in_the_same_word_or_the_next() {
+    let expected =
+        parse("-o FILE -s read-only -C dir -m MODEL -i a.png -a never -c web_search=live").unwrap();
+    let lines = [
+        "-oFILE -sread-only -Cdir -mMODEL -ia.png -anever -cweb_search=live",
+        "-o=FILE -s=read-only -C=dir -m=MODEL -i=a.png -a=never -c=web_search=live",
+    ];
+    for line in lines {
+        assert_eq!(parse(line).expect(line), expected, "{line}");
+    }
+    assert_eq!(expected.options.sandbox, Some(SandboxMode::ReadOnly));
+    let profile = parse("-pwork").expect_err("a profile may restrict");
+    assert!(matches!(profile, OptionError::Restricting { .. }), "{profile}");
+}
+
+#[test]
+fn misspelt_options_that_decide_where_and_what_is_written_are_refused() {
+    let cases = [
+        ("--cdd ../p2", "--cd"),
+        ("-cd ../p2", "--cd"),
+        ("-cd=../p2", "--cd"),
+        ("--cwd ../p2", "--cd"),
+        ("--workdir=../p2", "--cd"),
+        ("--output-schem s.json", "--output-schema"),
+        ("--json-schema s.json", "--output-schema"),
+        ("-output-schema s.json", "--output-schema"),
+        ("--output-last-mesage f", "--output-last-message"),
+        ("--output_last_message f", "--output-last-message"),
+        ("--o f", "-o"),
+        ("--modle m", "--model"),
+        ("-model m", "--model"),
+        ("--images a.png", "--image"),
+        ("--jsno", "--json"),
+        ("--output-format json", "--json"),
+        ("--resume 01a", "resume"),
+        ("--resum 01a", "resume"),
+        ("--last", "resume --last"),
+        ("--continue", "resume --last"),
+        ("resume --lst", "resume --last"),
+        ("--skip-git-repo-chek", "--skip-git-repo-check"),
+        ("--hlep", "--help"),
+        ("-c modle=m", "model"),
+        ("-c model_reasoning_efort=high", "model_reasoning_effort"),
+        ("-c base_url=http://127.0.0.1", "openai_base_url"),
+    ];
+    for (line, meant) in cases {
+        let message = parse(line).expect_err(line).to_string();
+        assert!(message.ends_with(&format!("did you mean {meant}?")), "{line}: {message}");
+    }
+    for line in ["--model-provider=x", "--fast", "--list-models=x", "-c model_provider=x"] {
+        let parsed = parse(line).expect(line);
+        assert_eq!(parsed.warnings.len(), 1, "{line}");
     }
 }
 
@@ -100,6 +218,8 @@ fn options_that_could_restrict_are_refused() {
         "-c mcp_servers.x.enabled_tools=[]",
         r#"-c mcp_servers.x={disabled_tools=["y"]}"#,
         "-c shell_environment_policy.inherit=none",
+        "-c shell_environment_policy={inherit=\"none\"}",
+        "-c mcp_servers.x={tool_timeout_sec=60,disabled_tools=[\"y\"]}",
         r#"-c projects./w.trust_level="untrusted""#,
     ];
     for line in cases {
@@ -119,10 +239,8 @@ fn misspelt_options_that_restrict_or_grant_are_refused_with_the_one_that_is_mean
         ("--ask-for-aproval never", "--ask-for-approval"),
         ("--ask_for_approval untrusted", "--ask-for-approval"),
         ("--approval on-request", "--ask-for-approval"),
-        ("-auntrusted", "-a"),
-        ("-C/other", "-C"),
         ("-x read-only", "--sandbox"),
-        ("--new untrusted", "--ask-for-approval"),
+        ("--label read-only", "--sandbox"),
         ("--ad-dir /x", "--add-dir"),
         ("--confg sandbox_mode=read-only", "--config"),
         ("--profle work", "--profile"),
@@ -161,6 +279,8 @@ fn what_cannot_be_understood_is_an_error() {
         "-c web_search=maybe",
         "one two",
         "resume",
+        "resume --last one two",
+        "--full-auto --yolo",
     ];
     for line in cases {
         let error = parse(line).expect_err(line);
@@ -174,11 +294,7 @@ fn a_session_to_resume_is_named_or_the_last() {
     let needs = "resume needs the id of a session, or --last";
     for (line, expected) in [
         ("resume", needs.to_owned()),
-        ("resume --lst", format!("{needs} (option --lst is ignored: it is unknown)")),
-        (
-            "resume --lst more",
-            format!("{needs} (option --lst is ignored with its value `more`: it is unknown)"),
-        ),
+        ("resume --x", format!("{needs} (option --x is ignored: it is unknown)")),
     ] {
         assert_eq!(parse(line).expect_err(line).to_string(), expected);
     }
@@ -203,12 +319,66 @@ fn full_auto_selects_a_sandbox_and_never_replaces_a_given_one() {
         ("--full-auto -s read-only", Some(SandboxMode::ReadOnly), Some(ApprovalPolicy::OnRequest)),
         ("-s read-only --full-auto", Some(SandboxMode::ReadOnly), Some(ApprovalPolicy::OnRequest)),
         ("-a untrusted --full-auto", Some(SandboxMode::WorkspaceWrite), Some(ApprovalPolicy::Untrusted)),
+        (
+            "--full-auto -c sandbox_mode=read-only",
+            Some(SandboxMode::ReadOnly),
+            Some(ApprovalPolicy::OnRequest),
+        ),
+        (
+            "-c sandbox_mode=\"read-only\" --full-auto",
+            Some(SandboxMode::ReadOnly),
+            Some(ApprovalPolicy::OnRequest),
+        ),
+        (
+            "--full-auto Go -c approval_policy='untrusted'",
+            Some(SandboxMode::WorkspaceWrite),
+            Some(ApprovalPolicy::Untrusted),
+        ),
         ("", None, None),
     ];
     for (line, sandbox, approval) in cases {
         let parsed = parse(line).expect(line);
         assert_eq!((parsed.options.sandbox, parsed.options.approval), (sandbox, approval), "{line}");
         assert_eq!(parsed.warnings, [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn an_option_that_permits_less_than_another_one_is_never_ignored() {
+    let cases = [
+        ("-s workspace-write -c sandbox_mode=read-only", "--config sandbox_mode=read-only"),
+        ("-c sandbox_mode=\"read-only\" -s workspace-write", "--config sandbox_mode=\"read-only\""),
+        ("-s read-only -s workspace-write", "-s read-only"),
+        ("-c sandbox_mode=read-only -c sandbox_mode=workspace-write", "--config sandbox_mode=read-only"),
+        ("-a never -c approval_policy=untrusted", "--config approval_policy=untrusted"),
+        ("--yolo -s read-only", "-s read-only"),
+        ("--sandbox=workspace-write --yolo", "--sandbox workspace-write"),
+        ("--yolo -c sandbox_mode=read-only", "--config sandbox_mode=read-only"),
+        ("--yolo -a untrusted", "-a untrusted"),
+        ("--yolo -c approval_policy=untrusted", "--config approval_policy=untrusted"),
+        (
+            "-s danger-full-access -c sandbox_workspace_write.network_access=false",
+            "--config sandbox_workspace_write.network_access=false",
+        ),
+        ("-c web_search=disabled -c tools.web_search=true", "--config web_search=disabled"),
+    ];
+    for (line, narrower) in cases {
+        let error = parse(line).expect_err(line);
+        assert!(
+            matches!(&error, OptionError::Contradiction { narrower: found, .. } if found == narrower),
+            "{line}: {error}"
+        );
+        assert!(error.to_string().ends_with("pass only one of them"), "{line}: {error}");
+    }
+    let cases = [
+        ("-c sandbox_mode=workspace-write -s read-only", Some(SandboxMode::ReadOnly)),
+        ("-s workspace-write -s read-only", Some(SandboxMode::ReadOnly)),
+        ("-s danger-full-access --yolo", Some(SandboxMode::DangerFullAccess)),
+        ("-a on-request --yolo", Some(SandboxMode::DangerFullAccess)),
+        ("--full-auto -c sandbox_mode=danger-full-access", Some(SandboxMode::DangerFullAccess)),
+    ];
+    for (line, sandbox) in cases {
+        assert_eq!(parse(line).expect(line).options.sandbox, sandbox, "{line}");
     }
 }
 
