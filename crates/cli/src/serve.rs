@@ -2,6 +2,7 @@
 
 mod access;
 mod controls;
+mod damage;
 mod fork;
 mod host;
 mod roots;

@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use pintle_governance::Mode;
 
-use super::{ConfigurationArgs, ListFormat};
+use super::{ConfigurationArgs, Flags, ListFormat};
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
@@ -24,6 +24,9 @@ pub(crate) struct PolicyArgs {
     /// Deny the calls that this rule names, such as '@write(src/**)', in this run; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
+    /// The rules among these flags that a client of a server has set for the session, by flag. The session remembers them.
+    #[arg(skip)]
+    pub(crate) session_rules: Flags,
 }
 
 /// `pintle rules`.
