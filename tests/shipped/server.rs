@@ -197,6 +197,8 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
         assert!(status == 403 && body.contains("the fork inherits"), "{origin}: {status} {body}");
         assert_eq!(fork(origin, &approver).0, 201, "{origin}");
     }
+    let (status, body) = create(&approver, &json!({"rules": {"deny": ["shel"]}}));
+    assert!(status == 400 && body.contains("of rules.deny") && !body.contains("--deny"), "{status} {body}");
     // A fork of a fork has the rules as well.
     let (_, body) = fork(allowing["id"].as_str().unwrap(), &approver);
     let forked: Value = serde_json::from_str(&body).unwrap();
@@ -268,7 +270,7 @@ fn a_fork_has_the_mode_and_the_rules_of_its_origin() {
     let (_, journal) = served.request(&runner, "GET", &format!("{forked}/journal"), &json!({}));
     assert!(journal.contains("\"permission\":\"deny\""), "{journal}");
     drop(served);
-    // So do those of a fork by the command.
+    // The denials also hold in a fork by the command.
     let id = denied.rsplit('/').next().unwrap();
     let user = user.with_turns(&format!("{touch}[[turn]]\ntext = \"Done.\"\n"));
     let output = user.run_command("Go").args(["--fork", id, "--mode", "auto"]).output().unwrap();
@@ -288,15 +290,16 @@ fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
     // The same by the configuration, and by a worker that authenticates no requests.
     std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
     std::fs::write(user.at(".config/pintle/config.toml"), "sandbox = \"off\"\nmode = \"auto\"\n").unwrap();
-    for flags in [
-        &["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls"][..],
-        &["worker", "--listen", "0.0.0.0:0"],
-        &["worker", "--listen", "0.0.0.0:0", "--no-sandbox"],
+    let by_configuration = "give --sandbox auto, since the configuration turns the sandbox off";
+    for (flags, remedy) in [
+        (&["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls"][..], by_configuration),
+        (&["worker", "--listen", "0.0.0.0:0"], by_configuration),
+        (&["worker", "--listen", "0.0.0.0:0", "--no-sandbox"], "leave out --no-sandbox"),
     ] {
         let output = user.command(flags).args(["--provider", "anthropic"]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         let is_refused = output.status.code() == Some(2) && error.contains("--allow-unsandboxed-network");
-        assert!(is_refused, "{flags:?}: {error}");
+        assert!(is_refused && error.contains(remedy), "{flags:?}: {error}");
     }
 }
 

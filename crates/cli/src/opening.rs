@@ -190,7 +190,7 @@ impl Opening<'_> {
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
-    /// Loads what the session may do, as it or the origin of the fork was left if it began earlier.
+    /// Loads what the session may do. A session that is resumed or forked has the policy that is on record.
     async fn rule(
         &self,
         env_session: &EnvSession,

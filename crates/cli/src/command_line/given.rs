@@ -32,7 +32,7 @@ const REMEMBERED: &[&str] = &[
     "no-mcp",
 ];
 
-/// Flags with rules that a client of a server sets for a session. The rules of a command line are those of one run.
+/// Flags with rules that a client of a server sets for a session. The rules of a command line apply to one run.
 const SESSION_RULES: &[&str] = &["allow", "deny"];
 
 /// Flags whose value is the path of a file.
