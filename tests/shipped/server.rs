@@ -193,17 +193,25 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     let unheld: Value = serde_json::from_slice(&unheld.unwrap().stdout).unwrap();
     for origin in [&allowing["id"], &unheld["session_id"]] {
         let origin = origin.as_str().unwrap_or_else(|| panic!("{allowing} {unheld}"));
-        assert_eq!((fork(origin, &runner).0, fork(origin, &approver).0), (403, 201), "{origin}");
+        let (status, body) = fork(origin, &runner);
+        assert!(status == 403 && body.contains("the fork inherits"), "{origin}: {status} {body}");
+        assert_eq!(fork(origin, &approver).0, 201, "{origin}");
     }
+    let (status, body) = create(&approver, &json!({"rules": {"deny": ["shel"]}}));
+    assert!(status == 400 && body.contains("of rules.deny") && !body.contains("--deny"), "{status} {body}");
+    // A fork of a fork has the rules as well.
+    let (_, body) = fork(allowing["id"].as_str().unwrap(), &approver);
+    let forked: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(fork(forked["id"].as_str().unwrap(), &runner).0, 403, "{forked}");
     if pintle_test_conditions::BUBBLEWRAP.is_present() {
         assert_eq!(change(&approver, "auto"), 200);
-        // A fork has the mode that its origin started with.
+        // A fork has the present mode of its origin.
         let (status, body) = fork(&id, &runner);
+        assert!(status == 403 && body.contains("mode auto"), "{status} {body}");
+        let (status, body) = fork(&id, &approver);
         assert_eq!(status, 201, "{body}");
-        let forked: Value = serde_json::from_str(&body).unwrap();
-        let forked = format!("/v1/sessions/{}", forked["id"].as_str().unwrap());
-        let (_, body) = served.request(&runner, "GET", &forked, &json!({}));
-        assert!(body.contains("\"mode\":\"edit\""), "{body}");
+        let (_, body) = served.request(&runner, "GET", &session_path(&body), &json!({}));
+        assert!(body.contains("\"mode\":\"auto\""), "{body}");
         let output = user.run_command("Go").args(["--mode", "auto", "--output", "json"]).output().unwrap();
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         let wide = result["session_id"].as_str().unwrap_or_else(|| panic!("{result}"));
@@ -211,6 +219,62 @@ fn a_token_without_approve_widens_nothing_and_changes_are_on_record_under_its_na
     }
     let (_, audit) = served.request(&approver, "GET", &format!("{path}/audit"), &json!({}));
     assert!(audit.contains("\"ann\"") && audit.contains("\"eve\""), "{audit}");
+}
+
+#[test]
+fn a_fork_has_the_mode_and_the_rules_of_its_origin() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let touch = "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = \"touch ran\" }\n";
+    let user = User::new(&format!("{touch}[[turn]]\ntext = \"Done.\"\n"));
+    let runner = token(&user, "ann", &["--scope", "read,run"]);
+    let approver = token(&user, "eve", &["--scope", "read,run,approve"]);
+    let denying = json!({"rules": {"deny": ["shell"]}});
+    let create = |served: &TestServer, body: &Value| {
+        let (status, body) = served.request(&approver, "POST", "/v1/sessions", body);
+        assert_eq!(status, 201, "{body}");
+        session_path(&body)
+    };
+    let fork = |served: &TestServer, path: &str| {
+        let (status, body) = served.request(&runner, "POST", &format!("{path}/fork"), &json!({"turns": 0}));
+        assert_eq!(status, 201, "{body}");
+        session_path(&body)
+    };
+    let has_mode = |served: &TestServer, path: &str, mode: &str| {
+        let (_, body) = served.request(&runner, "GET", path, &json!({}));
+        assert!(body.contains(&format!("\"mode\":\"{mode}\"")), "{mode}: {body}");
+    };
+
+    // A narrower mode than the default, from the creation or from a change.
+    let served = TestServer::start(&user, &[]);
+    let asking = create(&served, &json!({"mode": "ask"}));
+    has_mode(&served, &fork(&served, &asking), "ask");
+    drop(served);
+    let served = TestServer::start(&user, &["--mode", "auto"]);
+    let planning = create(&served, &json!({"mode": "plan"}));
+    has_mode(&served, &fork(&served, &fork(&served, &planning)), "plan");
+    let changed = create(&served, &json!({}));
+    assert_eq!(served.request(&runner, "PATCH", &changed, &json!({"mode": "plan"})).0, 200);
+    has_mode(&served, &fork(&served, &changed), "plan");
+
+    // The denials hold in forks, and in the session itself after a restart.
+    let denied = create(&served, &denying);
+    let forked = fork(&served, &fork(&served, &denied));
+    drop(served);
+    let served = TestServer::start(&user, &["--mode", "auto"]);
+    let (status, body) = served.request(&runner, "POST", &format!("{forked}/submit"), &json!({"text": "Go"}));
+    assert_eq!(status, 202, "{body}");
+    served.follow_until(&runner, &format!("{forked}/events"), &["PROCESSING_END"]);
+    assert!(!user.project().join("ran").exists());
+    let (_, journal) = served.request(&runner, "GET", &format!("{forked}/journal"), &json!({}));
+    assert!(journal.contains("\"permission\":\"deny\""), "{journal}");
+    drop(served);
+    // The denials also hold in a fork by the command.
+    let id = denied.rsplit('/').next().unwrap();
+    let user = user.with_turns(&format!("{touch}[[turn]]\ntext = \"Done.\"\n"));
+    let output = user.run_command("Go").args(["--fork", id, "--mode", "auto"]).output().unwrap();
+    assert!(!user.project().join("ran").exists(), "{output:?}");
 }
 
 #[test]
@@ -226,15 +290,16 @@ fn no_server_beyond_loopback_runs_commands_unheld_and_unasked() {
     // The same by the configuration, and by a worker that authenticates no requests.
     std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
     std::fs::write(user.at(".config/pintle/config.toml"), "sandbox = \"off\"\nmode = \"auto\"\n").unwrap();
-    for flags in [
-        &["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls"][..],
-        &["worker", "--listen", "0.0.0.0:0"],
-        &["worker", "--listen", "0.0.0.0:0", "--no-sandbox"],
+    let by_configuration = "give --sandbox auto, since the configuration turns the sandbox off";
+    for (flags, remedy) in [
+        (&["serve", "--listen", "0.0.0.0:0", "--host", "here", "--no-tls"][..], by_configuration),
+        (&["worker", "--listen", "0.0.0.0:0"], by_configuration),
+        (&["worker", "--listen", "0.0.0.0:0", "--no-sandbox"], "leave out --no-sandbox"),
     ] {
         let output = user.command(flags).args(["--provider", "anthropic"]).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         let is_refused = output.status.code() == Some(2) && error.contains("--allow-unsandboxed-network");
-        assert!(is_refused, "{flags:?}: {error}");
+        assert!(is_refused && error.contains(remedy), "{flags:?}: {error}");
     }
 }
 
@@ -399,6 +464,7 @@ fn the_costs_of_a_deleted_session_stay() {
 fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
     let user = User::new(&"[[turn]]\ntext = \"Done.\"\n".repeat(3));
     let ann = token(&user, "ann", &["--scope", "read,run,approve"]);
+    let bob = token(&user, "bob", &["--scope", "read,run"]);
     let output = user.run_command("First").args(["--output", "json"]).output().unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let id = result["session_id"].as_str().unwrap_or_else(|| panic!("{result}"));
@@ -422,12 +488,23 @@ fn a_damaged_session_is_read_and_forked_up_to_the_damage() {
         let (status, body) = get(&format!("export?format={format}"));
         assert!(status == 200 && body.contains(expected), "{format}: {status} {body}");
     }
-    // The session itself does not continue.
-    let (status, body) = served.request(&ann, "POST", &format!("{path}/rewind"), &json!({"turns": 1}));
-    assert!(status >= 400, "{status} {body}");
+    // The session itself does not continue, and the client reads how it can.
+    let remedy = format!("`POST {path}/fork` with `{{\\\"turns\\\": 2}}`");
+    for (method, what, body) in [
+        ("POST", "rewind", json!({"turns": 1})),
+        ("POST", "submit", json!({"text": "Third"})),
+        ("GET", "diff?turns=0", json!({})),
+        ("POST", "restore", json!({"turns": 0})),
+        ("POST", "fork", json!({"turns": 3})),
+    ] {
+        let (status, answer) = served.request(&ann, method, &format!("{path}/{what}"), &body);
+        let is_explained = answer.contains("is damaged at line") && answer.contains(&remedy);
+        assert!(status == 409 && is_explained && !answer.contains("pintle "), "{what}: {status} {answer}");
+    }
+    // The damaged part may contain denials.
+    let (status, body) = served.request(&bob, "POST", &format!("{path}/fork"), &json!({"turns": 2}));
+    assert!(status == 403 && body.contains("is damaged") && body.contains("`approve`"), "{status} {body}");
     let fork = |turns: u32| served.request(&ann, "POST", &format!("{path}/fork"), &json!({"turns": turns}));
-    let (status, body) = fork(3);
-    assert!(status >= 400, "{status} {body}");
     let (status, body) = fork(2);
     assert_eq!(status, 201, "{body}");
     let forked = session_path(&body);

@@ -207,6 +207,7 @@ fn tools_are_not_served_without_a_required_hook() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("is required, but hooks do not run in `pintle mcp serve`"), "{error}");
+    assert!(error.contains("remove `required`") && !error.contains("another directory"), "{error}");
     declare("");
     let (_, error) = served_calls(&user, &[], &[("read_file", json!({"file_path": "a.txt"}))]);
     assert!(error.contains("hooks do not run in `pintle mcp serve`"), "{error}");

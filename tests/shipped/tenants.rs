@@ -46,6 +46,7 @@ fn a_tenant_does_not_read_the_root_of_another() {
         let results = user.request(2 * number + 1);
         let count = results.matches("content-of-bolt").count();
         assert!(if tenant == "bolt" { count >= 2 } else { count == 0 }, "{tenant}: {results}");
+        assert_eq!(results.contains("is hidden from this session"), tenant == "acme", "{tenant}: {results}");
     }
 }
 

@@ -245,8 +245,17 @@ fn a_line_of_memory_follows_no_link_out_of_the_project() {
         terminal.type_keys(key);
         terminal.wait_for_text(answer);
     }
-    leave(terminal);
+    // Nor one to a protected file inside the project.
     let read = |name: &str| std::fs::read_to_string(user.at(name)).unwrap();
+    let before = read("project/.git/config");
+    std::fs::remove_file(user.project().join("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink(".git/config", user.project().join("AGENTS.md")).unwrap();
+    terminal.type_keys("# touch PWNED\r");
+    terminal.wait_for_text("add to: p instructions");
+    terminal.type_keys("p");
+    terminal.wait_for_text("protected file of .git/config");
+    leave(terminal);
+    assert_eq!(read("project/.git/config"), before);
     assert_eq!(read(".bashrc"), "mine\n");
     assert_eq!(read("dotfiles.md"), "mine\n\n- touch PWNED\n");
     assert!(own.symlink_metadata().unwrap().is_symlink());

@@ -11,7 +11,7 @@ mod conversation;
 mod error_format;
 mod first_contact;
 mod grants;
-#[cfg(any(feature = "acp", feature = "server"))]
+#[cfg(any(feature = "acp", feature = "server", feature = "task"))]
 mod hosted;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -46,6 +46,8 @@ pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, Tit
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
 pub(crate) use self::grants::{GrantsArgs, GrantsCommand, RevokeArgs};
+#[cfg(any(feature = "restate", feature = "server"))]
+pub(crate) use self::hosted::sandbox_remedy;
 #[cfg(feature = "mcp")]
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
@@ -138,7 +140,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Be the agent of an editor (ACP), on standard input and output
     #[cfg(feature = "acp")]
-    #[command(after_help = exit::TABLE)]
+    #[command(after_help = exit::TABLE, mut_args(hosted::hide_refused(&["env", "dir"])))]
     Acp(Box<RunArgs>),
     /// Serve sessions over HTTP, for browsers and programs
     #[cfg(feature = "server")]

@@ -117,6 +117,7 @@ impl CommandLine {
         profile: Option<&str>,
     ) -> Result<Arguments, Failure> {
         let mut args = own_arguments()?;
+        let session_rules = given::session_rules(remembered);
         let named = profile.map(|name| format!("--profile={name}"));
         if let Some(name) = profile {
             remove_profile(&mut args, name);
@@ -135,6 +136,7 @@ impl CommandLine {
             (arguments.command.session_mut(), self.arguments.command.into_session())
         {
             run.session.given = typed.session.given;
+            run.policy.session_rules = session_rules;
             if let Some(name) = profile {
                 run.session.given.insert("profile".to_owned(), vec![name.to_owned()]);
             }

@@ -161,6 +161,18 @@ impl Failure {
         self.exit
     }
 
+    /// Returns the message without the hint, for a reader who does not use the command line.
+    #[cfg(feature = "server")]
+    pub(crate) fn message_without_hint(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the hint.
+    #[cfg(feature = "server")]
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Returns the lines to print after the message.
     pub(crate) fn details(&self) -> &str {
         &self.details

@@ -190,7 +190,7 @@ impl Opening<'_> {
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
-    /// Loads what the session may do, as it was left if it began earlier.
+    /// Loads what the session may do. A session that is resumed or forked has the policy that is on record.
     async fn rule(
         &self,
         env_session: &EnvSession,
@@ -206,10 +206,10 @@ impl Opening<'_> {
             untrusted.notice();
         }
         let mut effort = args.model.reasoning_effort.clone();
-        if let Some(Kept { origin: Origin::Resumed(record), .. }) = &self.kept {
-            policy::restore(&policy, record, self.is_mode_given)?;
+        if let Some(kept) = &self.kept {
+            kept.policy.restore(&policy, self.is_mode_given)?;
             // A flag that the session remembers is older than what was set since.
-            if !self.is_effort_given {
+            if let (Origin::Resumed(record), false) = (&kept.origin, self.is_effort_given) {
                 effort = recorded_effort(record);
             }
         }

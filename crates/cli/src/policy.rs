@@ -8,7 +8,7 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{PolicyChange, Record};
+use pintle_agent::{PolicyChange, PolicyRule, Record};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
@@ -91,11 +91,7 @@ pub(crate) async fn load(
     rules.extend(of_projects);
     add_flags(&mut rules, Permission::Allow, &args.allow, &workspace)?;
     add_flags(&mut rules, Permission::Deny, &args.deny, &workspace)?;
-    check_names(|is_known| {
-        rules
-            .unknown_tool(is_known)
-            .map(|(name, rule, source)| (name, format!("the rule `{rule}` of {source}")))
-    })?;
+    check_rule_names(&rules)?;
     for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
         check_names(|is_known| {
             hooks.unknown_tool(is_known).map(|(name, hook)| (name, format!("the hook in {}", hook.source())))
@@ -286,22 +282,66 @@ impl UntrustedRules {
     }
 }
 
-/// Applies what changed while an earlier process drove the session: its mode, unless `keeps_mode`, and the rules that were
-/// added in approvals.
+/// Policy at the end of the record of a session. The session resumes with it, and a fork inherits it. Rules of files and flags
+/// are loaded again instead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RecordedPolicy {
+    /// Mode; `None` if the record has none that this version knows.
+    pub(crate) mode: Option<Mode>,
+    /// Rules that were added in approvals, the oldest first.
+    pub(crate) rules: Vec<PolicyRule>,
+}
+
+impl RecordedPolicy {
+    /// Reads the policy from a record, which may end before a damage.
+    pub(crate) fn from_record(record: &Record) -> Self {
+        let mut recorded = Self::default();
+        for entry in &record.entries {
+            if let InputKind::PolicyChanged { change } = &entry.input.kind {
+                recorded.apply(change);
+            }
+        }
+        recorded
+    }
+
+    fn apply(&mut self, change: &PolicyChange) {
+        let mode: Option<Mode> = change.mode.as_deref().and_then(|mode| mode.parse().ok());
+        self.mode = mode.or(self.mode);
+        for rule in change.rules.iter().filter(|rule| rule.source.starts_with(APPROVAL_SOURCE)) {
+            // A process that resumes a session records all rules again.
+            if !self.rules.contains(rule) {
+                self.rules.push(rule.clone());
+            }
+        }
+    }
+
+    /// Applies the recorded rules to a policy, and the mode unless `keeps_mode`.
+    ///
+    /// # Errors
+    ///
+    /// A failure for a rule that this version does not understand, and that denies something.
+    pub(crate) fn restore(&self, policy: &Policy, keeps_mode: bool) -> Result<(), Failure> {
+        let mut change = PolicyChange::default();
+        change.mode = self.mode.filter(|_| !keeps_mode).map(|mode| mode.to_string());
+        change.rules.clone_from(&self.rules);
+        policy.apply_recorded(&change).or_failed("the rules of the session cannot be restored")
+    }
+}
+
+/// Checks rules that a client sets. `place` names them in messages, such as `rules.deny`.
 ///
 /// # Errors
 ///
-/// A failure for a rule that this version does not understand, and that denies something.
-pub(crate) fn restore(policy: &Policy, record: &Record, keeps_mode: bool) -> Result<(), Failure> {
-    for entry in &record.entries {
-        let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
-        let mut restored = PolicyChange::default();
-        restored.mode = change.mode.clone().filter(|_| !keeps_mode);
-        let is_lasting = |rule: &&pintle_agent::PolicyRule| rule.source.starts_with(APPROVAL_SOURCE);
-        restored.rules = change.rules.iter().filter(is_lasting).cloned().collect();
-        policy.apply_recorded(&restored).or_failed("the rules of the session cannot be restored")?;
+/// A usage failure for an invalid rule, and for an unknown tool with the name of a known one.
+#[cfg(feature = "server")]
+pub(crate) fn check_rules(texts: &[String], place: &str) -> Result<(), Failure> {
+    let mut rules = Rules::new();
+    for text in texts {
+        let rule = Rule::parse(text, Path::new("/")).or_usage(&format!("{place} is wrong"))?;
+        // Names do not depend on the permission.
+        rules.add(Permission::Deny, rule, place);
     }
-    Ok(())
+    check_rule_names(&rules)
 }
 
 fn user_rules(process_env: &ProcessEnv, workspace: &Path) -> Result<Rules, Failure> {
@@ -340,6 +380,15 @@ fn project_rules(project: &Project) -> Result<Rules, Failure> {
     }
 }
 
+/// Refuses rules about tools that look like a mistake for a known one.
+fn check_rule_names(rules: &Rules) -> Result<(), Failure> {
+    check_names(|is_known| {
+        rules
+            .unknown_tool(is_known)
+            .map(|(name, rule, source)| (name, format!("the rule `{rule}` of {source}")))
+    })
+}
+
 /// Refuses rules and hooks about tools that look like a mistake for a known one. `find` returns the first name that is not
 /// known, with the rule or hook.
 fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, String)>) -> Result<(), Failure> {
@@ -356,6 +405,54 @@ fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, Stri
             let meant = similar(name).join(" or ");
             let message = format!("{place} names the unknown tool `{name}`; did you mean {meant}?");
             Err(Failure::usage(message).with_hint("a name with `*`, such as `mytool*`, is not checked"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_mode_and_the_rules_of_approvals_are_restored() {
+        let rule = |permission, rule: &str, source: &str| PolicyRule {
+            permission,
+            rule: rule.to_owned(),
+            source: source.to_owned(),
+        };
+        let approved = rule(Permission::Deny, "shell(rm *)", "approval of ann");
+        let mut first = PolicyChange::mode("auto");
+        first.rules = vec![rule(Permission::Deny, "shell", "--deny"), approved.clone()];
+        let mut again = PolicyChange::mode("plan");
+        again.rules = vec![approved.clone()];
+        let unknown = PolicyChange::mode("no such mode");
+        let mut recorded = RecordedPolicy::default();
+        for change in [first, again, unknown] {
+            recorded.apply(&change);
+        }
+        assert_eq!(recorded, RecordedPolicy { mode: Some(Mode::Plan), rules: vec![approved] });
+        for (keeps_mode, mode) in [(false, Mode::Plan), (true, Mode::Ask)] {
+            let policy = Policy::new(Mode::Ask, Rules::new(), "/project");
+            recorded.restore(&policy, keeps_mode).unwrap();
+            assert_eq!((policy.mode(), policy.rules().len()), (mode, 1), "{keeps_mode}");
+        }
+    }
+
+    #[cfg(feature = "server")]
+    #[test]
+    fn wrong_rules_of_a_client_name_their_field() {
+        for (rule, expected) in [
+            ("shel", Some("the rule `shel` of rules.deny names the unknown tool `shel`")),
+            ("shell(", Some("rules.deny is wrong")),
+            ("shell(rm *)", None),
+            ("@write(src/**)", None),
+        ] {
+            let checked = check_rules(&[rule.to_owned()], "rules.deny");
+            let message = checked.err().map(|failure| failure.message());
+            match (&message, expected) {
+                (Some(message), Some(expected)) => assert!(message.starts_with(expected), "{message}"),
+                (message, expected) => assert_eq!(message.as_deref(), expected, "{rule}"),
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod controls;
+mod damage;
 mod fork;
 mod host;
 mod roots;
@@ -19,7 +20,7 @@ use tokio::net::{TcpListener, UnixListener};
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
-use crate::args::{RunArgs, SandboxName, ServeSessionsArgs};
+use crate::args::{RunArgs, SandboxName, ServeSessionsArgs, sandbox_remedy};
 use crate::config;
 use crate::config_file::keys::is_profile_file;
 use crate::console;
@@ -183,8 +184,14 @@ fn check_reach(
         );
     }
     if is_unsandboxed && is_unasked && !args.allow_unsandboxed_network {
+        let given = &args.run.session.given;
+        let sandbox = sandbox_remedy(given);
+        let mode = match given.contains_key("mode") {
+            true => "leave out --mode auto",
+            false => "give --mode edit, since the configuration sets mode auto",
+        };
         return Err(refused("remote clients could run commands without a sandbox and without approval")
-            .with_hint("leave out --no-sandbox or --mode auto, or give --allow-unsandboxed-network"));
+            .with_hint(&format!("{sandbox}, or {mode}, or give --allow-unsandboxed-network")));
     }
     if address.ip().is_unspecified() && args.host.is_empty() {
         return Err(refused("expected --host with the name by which clients reach the server"));

@@ -39,7 +39,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
-use crate::policy;
+use crate::policy::{self, RecordedPolicy};
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 use crate::render::{plural, was_or_were};
 
@@ -60,6 +60,8 @@ pub(crate) struct Kept {
     pub(crate) journal: StoredJournal,
     /// Grant that it was held to before.
     pub(crate) grant: Option<Value>,
+    /// Policy that the session, or the origin of a fork, had at the end of its record.
+    pub(crate) policy: RecordedPolicy,
     pub(crate) origin: Origin,
 }
 
@@ -283,7 +285,10 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {
-            Some(Some(_)) => forkable(&sessions, &summary, args.grant.is_some()).await?,
+            Some(Some(_)) => {
+                let remedy = "name the grant of the fork with --grant";
+                forkable(&sessions, &summary, args.grant.is_some(), remedy).await?
+            }
             Some(None) | None => sessions.record(&summary.id).await?,
         };
         Ok(Some(Selected { sessions, summary, record, fork }))
@@ -332,15 +337,21 @@ async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &Pr
 ///
 /// # Errors
 ///
-/// A usage failure if the damaged part may contain a grant, and the fork has no separate one.
-async fn forkable(sessions: &Sessions, summary: &Summary, is_grant_given: bool) -> Result<Record, Failure> {
+/// A usage failure with the remedy if the damaged part may contain a grant, and the fork has no separate one.
+async fn forkable(
+    sessions: &Sessions,
+    summary: &Summary,
+    is_grant_given: bool,
+    remedy: &str,
+) -> Result<Record, Failure> {
     let id = &summary.id;
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
     // The first grant can be in the damaged part. The summary is apart from the record.
     let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record).is_some();
     if damage.is_some() && had_grant && !is_grant_given {
-        return Err(Failure::usage(format!("the damaged part of session {id} may contain a grant"))
-            .with_hint("name the grant of the fork with --grant"));
+        return Err(
+            Failure::usage(format!("the damaged part of session {id} may contain a grant")).with_hint(remedy)
+        );
     }
     Ok(record)
 }
@@ -384,7 +395,8 @@ impl Selected {
         turns: usize,
         is_grant_given: bool,
     ) -> Result<Self, Failure> {
-        let record = forkable(&sessions, &summary, is_grant_given).await?;
+        let remedy = "only a server with a grant forks it";
+        let record = forkable(&sessions, &summary, is_grant_given, remedy).await?;
         Ok(Self { sessions, summary, record, fork: Some(Some(turns)) })
     }
 
@@ -417,6 +429,7 @@ impl Selected {
     ) -> Result<Kept, Failure> {
         let Self { sessions, summary, record, fork } = self;
         let grant = policy::grant::of_record(&record);
+        let policy = RecordedPolicy::from_record(&record);
         let Some(turns) = fork else {
             let mut writer = sessions.writer(&summary.id).await?;
             let id = summary.id.clone();
@@ -441,6 +454,7 @@ impl Selected {
                 checkpoints,
                 id,
                 grant,
+                policy,
                 journal: sessions.journal(writer, summary),
                 origin: Origin::Resumed(Box::new(record)),
             });
@@ -459,6 +473,7 @@ impl Selected {
             checkpoints: sessions.checkpoints(&id),
             id,
             grant,
+            policy,
             journal: sessions.with_subagents(journal),
             origin: Origin::Forked(Box::new(start)),
         })
@@ -482,7 +497,14 @@ impl Sessions {
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
-        Ok(Kept { checkpoints, id, journal: self.journal(writer, summary), grant: None, origin: Origin::New })
+        Ok(Kept {
+            checkpoints,
+            id,
+            journal: self.journal(writer, summary),
+            grant: None,
+            policy: RecordedPolicy::default(),
+            origin: Origin::New,
+        })
     }
 }
 

@@ -78,7 +78,7 @@ impl HiddenPathGate {
             let named: Vec<&Path> =
                 std::iter::once(path.as_path()).chain(locations.iter().map(PathBuf::as_path)).collect();
             if named.iter().any(|path| is_hidden(path)) {
-                return Some(format!("{} is hidden, since it may hold keys", path.display()));
+                return Some(format!("{} is hidden from this session", path.display()));
             }
             let is_above = |hidden: &&PathBuf| named.iter().any(|path| is_within(hidden, path));
             if !lists_names && let Some(hidden) = hidden.iter().find(is_above) {

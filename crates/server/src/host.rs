@@ -31,15 +31,16 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], and [`HostError::Held`] if another process has it.
+    /// [`HostError::NotFound`], [`HostError::Damaged`], and [`HostError::Held`] if another process has it.
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError>;
 
     /// Creates a session with id `fork` that begins with the first `turns` entries of the history of `origin`, which may be
-    /// in use, and opens it.
+    /// in use, and opens it. The fork inherits the present mode, rules, environment and limits of `origin`.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than there are.
+    /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than there are, and
+    /// [`HostError::Damaged`] for more entries than there are before a damage.
     async fn fork(&self, origin: &SessionId, turns: usize, fork: SessionId)
     -> Result<OpenSession, HostError>;
 
@@ -77,15 +78,15 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         settings.mode.is_some()
     }
 
-    /// Returns whether a fork of a session lets more calls run without a decision than sessions here do by default. It takes
-    /// the scope `approve` then. By default each fork does.
+    /// Returns the reason why a fork of a session may let more calls run without a decision than sessions here do by default,
+    /// as text for the client; `None` if it does not. Such a fork takes the scope `approve`. By default each fork does.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`].
-    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
+    /// [`HostError::NotFound`], and [`HostError::Damaged`] if no entry of the record can be read.
+    async fn fork_widening(&self, origin: &SessionId) -> Result<Option<String>, HostError> {
         let _ = origin;
-        Ok(true)
+        Ok(Some("the fork inherits the permissions of its origin".to_owned()))
     }
 
     /// Returns the cost of one response in US dollars; `None` if a price is unknown, as all are by default.
@@ -287,6 +288,16 @@ pub enum HostError {
         /// Holder, for people.
         holder: String,
     },
+    /// The record of the session is damaged, and the request needs all of it.
+    #[error("{damage}; {}", possible_fork(id, *entries))]
+    Damaged {
+        /// Id of the session.
+        id: SessionId,
+        /// The damage, as text.
+        damage: String,
+        /// Number of entries of the history before the damage.
+        entries: usize,
+    },
     /// The request cannot be met as it is.
     #[error("{0}")]
     Invalid(String),
@@ -311,5 +322,15 @@ impl HostError {
     #[must_use]
     pub fn failed(what: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed { what: what.into(), source: Some(source.into()) }
+    }
+}
+
+/// Returns the request that continues a session with a damaged record, as text for a client.
+fn possible_fork(id: &SessionId, entries: usize) -> String {
+    match entries {
+        0 => "no entry of its history can be read".to_owned(),
+        _ => format!(
+            "`POST /v1/sessions/{id}/fork` with `{{\"turns\": {entries}}}` or fewer continues in a new session with the entries before the damage"
+        ),
     }
 }

@@ -46,6 +46,7 @@ pub(crate) const METHOD: Kind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
 pub(crate) const CONFLICT: Kind = kind("conflict", StatusCode::CONFLICT, "Somebody else was first");
 pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
+pub(crate) const DAMAGED: Kind = kind("damaged", StatusCode::CONFLICT, "The record is damaged");
 pub(crate) const ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The session has ended");
 #[cfg(feature = "tasks")]
 pub(crate) const TASK_ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The task has ended");
@@ -125,6 +126,7 @@ impl From<HostError> for Problem {
             HostError::NotFound(_) => Self::new(NOT_FOUND, detail),
             HostError::Exists(_) => Self::new(CONFLICT, detail),
             HostError::Held { .. } => Self::new(HELD, detail),
+            HostError::Damaged { .. } => Self::new(DAMAGED, detail),
             HostError::Invalid(_) => Self::new(INVALID, detail),
             HostError::Forbidden(_) => Self::new(FORBIDDEN, detail),
             HostError::Unprocessable(_) => Self::new(UNPROCESSABLE, detail),
@@ -145,6 +147,9 @@ impl From<StoreError> for Problem {
             StoreError::InUse { .. } => Self::new(HELD, error.to_string()),
             StoreError::NoSuchLine { .. } => Self::new(RANGE, error.to_string()),
             StoreError::Exists(_) => Self::new(CONFLICT, error.to_string()),
+            StoreError::Damaged { .. } | StoreError::DamagedBlob(_) => Self::new(DAMAGED, error.to_string()),
+            // Its text has a path of the server.
+            StoreError::NotAJournal(_) => Self::internal(DAMAGED, "the record is damaged", &error),
             _ => Self::internal(UNAVAILABLE, "the store of the sessions failed", &error),
         }
     }

@@ -27,7 +27,7 @@ use serde_json::Value;
 pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError, matches_wildcard};
 pub use self::effect::EffectGate;
 pub use self::path::PathGate;
-pub use self::protected::ProtectedPathGate;
+pub use self::protected::{ProtectedPathGate, protected_target};
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};

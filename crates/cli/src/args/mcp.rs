@@ -146,8 +146,13 @@ pub(crate) struct AddServerArgs {
     pub(crate) command: Vec<String>,
 }
 
+/// Help of `--mode` of `pintle mcp serve`.
+const MODE_OF_SERVED_TOOLS: &str = "What happens to calls that no rule names: `plan` (read only), `ask`, `edit` (files in the directory may change) or \
+     `auto` (everything runs, commands in the sandbox). Calls that would be asked about are denied [default: auto; ask without a sandbox]";
+
 /// `pintle mcp serve`.
 #[derive(Debug, Args)]
+#[command(mut_arg("mode", |mode| mode.help(MODE_OF_SERVED_TOOLS)), mut_arg("after_plan", |mode| mode.hide(true)))]
 pub(crate) struct ServeToolsArgs {
     #[command(flatten)]
     pub(crate) environment: EnvArgs,

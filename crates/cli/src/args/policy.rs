@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use pintle_governance::Mode;
 
-use super::{ConfigurationArgs, ListFormat};
+use super::{ConfigurationArgs, Flags, ListFormat};
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
@@ -18,12 +18,15 @@ pub(crate) struct PolicyArgs {
     /// Mode that follows once you have accepted the plan of a run with `--mode plan`: `ask`, `edit` or `auto` [default: edit]
     #[arg(long, value_name = "MODE", value_parser = mode_after_plan)]
     pub(crate) after_plan: Option<Mode>,
-    /// Let the calls that this rule names run, such as 'shell(cargo test *)', in this run; may be repeated
+    /// Let the calls that this rule names run, such as 'shell(cargo test *)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) allow: Vec<String>,
-    /// Deny the calls that this rule names, such as '@write(src/**)', in this run; may be repeated
+    /// Deny the calls that this rule names, such as '@write(src/**)', while this command runs; may be repeated
     #[arg(long, value_name = "RULE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) deny: Vec<String>,
+    /// The rules among these flags that a client of a server has set for the session, by flag. The session remembers them.
+    #[arg(skip)]
+    pub(crate) session_rules: Flags,
 }
 
 /// `pintle rules`.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use super::RunArgs;
+use super::hosted::hide_refused;
 
 /// Value of `--root`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,7 @@ impl FromStr for ServedRoot {
 
 /// `pintle serve`.
 #[derive(Debug, Args)]
+#[command(mut_args(hide_refused(&[])))]
 pub(crate) struct ServeSessionsArgs {
     /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7468]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "socket")]

@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use clap::Args;
 
 use super::RunArgs;
+use super::hosted::hide_refused;
 
 /// `pintle worker`.
 #[derive(Debug, Args)]
+#[command(mut_args(hide_refused(&["wait_approval"])))]
 pub(crate) struct WorkerArgs {
     /// Be a worker of Restate that it reaches at this address and port; without it, keep the tasks of the store going
     #[cfg(feature = "restate")]

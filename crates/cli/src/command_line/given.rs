@@ -32,6 +32,9 @@ const REMEMBERED: &[&str] = &[
     "no-mcp",
 ];
 
+/// Flags with rules that a client of a server sets for a session. The rules of a command line apply to one run.
+const SESSION_RULES: &[&str] = &["allow", "deny"];
+
 /// Flags whose value is the path of a file.
 const PATHS: &[&str] = &["script", "profile", "catalog", "mcp-config"];
 
@@ -55,4 +58,33 @@ pub(super) fn remember(matches: &ArgMatches) -> Flags {
         Some((long.to_owned(), values.map(value).collect()))
     });
     given.collect()
+}
+
+/// Returns the rules among the flags that a session remembers.
+pub(super) fn session_rules(remembered: &[String]) -> Flags {
+    let mut rules = Flags::new();
+    for word in remembered {
+        let flag = word.strip_prefix("--").and_then(|word| word.split_once('='));
+        if let Some((name, rule)) = flag.filter(|(name, _)| SESSION_RULES.contains(name)) {
+            rules.entry(name.to_owned()).or_default().push(rule.to_owned());
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_a_session_are_found_among_its_flags() {
+        let words = ["--mode=plan", "--deny=shell", "--allow=shell(a=b)", "--deny=@write", "--no-sandbox"];
+        let rules = session_rules(&words.map(str::to_owned));
+        let expected = [("allow", &["shell(a=b)"][..]), ("deny", &["shell", "@write"])];
+        let expected: Flags = expected
+            .into_iter()
+            .map(|(name, rules)| (name.to_owned(), rules.iter().map(|rule| (*rule).to_owned()).collect()))
+            .collect();
+        assert_eq!(rules, expected);
+    }
 }

@@ -56,7 +56,7 @@ async fn answer(
     let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
     let LoadedPolicy { policy, user_hooks, project_hooks, untrusted, .. } = loaded;
     let of_projects = project_hooks.iter().flat_map(|(hooks, _programs)| hooks.iter());
-    check_hooks(user_hooks.iter().chain(of_projects))?;
+    check_hooks(user_hooks.iter().collect(), of_projects.collect())?;
     if let Some(untrusted) = untrusted {
         untrusted.notice();
     }
@@ -119,13 +119,20 @@ fn with_gates(
 /// # Errors
 ///
 /// A usage failure for a required hook, which would have to decide on each call.
-fn check_hooks<'a>(hooks: impl Iterator<Item = &'a HookCommand>) -> Result<(), Failure> {
-    let hooks: Vec<&HookCommand> = hooks.collect();
-    if let Some(required) = hooks.iter().find(|hook| hook.is_required()) {
-        let source = required.source();
-        let message = format!("the hook in {source} is required, but hooks do not run in `pintle mcp serve`");
-        return Err(Failure::usage(message).with_hint("remove `required`, or use another directory"));
+fn check_hooks(of_user: Vec<&HookCommand>, of_projects: Vec<&HookCommand>) -> Result<(), Failure> {
+    for (hooks, remedy) in [
+        // It applies in every directory.
+        (&of_user, "remove `required` from it"),
+        (&of_projects, "remove `required` from it, or use another directory"),
+    ] {
+        if let Some(required) = hooks.iter().find(|hook| hook.is_required()) {
+            let source = required.source();
+            let message =
+                format!("the hook in {source} is required, but hooks do not run in `pintle mcp serve`");
+            return Err(Failure::usage(message).with_hint(remedy));
+        }
     }
+    let hooks: Vec<&HookCommand> = of_user.into_iter().chain(of_projects).collect();
     if !hooks.is_empty() {
         let sources: BTreeSet<&str> = hooks.iter().map(|hook| hook.source()).collect();
         let sources: Vec<&str> = sources.into_iter().collect();

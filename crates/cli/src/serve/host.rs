@@ -12,11 +12,12 @@ use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
     OpenSession, RestoreReport, RestoreRequest, SessionHost, SessionSettings, SettingsChange,
 };
-use pintle_store::Summary;
+use pintle_store::{IntactRecord, StoreError, Summary, read_intact};
 use tempfile::NamedTempFile;
 
 use super::controls::ServeControls;
-use super::fork::is_wider;
+use super::damage::damage_or;
+use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
 use crate::approve::Prompter;
 use crate::args::{AuditFormat, EnvArgs, ExportFormat, Flags, RunArgs, SessionArgs};
@@ -28,6 +29,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
+use crate::policy::{RecordedPolicy, check_rules};
 use crate::process_env::ProcessEnv;
 use crate::run::keep_for_good;
 use crate::sessions::delete::delete_one;
@@ -319,6 +321,8 @@ impl SessionHost for ServeHost {
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
+        check_rules(&rules.allow, "rules.allow")?;
+        check_rules(&rules.deny, "rules.deny")?;
         let mut words = Vec::new();
         if let Some(environment) =
             environment.filter(|environment| *environment != self.environment.to_string())
@@ -344,9 +348,16 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.unheld(id).await?;
         self.resolve_stored_workspace(&summary)?;
         let wanted = self.wanted_for_stored(&summary);
-        let selected = Selected::of(sessions, summary).await?;
-        let words = selected.remembered(&self.given)?;
-        self.open_with(&words, Some(selected), wanted).await
+        let store = sessions.shared_store();
+        let opening = async {
+            let selected = Selected::of(sessions, summary).await?;
+            let words = selected.remembered(&self.given)?;
+            self.open_with(&words, Some(selected), wanted).await
+        };
+        match opening.await {
+            Ok(opened) => Ok(opened),
+            Err(error) => Err(damage_or(store.as_ref(), id, error).await),
+        }
     }
 
     async fn fork(
@@ -360,11 +371,19 @@ impl SessionHost for ServeHost {
         let wanted = self.wanted_for_stored(&summary);
         let words = remembered_flags(&summary, &self.given)?;
         let is_grant_given = config::complete_run(&words, &self.process_env).await?.grant.is_some();
-        let selected = Selected::to_fork(sessions, summary.clone(), turns, is_grant_given).await?;
         let own = ["served", TENANT];
-        let properties = summary.properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
+        let properties = summary.properties.clone();
+        let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..wanted };
-        self.open_with(&words, Some(selected), wanted).await
+        let store = sessions.shared_store();
+        let forking = async {
+            let selected = Selected::to_fork(sessions, summary, turns, is_grant_given).await?;
+            self.open_with(&words, Some(selected), wanted).await
+        };
+        match forking.await {
+            Ok(opened) => Ok(opened),
+            Err(error) => Err(damage_or(store.as_ref(), origin, error).await),
+        }
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
@@ -380,7 +399,10 @@ impl SessionHost for ServeHost {
             require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
             files.changes(&point_of(since)?).await
         };
-        let found = in_place(&sessions, id.as_str(), &self.process_env, work).await?;
+        let found = match in_place(&sessions, id.as_str(), &self.process_env, work).await {
+            Ok(found) => found,
+            Err(failure) => return Err(damage_or(sessions.store(), id, failure.into()).await),
+        };
         let mut changes = FileChanges::default();
         if let Some((checkpoint, comparison, diffs)) = found {
             changes.checkpoint = Some(checkpoint);
@@ -406,12 +428,16 @@ impl SessionHost for ServeHost {
             require_same_workspace(judged.as_deref(), self.resolve_stored_workspace(&summary))?;
             files.go_back(&point_of(&request.point)?, options).await
         };
-        Ok(report_of(in_place(&sessions, id.as_str(), &self.process_env, work).await?))
+        match in_place(&sessions, id.as_str(), &self.process_env, work).await {
+            Ok(report) => Ok(report_of(report)),
+            Err(failure) => Err(damage_or(sessions.store(), id, failure.into()).await),
+        }
     }
 
     async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
         let sessions = self.sessions().await?;
-        let (id, process_env) = (id.as_str(), &self.process_env);
+        let (session, process_env) = (id, &self.process_env);
+        let id = session.as_str();
         let written = match kind {
             DocumentKind::Record => export::text(&sessions, id, ExportFormat::Jsonl).await,
             DocumentKind::Markdown => export::text(&sessions, id, ExportFormat::Markdown).await,
@@ -420,7 +446,10 @@ impl SessionHost for ServeHost {
             DocumentKind::AuditText => audit::text(&sessions, id, AuditFormat::Text, process_env).await,
             DocumentKind::AuditHtml => audit::text(&sessions, id, AuditFormat::Html, process_env).await,
         };
-        Ok(written?)
+        match written {
+            Ok(text) => Ok(text),
+            Err(failure) => Err(damage_or(sessions.store(), session, failure.into()).await),
+        }
     }
 
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
@@ -436,13 +465,25 @@ impl SessionHost for ServeHost {
         mode.is_some_and(|mode| mode.is_wider_than(self.mode))
     }
 
-    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
-        let (_, summary) = self.find(origin).await?;
+    async fn fork_widening(&self, origin: &SessionId) -> Result<Option<String>, HostError> {
+        let (sessions, summary) = self.find(origin).await?;
+        let (recorded, damage) = match read_intact(sessions.store(), origin).await {
+            Ok(IntactRecord { record, damage, .. }) => (RecordedPolicy::from_record(&record), damage),
+            // Nothing was recorded yet.
+            Err(StoreError::NotFound(_)) => (RecordedPolicy::default(), None),
+            Err(error) => {
+                let error = HostError::failed("the session cannot be read", error);
+                return Err(damage_or(sessions.store(), origin, error).await);
+            }
+        };
+        if let Some(damage) = damage {
+            return Ok(Some(unknown_policy(origin, &damage)));
+        }
         let words = remembered_flags(&summary, &self.given)?;
         // A new session in the same directory has no other flags than the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
         let fork = config::complete_run(&words, &self.process_env).await?;
-        Ok(is_wider(&fork, &config::complete_run(&of_new, &self.process_env).await?))
+        Ok(widening(&fork, &recorded, &config::complete_run(&of_new, &self.process_env).await?))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
@@ -521,7 +562,11 @@ impl From<Failure> for HostError {
             | Exit::LimitReached
             | Exit::Denied
             | Exit::Unmatched
-            | Exit::Interrupted => Self::failed(failure.message(), failure.details().to_owned()),
+            | Exit::Interrupted => {
+                // The hint has flags and commands of the command line, which a client does not use.
+                let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
+                Self::failed(failure.message_without_hint(), for_operator.trim())
+            }
         }
     }
 }

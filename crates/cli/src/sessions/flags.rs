@@ -34,6 +34,7 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
     flags.remove("dir");
     // The record has it as it was.
     flags.remove("grant");
+    flags.extend(args.policy.session_rules.clone());
     // The configuration may name the file of a profile.
     let has_profile = flags.contains_key("profile") || args.model.profile.is_some();
     if !has_profile && !flags.contains_key("script") {
@@ -56,7 +57,7 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
         .with_property("model", model.route.model.as_str())
 }
 
-/// Returns the rules of `--deny` that a session remembers.
+/// Returns the rules that deny and that a session remembers.
 ///
 /// # Errors
 ///

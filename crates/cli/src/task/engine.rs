@@ -9,7 +9,7 @@ use pintle_workflow::Desk;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{SandboxName, WorkerArgs};
+use crate::args::{SandboxName, WorkerArgs, sandbox_remedy};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
@@ -37,8 +37,9 @@ pub(super) async fn serve(
     if is_open && sandbox == SandboxName::Off && !args.allow_unsandboxed_network {
         let message =
             format!("--listen {address}: clients without a key could run commands without a sandbox");
+        let remedy = sandbox_remedy(&args.run.session.given);
         return Err(Failure::usage(message)
-            .with_hint("leave out --no-sandbox, or give --identity-key or --allow-unsandboxed-network"));
+            .with_hint(&format!("{remedy}, or give --identity-key or --allow-unsandboxed-network")));
     }
     let listener = TcpListener::bind(address).await.or_failed(&format!("cannot listen on {address}"))?;
     let address = listener.local_addr().or_failed("cannot listen")?;

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment, leads_outside};
+use pintle_tools::gate::protected_target;
 
 use crate::failure::Failure;
 use crate::instructions::FILE;
+use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
 /// File for a line of the user.
@@ -41,7 +43,8 @@ const NEW_MODE: u32 = 0o600;
 ///
 /// # Errors
 ///
-/// A file that cannot be read or written, and one of the project that is a link out of the working directory.
+/// A file that cannot be read or written, and one of the project that is a link out of the working directory or to a protected
+/// file.
 pub(crate) async fn add(
     file: MemoryFile,
     line: &str,
@@ -70,6 +73,9 @@ pub(crate) async fn add(
             let root = environment.working_directory().to_path_buf();
             if leads_outside(environment, &path, &[root]).await {
                 return Err(format!("{FILE} is a link that leads out of the working directory"));
+            }
+            if let Some(name) = protected_target(environment, &path, &[PROJECT_DIRECTORY]).await {
+                return Err(format!("{FILE} is a link that leads to a protected file of {name}"));
             }
             let before = match environment.read(&path, None).await {
                 Ok(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| format!("{FILE} is not UTF-8"))?,
@@ -147,6 +153,19 @@ mod tests {
             std::fs::remove_file(at("project/AGENTS.md")).unwrap();
         }
         assert!(text("outside.md").is_empty() && !at("new.md").exists());
+        for (target, name) in [
+            (".git/config", ".git/config"),
+            (".git/hooks/new", ".git/hooks"),
+            (".pintle/rules.toml", ".pintle"),
+        ] {
+            let target = at("project").join(target);
+            std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+            symlink(&target, at("project/AGENTS.md")).unwrap();
+            let refused = add(MemoryFile::Project).await.unwrap_err();
+            assert_eq!(refused, format!("AGENTS.md is a link that leads to a protected file of {name}"));
+            assert!(!target.exists(), "{name}");
+            std::fs::remove_file(at("project/AGENTS.md")).unwrap();
+        }
         add(MemoryFile::Project).await.unwrap();
         assert_eq!(text("project/AGENTS.md"), "- x\n");
     }

@@ -300,6 +300,6 @@ fn keys_that_a_variable_moves_are_hidden() {
         assert_eq!(output.code, Some(0), "{output:?}");
         let request = harness.server.requests()[1].body.to_string();
         assert_eq!(request.matches("secret = KEY").count(), if is_seen { 2 } else { 0 }, "{request}");
-        assert_eq!(request.contains("is hidden, since it may hold keys"), !is_seen, "{request}");
+        assert_eq!(request.contains("is hidden from this session"), !is_seen, "{request}");
     }
 }

@@ -222,6 +222,16 @@ impl Caller {
         Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))
     }
 
+    /// Checks that the caller has a scope, which the request takes for this reason.
+    ///
+    /// # Errors
+    ///
+    /// A problem with the reason if it has not.
+    pub(crate) fn require_for(&self, scope: Scope, reason: &str) -> Result<(), Problem> {
+        self.require(scope)
+            .map_err(|problem| Problem { detail: format!("{}: {reason}", problem.detail), ..problem })
+    }
+
     /// Returns the name under which its requests are counted.
     pub(super) fn rate_key(&self) -> &str {
         self.name.as_deref().unwrap_or_default()

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::input::{Path, Query};
 use super::openapi::{MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
+use crate::host::HostError;
 use crate::problem::{self, FAILED, INVALID, NOT_FOUND, Problem};
 
 const JOURNAL: &[Parameter] = &[
@@ -33,7 +34,7 @@ const BYTES: &[Parameter] = &[Parameter::matching(
 
 pub(super) fn operations() -> Vec<Operation> {
     let operation = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404])
+        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
     };
     vec![
         operation("/v1/sessions/{id}/history", "readHistory", "Read the conversation", get(history))
@@ -55,7 +56,7 @@ pub(super) fn operations() -> Vec<Operation> {
         .with_headers(BYTES)
         .answers_as(200, &["application/octet-stream"])
         .also_answers(206, "The range of bytes that was asked for")
-        .with_problems(&[404, 416]),
+        .with_problems(&[404, 409, 416]),
     ]
 }
 
@@ -150,7 +151,10 @@ impl App {
     pub(super) async fn replay(&self, id: &SessionId) -> Result<Replay, Problem> {
         match self.intact_replay(id).await? {
             (replay, None) => Ok(replay),
-            (_, Some(damage)) => Err(damage.into()),
+            (replay, Some(damage)) => {
+                let (damage, entries) = (damage.to_string(), replay.history.len());
+                Err(HostError::Damaged { id: id.clone(), damage, entries }.into())
+            }
         }
     }
 

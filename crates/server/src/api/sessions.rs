@@ -262,8 +262,14 @@ async fn fork(
     Json(body): Json<ForkBody>,
 ) -> Result<Response, Problem> {
     let origin = app.find(&caller, &origin).await?.summary.id;
-    if app.hub.host.fork_widens(&origin).await? {
-        caller.require(Scope::Approve)?;
+    let live = app.hub.live(&origin);
+    // Serializes check and fork: the fork inherits the mode, which a concurrent change could widen.
+    let _changing = match &live {
+        Some(live) => Some(live.changing.lock().await),
+        None => None,
+    };
+    if let Some(reason) = app.hub.host.fork_widening(&origin).await? {
+        caller.require_for(Scope::Approve, &reason)?;
     }
     let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
     let (id, is_new) = app.hub.fork(&origin, body.turns, fork).await?;

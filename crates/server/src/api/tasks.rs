@@ -41,7 +41,7 @@ const LIST: &[Parameter] = &[
 
 pub(super) fn operations() -> Vec<Operation> {
     let read = |path, id, summary, handler| {
-        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404])
+        Operation::new("get", path, id, Scope::Read, summary, handler).with_problems(&[404, 409])
     };
     let mut operations = vec![
         Operation::new(

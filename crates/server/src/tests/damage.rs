@@ -65,7 +65,13 @@ async fn everything_before_the_damage_is_read() {
     let kinds: Vec<&str> = frames.iter().filter_map(|frame| frame.data["kind"].as_str()).collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "PROCESSING_END").count(), 1, "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| **kind == "MODEL_RESPONSE").count(), 1, "{kinds:?}");
-    assert_eq!(frames.last().unwrap().data["status"], 503);
+    let problem = &frames.last().unwrap().data;
+    assert_eq!(
+        (&problem["status"], &problem["type"]),
+        (&json!(409), &json!("/problems/damaged")),
+        "{problem}"
+    );
+    assert!(problem["detail"].as_str().unwrap().contains("is damaged at line"), "{problem}");
     assert_eq!(stream.next().await, None, "the stream ends");
 
     // A client that continues gets nothing twice.
@@ -95,5 +101,11 @@ async fn a_fork_begins_before_the_damage() {
     assert_eq!(history["damage"], Value::Null);
     // The session itself does not continue.
     let refused = fixture.post(&format!("/v1/sessions/{id}/rewind"), &json!({"turns": 2})).await;
-    assert!(refused.status >= 500, "{refused:?}");
+    assert_eq!((refused.status, &refused.json()["type"]), (409, &json!("/problems/damaged")), "{refused:?}");
+    let checkpoints = fixture.get(&format!("/v1/sessions/{id}/checkpoints")).await;
+    let detail = checkpoints.json()["detail"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(checkpoints.status, 409, "{checkpoints:?}");
+    assert!(detail.contains("is damaged at line"), "{detail}");
+    let remedy = format!("`POST /v1/sessions/{id}/fork` with `{{\"turns\": 2}}` or fewer");
+    assert!(detail.contains(&remedy), "{detail}");
 }

@@ -123,8 +123,10 @@ impl TestHost {
 const ALLOWING: &str = "allowing";
 
 fn host_error(error: StoreError) -> HostError {
+    let text = error.to_string();
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others are failures")]
     match error {
+        StoreError::Damaged { session, .. } => HostError::Damaged { id: session, damage: text, entries: 0 },
         StoreError::NotFound(id) => HostError::NotFound(id),
         StoreError::Exists(id) => HostError::Exists(id),
         StoreError::InUse { session, holder } => HostError::Held { id: session, holder: holder.to_string() },
@@ -159,9 +161,10 @@ impl SessionHost for TestHost {
         self.opened(builder.journal(journal))
     }
 
-    async fn fork_widens(&self, origin: &SessionId) -> Result<bool, HostError> {
+    async fn fork_widening(&self, origin: &SessionId) -> Result<Option<String>, HostError> {
         let summary = self.store.summary(origin).await.map_err(host_error)?;
-        Ok(summary.is_some_and(|summary| summary.properties.contains_key(ALLOWING)))
+        let is_allowing = summary.is_some_and(|summary| summary.properties.contains_key(ALLOWING));
+        Ok(is_allowing.then(|| "the origin has rules that allow".to_owned()))
     }
 
     async fn fork(&self, origin: &SessionId, turns: usize, id: SessionId) -> Result<OpenSession, HostError> {

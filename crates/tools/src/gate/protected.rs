@@ -1,7 +1,7 @@
 //! A gate for files that must not change.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -55,29 +55,36 @@ impl ProtectedPathGate {
         self.permission = permission;
         self
     }
+}
 
-    /// Returns what is protected in a path.
-    fn protected(&self, path: &Path) -> Option<String> {
-        let is_named = |name: &&String| path.iter().any(|part| is_same(part, name));
-        let of_git = || {
-            // Also in the directories of submodules and worktrees.
-            let below: Vec<&OsStr> = path.iter().skip_while(|part| !is_same(part, ".git")).skip(1).collect();
-            let is_at = |position: usize, names: &[&str]| {
-                let parts = below.iter().skip(position);
-                below.len() - position >= names.len()
-                    && parts.zip(names).all(|(part, name)| is_same(part, name))
-            };
-            let find = |position| GIT.into_iter().find(|names| is_at(position, names));
-            (0..below.len()).find_map(find).map(|names| names.join("/"))
+/// Returns the protected file or directory that a write to `path` in an environment would change: one of git, or a directory
+/// with one of these names. Paths are judged as [`ProtectedPathGate`] judges them. Dropping the future changes nothing.
+pub async fn protected_target(env: &dyn ExecutionEnvironment, path: &Path, names: &[&str]) -> Option<String> {
+    let locations = write_locations(env, path).await.unwrap_or_default();
+    let mut paths = std::iter::once(path).chain(locations.iter().map(PathBuf::as_path));
+    paths.find_map(|path| protected_name(path, names))
+}
+
+/// Returns the protected name in a path.
+fn protected_name(path: &Path, names: &[&str]) -> Option<String> {
+    let is_named = |name: &&&str| path.iter().any(|part| is_same(part, name));
+    let of_git = || {
+        // Also in the directories of submodules and worktrees.
+        let below: Vec<&OsStr> = path.iter().skip_while(|part| !is_same(part, ".git")).skip(1).collect();
+        let is_at = |position: usize, names: &[&str]| {
+            let parts = below.iter().skip(position);
+            below.len() - position >= names.len() && parts.zip(names).all(|(part, name)| is_same(part, name))
         };
-        let is_git = || path.file_name().is_some_and(|name| is_same(name, ".git")).then(|| ".git".to_owned());
-        self.names
-            .iter()
-            .find(is_named)
-            .cloned()
-            .or_else(|| of_git().map(|name| format!(".git/{name}")))
-            .or_else(is_git)
-    }
+        let find = |position| GIT.into_iter().find(|names| is_at(position, names));
+        (0..below.len()).find_map(find).map(|names| names.join("/"))
+    };
+    let is_git = || path.file_name().is_some_and(|name| is_same(name, ".git")).then(|| ".git".to_owned());
+    names
+        .iter()
+        .find(is_named)
+        .map(|name| (*name).to_owned())
+        .or_else(|| of_git().map(|name| format!(".git/{name}")))
+        .or_else(is_git)
 }
 
 fn is_same(part: &OsStr, name: &str) -> bool {
@@ -91,11 +98,10 @@ impl Gate for ProtectedPathGate {
     }
 
     async fn check(&self, call: &PreparedCall) -> Verdict {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         for path in call.writes() {
-            let locations =
-                write_locations(call.judged_in(&self.env).as_ref(), path).await.unwrap_or_default();
-            let of_location = || locations.iter().find_map(|location| self.protected(location));
-            if let Some(name) = self.protected(path).or_else(of_location) {
+            let env = call.judged_in(&self.env);
+            if let Some(name) = protected_target(env.as_ref(), path, &names).await {
                 let verdict = self.permission.verdict(|| format!("{} is protected", path.display()));
                 return verdict.with_rule(format!("protected {name}"));
             }
