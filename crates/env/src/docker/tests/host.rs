@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::image;
@@ -20,10 +20,6 @@ use crate::{
 
 /// Set in the second process, which plays the application: the container to use.
 const APPLICATION_OF: &str = "PINTLE_TEST_APPLICATION_OF";
-
-/// Time limit until everything is gone: the supervisor notices at once, then sends the terminate
-/// signal, waits two seconds, and kills.
-const GONE: Duration = Duration::from_secs(10);
 
 /// Command of the application, with three processes: one that honors the terminate signal and two
 /// that ignore it.
@@ -68,10 +64,8 @@ async fn commands_die_with_their_application() {
         "docker::tests::host::commands_die_with_their_application",
         (APPLICATION_OF, &container),
     );
-    let since = Instant::now();
     let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
-    assert!(since.elapsed() < GONE, "they went after {:?}", since.elapsed());
     docker(&["kill", &container]);
 }
 
@@ -170,7 +164,5 @@ async fn a_container_dies_with_its_application() {
     }
     let test = "docker::tests::host::a_container_dies_with_its_application";
     let container = kill_application(test, (APPLICATION_OF, ""));
-    let since = Instant::now();
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
-    assert!(since.elapsed() < GONE, "it went after {:?}", since.elapsed());
 }
