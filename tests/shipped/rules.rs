@@ -150,6 +150,27 @@ fn each_spelling_of_a_denied_command_is_denied() {
 }
 
 #[test]
+fn a_text_with_a_denied_command_is_denied_only_where_it_may_run() {
+    let lines = [
+        ("echo 'remember to git push' | grep -c 'git push'", None),
+        ("cat <<'E'\ngit push\nE", None),
+        ("echo git push | sh", Some("another command of the line may run the output")),
+        ("foo git push", Some("an argument of `foo` contains the denied command, and `foo` may run it")),
+        ("$X status", Some("the name of the program is computed by the shell")),
+    ];
+    let user = User::new(&script(&lines.map(|(line, _)| line)));
+    std::fs::create_dir_all(user.at(".config/pintle")).unwrap();
+    std::fs::write(user.at(".config/pintle/rules.toml"), "deny = [\"shell(git push *)\"]").unwrap();
+    user.run_with_denials("Print");
+    let results = results(&user);
+    assert_eq!(results.len(), lines.len(), "{results:?}");
+    for ((line, reason), result) in lines.iter().zip(results) {
+        assert_eq!(result.contains("shell(git push *)"), reason.is_some(), "{line}: {result}");
+        assert!(result.contains(reason.unwrap_or_default()), "{line}: {result}");
+    }
+}
+
+#[test]
 fn an_allowed_command_does_not_write_by_an_option() {
     let lines = [
         ("git log --oneline", false),
@@ -160,11 +181,16 @@ fn an_allowed_command_does_not_write_by_an_option() {
         ("uniq .git/HEAD", false),
         ("uniq .git/HEAD planted", true),
         ("shuf -o planted .git/HEAD", true),
+        ("git archive -o planted HEAD", true),
+        ("make SHELL=./x all", true),
+        ("gcc -oplanted x.c", true),
+        ("python3 -m pytest --junitx=planted", true),
     ];
     let user = User::new(&script(&lines.map(|(line, _)| line)));
     let mut command = user.run_command("Look");
     command.args(["--mode", "ask"]);
-    for allowed in ["git log *", "sed *", "uniq *", "shuf *"] {
+    let allowed = ["git log *", "sed *", "uniq *", "shuf *", "git archive *", "make *", "gcc *"];
+    for allowed in allowed.into_iter().chain(["python3 -m pytest *"]) {
         command.args(["--allow", &format!("shell({allowed})")]);
     }
     let output = command.output().unwrap();

@@ -329,8 +329,14 @@ impl Gate for PolicyGate {
 
 /// Returns the verdict of a rule.
 fn ruled(ruling: &Ruling) -> Verdict {
+    let explanation = || ruling.mention.as_ref().and_then(|mention| mention.explanation(ruling.permission));
     let reason = || match (&ruling.undecided, ruling.is_below_search) {
-        (None, false) => format!("the rule `{}` of {} names it", ruling.rule, ruling.source),
+        (None, false) => match explanation() {
+            Some(explanation) => {
+                format!("the rule `{}` of {} may apply: {explanation}", ruling.rule, ruling.source)
+            }
+            None => format!("the rule `{}` of {} names it", ruling.rule, ruling.source),
+        },
         // The name of the file may be secret as well.
         (None, true) => format!(
             "the rule `{}` of {} names a file that it would read; search other directories, or name files",

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use globset::Candidate;
 use pintle_agent::PolicyRule;
-use pintle_tools::gate::{CommandLine, Permission};
+use pintle_tools::gate::{CommandLine, CommandMention, Permission};
 use pintle_tools::{Effect, ReadExtent};
 
 pub use self::denied_reads::DeniedReads;
@@ -134,6 +134,8 @@ pub struct Ruling {
     pub undecided: Option<String>,
     /// Whether the rule names no path of the call itself, but a file below a directory that it searches.
     pub is_below_search: bool,
+    /// How the command line contains the command of the rule, if the rule asks or denies and is about commands.
+    pub mention: Option<CommandMention>,
 }
 
 impl Rules {
@@ -186,7 +188,8 @@ impl Rules {
             if let Some(entry) = self.of(permission).find(|entry| entry.rule.touches(call, &paths)) {
                 let names_any = |paths: &[PathBuf]| paths.iter().any(|path| entry.rule.matches_path(path));
                 let is_below_search = !names_any(&call.reads) && names_any(&call.others.reads);
-                return Some(Ruling { is_below_search, ..entry.ruling() });
+                let mention = entry.rule.mention_in(call);
+                return Some(Ruling { is_below_search, mention, ..entry.ruling() });
             }
             if let Some(reason) = &call.undecided
                 && let Some(entry) = self.of(permission).find(|entry| entry.rule.may_touch(call))
@@ -225,6 +228,13 @@ impl Rules {
 impl Entry {
     fn ruling(&self) -> Ruling {
         let (rule, source) = (self.rule.to_string(), self.source.clone());
-        Ruling { permission: self.permission, rule, source, undecided: None, is_below_search: false }
+        Ruling {
+            permission: self.permission,
+            rule,
+            source,
+            undecided: None,
+            is_below_search: false,
+            mention: None,
+        }
     }
 }

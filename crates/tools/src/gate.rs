@@ -24,7 +24,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use self::command::{CommandGate, CommandLine, CommandPattern, PatternError, matches_wildcard};
+pub use self::command::{
+    CommandGate, CommandLine, CommandMention, CommandPattern, PatternError, matches_wildcard,
+};
 pub use self::effect::EffectGate;
 pub use self::path::PathGate;
 pub use self::protected::{ProtectedPathGate, protected_target};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use pintle_tools::gate::CommandPattern;
+use pintle_tools::gate::{CommandMention, CommandPattern};
 use pintle_tools::{Effect, ToolKind, most_similar};
 
 use super::{Address, CallFacts, JudgedPath, JudgedPaths};
@@ -208,6 +208,14 @@ impl Rule {
                     Address::Unreadable => true,
                 }),
             }
+    }
+
+    /// Returns how a command line contains the command that it names; `None` if it names no command, or the line has none.
+    pub(super) fn mention_in(&self, call: &CallFacts) -> Option<CommandMention> {
+        match &self.target {
+            Some(Target::Command(pattern)) => call.command.as_ref()?.mention(pattern),
+            Some(Target::Path(_) | Target::Host(_)) | None => None,
+        }
     }
 
     /// Returns whether it judges what the call reads, and what it changes.

@@ -6,10 +6,13 @@ use pintle_tools::{Effect, ToolKind};
 
 use super::{Address, CallFacts, Rule};
 
+/// Highest number of commands of a line for which rules are suggested.
+const MAX_COMMANDS: usize = 32;
+
 impl CallFacts {
     /// Returns rules that together name exactly calls like this one: one for each command of a line, each file, each host. A
     /// person who is asked about the call may accept, widen or narrow them. Empty if rules cannot name it exactly, as for a
-    /// line with substitutions.
+    /// line with substitutions, or if the line has more than 32 commands.
     #[must_use]
     pub fn suggested_rules(&self, workspace: &Path) -> Vec<String> {
         let rules = self.rules(workspace).unwrap_or_default();
@@ -34,7 +37,8 @@ impl CallFacts {
             };
             let command =
                 |words: &[String]| words.iter().all(is_exact).then(|| self.rule("command", &words.join(" ")));
-            return if line.is_plain() { line.commands().map(command).collect() } else { None };
+            let is_short = line.commands().take(MAX_COMMANDS + 1).count() <= MAX_COMMANDS;
+            return if line.is_plain() && is_short { line.commands().map(command).collect() } else { None };
         }
         if !self.addresses.is_empty() {
             let host = |address: &Address| match address {

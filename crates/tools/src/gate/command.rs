@@ -1,7 +1,9 @@
 //! A gate with rules by command.
 
 mod computed;
+mod connections;
 mod line;
+mod mention;
 mod pattern;
 mod programs;
 mod scanner;
@@ -11,6 +13,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 pub use self::line::CommandLine;
+pub use self::mention::CommandMention;
 pub use self::pattern::{CommandPattern, PatternError, matches_wildcard};
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
@@ -26,9 +29,10 @@ use crate::tool::Effect;
 /// * A rule that **denies** or **asks** matches anywhere: in every command of a line, after words such as `sudo` or
 ///   `xargs`, in a quoted script, and with options before the subcommand as in `git -C dir push`. A word that the shell
 ///   computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches every word that it may become, also in place of the program. A
-///   variable before a path, as in `$HOME/bin/tool`, counts as a directory. Such rules catch mistakes but are no security
-///   boundary: an encoded script, a script in a file, an alias in a configuration file or a program that runs others are not
-///   seen through.
+///   variable before a path, as in `$HOME/bin/tool`, counts as a directory. Arguments and inputs of programs that only read or
+///   print them do not match, such as a message of `git commit`, unless another command of the line may run the output. Such
+///   rules catch mistakes but are no security boundary: an encoded script, a script in a file, an alias in a configuration
+///   file or a program that runs others are not seen through.
 /// * A rule that **allows** is strict: every command of the line must match one, and the line must not contain anything
 ///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless. The `*` at
 ///   the end of a pattern does not stand for options that write a file, run a program or connect, such as `--output` of
@@ -80,8 +84,15 @@ impl CommandGate {
 
     fn judge(&self, line: &CommandLine) -> Verdict {
         for permission in [Permission::Deny, Permission::Ask] {
-            if let Some(pattern) = self.patterns(permission).find(|pattern| line.mentions(pattern)) {
-                let reason = || format!("the command matches the rule `{pattern}`");
+            let mut mentions = self.patterns(permission).filter_map(|pattern| {
+                let mention = line.mention(pattern)?;
+                Some((pattern, mention))
+            });
+            if let Some((pattern, mention)) = mentions.next() {
+                let reason = || match mention.explanation(permission) {
+                    Some(explanation) => format!("the command may match the rule `{pattern}`: {explanation}"),
+                    None => format!("the command matches the rule `{pattern}`"),
+                };
                 return permission.verdict(reason).with_rule(pattern.to_string());
             }
         }
@@ -132,7 +143,7 @@ impl CommandLine {
             (Some(_) | None, Some(_) | None) => {
                 let mut texts = Vec::new();
                 collect_texts(arguments, &mut texts);
-                CommandLine::parse(&texts.join("\n")).unreliable()
+                CommandLine::parse_unreliable(&texts.join("\n"))
             }
         }
     }

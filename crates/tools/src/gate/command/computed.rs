@@ -61,6 +61,9 @@ pub(super) fn may_match(pattern: &str, word: &str) -> bool {
             }
         }
         skip_stars(pattern, &mut next);
+        if !next.contains(&true) {
+            return false;
+        }
         reached = next;
     }
     reached.last() == Some(&true)

@@ -1,11 +1,13 @@
 //! A parser for shell lines, as far as rules need one.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 
-use super::computed::{EACH, PART, UNKNOWN, is_computed};
+use super::computed::{EACH, PART, UNKNOWN};
+use super::connections;
+use super::mention::{CommandMention, SearchBudget, mention_in};
 use super::pattern::CommandPattern;
 use super::programs::{self, base_name};
-use super::scanner::{self, Content};
+use super::scanner::{self, Content, ScannedInput};
 use super::scripts;
 
 /// The deepest nesting of scripts within scripts that is searched.
@@ -14,48 +16,104 @@ const MAX_DEPTH: usize = 8;
 /// The commands of a line, each as a list of words without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    commands: Vec<Vec<String>>,
+    commands: Vec<ParsedCommand>,
     is_plain: bool,
     /// Words and inputs that are lines themselves, so that many rules can look into them.
-    nested: Vec<CommandLine>,
+    nested: Vec<NestedLine>,
     /// Whether it may define other names for subcommands.
     sets_alias: bool,
     /// Whether it has lines that are nested too deeply to be searched.
     is_cut: bool,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ParsedCommand {
+    words: Vec<String>,
+    /// Whether no command of the line runs its arguments or its input.
+    is_text: bool,
+}
+
+/// Line within a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NestedLine {
+    line: CommandLine,
+    /// How the outer line contains what this one contains; `None` if it runs this one.
+    mention: Option<CommandMention>,
+}
+
+/// Text that may be a line.
+#[derive(Debug)]
+struct NestedText {
+    text: String,
+    content: Content,
+    mention: Option<CommandMention>,
+}
+
 impl CommandLine {
     /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
     #[must_use]
     pub fn parse(line: &str) -> Self {
-        Self::parse_within(line, Content::Commands, MAX_DEPTH)
+        Self::parse_within(line, Content::Commands, MAX_DEPTH, true)
     }
 
-    fn parse_within(line: &str, content: Content, depth: usize) -> Self {
+    /// Parses a text that may run as a line in a way that is not known, so that no rule allows it.
+    pub(super) fn parse_unreliable(text: &str) -> Self {
+        let line = Self::parse_within(text, Content::Commands, MAX_DEPTH, false);
+        Self { is_plain: false, ..line }
+    }
+
+    /// `may_have_texts` is whether arguments may count as texts that nothing runs.
+    fn parse_within(line: &str, content: Content, depth: usize, may_have_texts: bool) -> Self {
         let scanned = scanner::scan(line, content);
-        let mut texts = scanned.inputs;
-        texts.extend(scanned.commands.iter().flat_map(|words| scripts::texts(words)));
+        let is_text = if may_have_texts {
+            connections::text_commands(&scanned)
+        } else {
+            vec![false; scanned.commands.len()]
+        };
+        let ids = scanned.commands.iter().enumerate();
+        let owners: HashMap<usize, usize> =
+            ids.map(|(index, command)| (command.connections.id, index)).collect();
+        let commands = scanned.commands.into_iter().zip(is_text);
+        let commands: Vec<ParsedCommand> =
+            commands.map(|(command, is_text)| ParsedCommand { words: command.words, is_text }).collect();
+        let owner = |input: &ScannedInput| owners.get(&input.owner).and_then(|index| commands.get(*index));
+        let inputs = scanned.inputs.into_iter().filter_map(|input| {
+            let owner = owner(&input);
+            if !input.may_compute && owner.is_some_and(|owner| owner.is_text) {
+                return None;
+            }
+            let is_data = input.content == Content::Data;
+            let mention = owner.filter(|_| is_data).map(|owner| CommandMention::of_input(&owner.words));
+            Some(NestedText { text: input.text, content: input.content, mention })
+        });
+        let mut texts: Vec<NestedText> = inputs.collect();
+        texts.extend(commands.iter().flat_map(ParsedCommand::texts));
         // A word that is the whole line has been searched.
-        texts.retain(|(text, _)| text != line);
-        Self::new(scanned.commands, scanned.is_plain, texts, depth)
+        texts.retain(|nested| nested.text != line);
+        let line = Self::new(commands, scanned.is_plain, texts, depth);
+        Self { is_cut: line.is_cut || scanned.is_cut, ..line }
     }
 
-    fn parse_nested(text: &str, content: Content, depth: usize) -> Self {
-        match content {
+    fn parse_nested(nested: NestedText, depth: usize) -> NestedLine {
+        let NestedText { text, content, mention } = nested;
+        let line = match content {
             // A shell splits again what was one word.
-            Content::Commands => Self::parse_within(&text.replace([PART, EACH], UNKNOWN), content, depth),
-            Content::Data | Content::Patterns | Content::Test => Self::parse_within(text, content, depth),
-        }
+            Content::Commands => {
+                Self::parse_within(&text.replace([PART, EACH], UNKNOWN), content, depth, false)
+            }
+            Content::Data | Content::Patterns | Content::Test => {
+                Self::parse_within(&text, content, depth, false)
+            }
+        };
+        NestedLine { line, mention }
     }
 
-    fn new(commands: Vec<Vec<String>>, is_plain: bool, texts: Vec<(String, Content)>, depth: usize) -> Self {
-        let sets_alias = commands.iter().flatten().any(|word| programs::sets_alias(word));
+    fn new(commands: Vec<ParsedCommand>, is_plain: bool, texts: Vec<NestedText>, depth: usize) -> Self {
+        let run = commands.iter().filter(|command| !command.is_text);
+        let sets_alias = run.flat_map(|command| &command.words).any(|word| programs::sets_alias(word));
         let is_cut = depth == 0 && !texts.is_empty();
         let nested = match depth.checked_sub(1) {
-            Some(depth) => {
-                let lines = texts.into_iter();
-                lines.map(|(text, content)| Self::parse_nested(&text, content, depth)).collect()
-            }
+            Some(depth) => texts.into_iter().map(|nested| Self::parse_nested(nested, depth)).collect(),
             None => Vec::new(),
         };
         Self { commands, is_plain, nested, sets_alias, is_cut }
@@ -70,17 +128,13 @@ impl CommandLine {
             && !flag.starts_with("--")
             && flag.ends_with('c')
         {
-            let line = Self::parse(script);
-            return if is_system_program(shell) { line } else { line.unreliable() };
+            let is_known = programs::is_system_program(shell);
+            return if is_known { Self::parse(script) } else { Self::parse_unreliable(script) };
         }
-        let texts = scripts::texts(&words);
-        Self::new(vec![words], true, texts, MAX_DEPTH)
-    }
-
-    /// Marks the result as inexact, so that no rule allows it.
-    pub(super) fn unreliable(mut self) -> Self {
-        self.is_plain = false;
-        self
+        let is_text = programs::has_text_arguments(&words);
+        let command = ParsedCommand { words, is_text };
+        let texts = command.texts();
+        Self::new(vec![command], true, texts, MAX_DEPTH)
     }
 
     /// Returns whether exactly these words will run.
@@ -93,17 +147,17 @@ impl CommandLine {
     /// does not name, such as `make`, `npm run` or `python -m`. Approval of the line does not cover these files.
     #[must_use]
     pub fn launcher(&self) -> Option<String> {
-        let own = self.commands.iter().find_map(|words| match words.as_slice() {
+        let own = self.commands().find_map(|words| match words {
             [data, words @ ..] if data == scanner::DATA => programs::launcher(words),
             words => programs::launcher(words),
         });
-        own.or_else(|| self.nested.iter().find_map(Self::launcher))
+        own.or_else(|| self.nested.iter().find_map(|nested| nested.line.launcher()))
     }
 
     /// Returns the commands. In a line that is not [plain](Self::is_plain), each part of a word that the shell computes is a
     /// control character.
     pub fn commands(&self) -> impl Iterator<Item = &[String]> {
-        self.commands.iter().map(Vec::as_slice)
+        self.commands.iter().map(|command| command.words.as_slice())
     }
 
     /// Returns whether the line consists of commands that each match one of these patterns, and of nothing that the shell
@@ -114,52 +168,61 @@ impl CommandLine {
         self.is_plain() && self.commands().all(fits)
     }
 
-    /// Returns whether the pattern matches anywhere: from any word of any command on, or within a word that is itself a
-    /// line. Words that the shell computes match if they may become matching words.
+    /// Returns whether the pattern matches anywhere: see [`CommandLine::mention`].
     #[must_use]
     pub fn mentions(&self, pattern: &CommandPattern) -> bool {
-        self.mentions_with(pattern, false)
+        self.mention(pattern).is_some()
     }
 
-    fn mentions_with(&self, pattern: &CommandPattern, is_aliased: bool) -> bool {
+    /// Returns how the line contains the command of a pattern: from any word of any command on, or within a word or an input
+    /// that is itself a line. Words that the shell computes match if they may become matching words. Arguments and inputs of
+    /// programs that only read and print them do not match, unless another command of the line may run the output. A line that
+    /// is too complex to be searched matches.
+    #[must_use]
+    pub fn mention(&self, pattern: &CommandPattern) -> Option<CommandMention> {
+        self.mention_within(pattern, false, &SearchBudget::new())
+    }
+
+    fn mention_within(
+        &self,
+        pattern: &CommandPattern,
+        is_aliased: bool,
+        budget: &SearchBudget,
+    ) -> Option<CommandMention> {
         let is_aliased = is_aliased || self.sets_alias;
-        self.is_cut
-            || self.commands.iter().any(|words| mentions_in(words, pattern, is_aliased))
-            || self.nested.iter().any(|line| line.mentions_with(pattern, is_aliased))
+        let own = self
+            .commands
+            .iter()
+            .filter_map(|command| mention_in(&command.words, command.is_text, pattern, is_aliased, budget));
+        let nested = self.nested.iter().filter_map(|nested| {
+            let inner = nested.line.mention_within(pattern, is_aliased, budget)?;
+            let outer = nested.mention.clone().filter(|_| inner != CommandMention::TooComplex);
+            Some(outer.unwrap_or(inner))
+        });
+        let mut found = self.is_cut.then_some(CommandMention::TooComplex);
+        for mention in own.chain(nested) {
+            if mention == CommandMention::Command {
+                return Some(mention);
+            }
+            found = found.or(Some(mention));
+        }
+        found
     }
 }
 
-/// Returns whether the pattern matches from any word of a command on.
-fn mentions_in(words: &[String], pattern: &CommandPattern, is_aliased: bool) -> bool {
-    let words = programs::with_inputs_marked(words);
-    (0..words.len()).any(|from| {
-        let (before, rest) = words.split_at(from);
-        let Some(rest) = as_command(before, rest) else { return false };
-        pattern.matches_anywhere(&rest)
-            || programs::without_global_options(&rest, before, is_aliased)
-                .is_some_and(|words| pattern.matches_anywhere(&words))
-    })
-}
-
-/// Returns words as those of a command, after the words `before`; `None` if their first one is computed and no program.
-fn as_command<'a>(before: &[String], words: &'a [String]) -> Option<Cow<'a, [String]>> {
-    let (first, rest) = words.split_first()?;
-    let name = base_name(first);
-    if !is_computed(first) {
-        Some(Cow::Borrowed(words))
-    } else if is_computed(name) {
-        let is_program = !programs::is_assignment(first) && programs::is_program_position(before);
-        is_program.then_some(Cow::Borrowed(words))
-    } else {
-        // As in `$HOME/bin/tool`.
-        Some(std::iter::once(name.to_owned()).chain(rest.iter().cloned()).collect())
+impl ParsedCommand {
+    /// Returns the arguments that may be lines.
+    fn texts(&self) -> Vec<NestedText> {
+        if self.is_text {
+            return Vec::new();
+        }
+        let texts = scripts::texts(&self.words).into_iter().map(|(text, content)| {
+            let is_data = content == Content::Data;
+            let mention = is_data.then(|| CommandMention::of_argument(&self.words));
+            NestedText { text, content, mention }
+        });
+        texts.collect()
     }
-}
-
-/// Returns whether a program is the system's, by its path. A program elsewhere may be anything.
-fn is_system_program(program: &str) -> bool {
-    let name = base_name(program);
-    matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
 }
 
 #[cfg(test)]
@@ -237,12 +300,13 @@ mod tests {
     fn a_word_list_is_parsed_only_as_a_shell_script() {
         let of =
             |words: &[&str]| CommandLine::of_words(words.iter().map(|word| (*word).to_owned()).collect());
-        assert_eq!(of(&["a", "b; c"]).commands, [["a", "b; c"]]);
+        let commands = |line: &CommandLine| line.commands().map(<[String]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(commands(&of(&["a", "b; c"])), [["a", "b; c"]]);
         for (shell, is_plain) in [("bash", true), ("/bin/sh", true), ("/tmp/bash", false), ("./sh", false)] {
             let line = of(&[shell, "-lc", "a; b"]);
             assert_eq!(
-                (&line.commands, line.is_plain()),
-                (&vec![vec!["a".to_owned()], vec!["b".to_owned()]], is_plain)
+                (commands(&line), line.is_plain()),
+                (vec![vec!["a".to_owned()], vec!["b".to_owned()]], is_plain)
             );
         }
         assert_eq!(of(&["bash", "--norc", "a; b"]).commands.len(), 1);
@@ -257,7 +321,7 @@ mod tests {
                 words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
             let line = CommandLine::parse(&quoted.join(" "));
             prop_assert!(line.is_plain());
-            prop_assert_eq!(&line.commands, &[words]);
+            prop_assert_eq!(line.commands().collect::<Vec<_>>(), [words.as_slice()]);
         }
 
         #[test]

@@ -60,21 +60,32 @@ impl CommandPattern {
     /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and whatever its options do.
     /// Words that the shell computes match if they may become matching words.
     pub(super) fn matches_anywhere(&self, command: &[impl AsRef<str>]) -> bool {
-        let (Some(first), Some(program)) = (self.words.first(), command.first()) else {
-            return self.words.is_empty();
-        };
-        let may_be_program = match program.as_ref().split_once(SPLIT) {
-            Some((start, _)) => may_start(first, &format!("{start}{PART}")),
-            None => may_start(first, program.as_ref()),
-        };
+        let Some(program) = command.first() else { return self.words.is_empty() };
         // Most patterns are about other programs.
-        if !may_be_program {
+        if !self.may_be_about(program.as_ref()) {
             return false;
+        }
+        if self.words.is_empty() {
+            return true;
         }
         if command.iter().any(|word| is_computed(word.as_ref())) {
             return self.may_fit(command);
         }
+        self.matches_literally(command)
+    }
+
+    /// As [`CommandPattern::matches_anywhere`], but without words that the shell computes.
+    pub(super) fn matches_literally(&self, command: &[impl AsRef<str>]) -> bool {
         self.fits(command, matches_program)
+    }
+
+    /// Returns whether commands of this program may match.
+    pub(super) fn may_be_about(&self, program: &str) -> bool {
+        let Some(first) = self.words.first() else { return true };
+        match program.split_once(SPLIT) {
+            Some((start, _)) => may_start(first, &format!("{start}{PART}")),
+            None => may_start(first, program),
+        }
     }
 
     fn fits(&self, command: &[impl AsRef<str>], first: impl Fn(&str, &str) -> bool) -> bool {
@@ -108,6 +119,10 @@ impl CommandPattern {
                 return false;
             }
             reached = next;
+            // More words do not change that.
+            if self.is_open && reached.last() == Some(&true) {
+                return true;
+            }
         }
         reached.last() == Some(&true)
     }

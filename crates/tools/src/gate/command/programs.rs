@@ -2,11 +2,14 @@
 //! of other programs, and programs that run files which their arguments do not name.
 
 mod operands;
+mod options;
 mod table;
+mod texts;
 
 use std::borrow::Cow;
 
-use self::table::known;
+use self::table::{Program, known};
+pub(super) use self::texts::{has_text_arguments, may_rebind, program_index, program_name, runs_no_file};
 use super::computed::{PART, UNKNOWN, is_computed, is_splittable};
 
 /// The shells whose scripts are parsed.
@@ -40,9 +43,27 @@ const BUILT_IN: &str = "add am apply bench bisect blame branch build check check
     remote reset restore revert rev-parse rm run show stash status submodule switch tag test tree update \
     version worktree";
 
+/// Highest number of words after a wrapper in which programs are searched that run unnamed files.
+const MAX_LAUNCHED_WORDS: usize = 1000;
+
 /// Returns the last part of the path of a program.
 pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Returns whether a program is the system's, by its path. A program elsewhere may be anything.
+pub(super) fn is_system_program(program: &str) -> bool {
+    let name = base_name(program);
+    matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
+}
+
+/// Returns the programs that a word may name in the place of one, as rules name them.
+pub(super) fn named_programs(word: &str) -> impl Iterator<Item = &str> {
+    let name = base_name(word);
+    // A computed directory, as in `$HOME/bin/tool`, is no part of the name.
+    let own = if is_computed(word) && !is_computed(name) { name } else { word };
+    let is_git = name.len() > 4 && name.starts_with("git-");
+    std::iter::once(own).chain(is_git.then_some("git"))
 }
 
 /// Returns whether a program of this name runs scripts that are parsed.
@@ -185,17 +206,31 @@ fn is_built_in(program: &str, subcommand: &str) -> bool {
 }
 
 /// Returns whether a word of a command from `from` on writes a file, runs a program or connects, although the program without
-/// it does not.
+/// it does not. The arguments of a wrapper or launcher are judged as those of the program that it starts, if that is named
+/// before `from`.
 pub(super) fn has_side_effect(command: &[String], from: usize) -> bool {
-    let program = command.first().and_then(|name| known(name));
-    program.is_some_and(|program| operands::has_side_effect(program, command, from))
-        || first_side_effect_option(command, from).is_some()
+    let Some(outer) = command.first().and_then(|name| known(name)) else { return false };
+    let starts_others = outer.is_wrapper || !outer.launches.is_empty();
+    let named = if starts_others { from.max(1) } else { 1 };
+    command.iter().enumerate().take(named).any(|(index, word)| {
+        // As in `python -mpytest`.
+        let name = if index > 0 && outer.launches.contains(&"-m") {
+            word.strip_prefix("-m").filter(|name| !name.is_empty()).unwrap_or(word)
+        } else {
+            word.as_str()
+        };
+        let command = command.get(index..).unwrap_or_default();
+        let from = from.saturating_sub(index);
+        known(name).is_some_and(|program| {
+            operands::has_side_effect(program, command, from)
+                || first_side_effect_option(program, command, from).is_some()
+        })
+    })
 }
 
 /// Returns the first option of a command, from the word `from` on, that writes a file, runs a program or connects, although
 /// the program without it does not.
-fn first_side_effect_option(command: &[String], from: usize) -> Option<&str> {
-    let program = known(command.first()?)?;
+fn first_side_effect_option<'a>(program: &Program, command: &'a [String], from: usize) -> Option<&'a str> {
     let options: Vec<&str> = program
         .side_effect_options
         .iter()
@@ -227,9 +262,12 @@ fn has_letter(word: &str, option: &str) -> bool {
 }
 
 /// Returns the program of a command, with the argument that counts, which runs files of its working directory that the
-/// command does not name, such as `make` and `npm run`.
+/// command does not name, such as `make` and `npm run`. A wrapper with very many arguments counts as such a program.
 pub(super) fn launcher(words: &[String]) -> Option<String> {
     let is_wrapped = words.first().and_then(|first| known(first)).is_some_and(|program| program.is_wrapper);
+    if is_wrapped && words.len() > MAX_LAUNCHED_WORDS {
+        return words.first().map(|first| base_name(first).to_owned());
+    }
     let ends = if is_wrapped { words.len() } else { words.len().min(1) };
     (0..ends).find_map(|from| {
         let (first, rest) = words.get(from..)?.split_first()?;
@@ -318,9 +356,37 @@ mod tests {
             ("zip -TT x y", Some("-TT")),
             ("gh api -X DELETE x", Some("-X")),
             ("gh pr list -X x", None),
+            ("go test -test.coverprofile x", Some("-test.coverprofile")),
+            ("go test --test.trace=x", Some("--test.trace=x")),
+            ("man --pag=sh x", Some("--pag=sh")),
+            ("man -lPsh x", Some("-lPsh")),
+            ("batcat --pager=sh x", Some("--pager=sh")),
+            ("bat --paging=never x", None),
+            ("less -N+!sh x", Some("-N+!sh")),
+            ("less -NS x", None),
+            ("gcc -wrapper sh x.c", Some("-wrapper")),
+            ("gcc-14 -ox x.c", Some("-ox")),
+            ("clang++ --outp x x.cc", Some("--outp")),
+            ("gcc -Wall -O2 -std=c17 -c x.c", None),
+            ("rustc -Clinker=sh x.rs", Some("-Clinker=sh")),
+            ("rustc --emit asm x.rs", Some("--emit")),
+            ("rustc --edition 2024 x.rs", None),
+            ("eslint -ox .", Some("-ox")),
+            ("eslint --form ./x.js .", Some("--form")),
+            ("eslint --ext .js .", None),
+            ("pytest --junitxml=x", Some("--junitxml=x")),
+            ("pytest --junit-x x", Some("--junit-x")),
+            ("pytest -vp x", Some("-vp")),
+            ("pytest -x -k name tests", None),
+            ("git ls-remote ext::sh", Some("ext::sh")),
+            ("git ls-remote origin", None),
+            ("make --makef x", Some("--makef")),
+            ("make -fx", Some("-fx")),
+            ("make -j4 test", None),
         ] {
             let words = words(line);
-            assert_eq!(first_side_effect_option(&words, 1), expected, "{line}");
+            let program = known(&words[0]).unwrap();
+            assert_eq!(first_side_effect_option(program, &words, 1), expected, "{line}");
         }
     }
 
@@ -355,6 +421,27 @@ mod tests {
         assert!(has_side_effect(&words, 1));
         let words = self::words("git archive -o x");
         assert!(has_side_effect(&words, 2), "the rule names the subcommand");
+    }
+
+    #[test]
+    fn options_of_a_started_program_are_found_if_the_rule_names_it() {
+        for (line, from, expected) in [
+            ("python -m pytest -p x", 3, true),
+            ("python3 -mpytest --junitxml=x", 2, true),
+            ("python -m pytest -q", 3, false),
+            ("npx eslint -o x", 2, true),
+            ("time git log --output=x", 3, true),
+            ("sudo tar -C x", 1, false),
+            ("cat sort -o x", 2, false),
+            ("make SHELL=x", 1, true),
+            ("make X!=sh", 1, true),
+            ("make CC=x test", 1, true),
+            ("make $(shell;x)", 1, true),
+            ("make V=1 DEBUG=y test", 1, false),
+            ("make SHELL=x test", 2, false),
+        ] {
+            assert_eq!(has_side_effect(&words(line), from), expected, "{line}");
+        }
     }
 
     #[test]

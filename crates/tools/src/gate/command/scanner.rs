@@ -2,12 +2,16 @@
 
 mod escapes;
 mod groups;
+mod redirections;
+mod state;
 
 use std::iter::Peekable;
 use std::str::Chars;
 
+pub(super) use self::state::Connections;
+use self::state::{Command, Frame, Input};
 use super::computed::{EACH, PART, SPLIT};
-use super::programs::{self, base_name};
+use super::programs;
 
 /// Characters that the shell does not take literally, besides separators and quotes.
 const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[', ']'];
@@ -18,18 +22,50 @@ const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 /// Highest number of open braces, brackets and substitutions that are told apart.
 const MAX_FRAMES: usize = 200;
 
+/// Highest number of characters after `${` that are searched for its end.
+const MAX_PARAMETER: usize = 256;
+
+/// Words of compound commands.
+const COMPOUND: [&str; 13] =
+    ["case", "do", "done", "elif", "else", "esac", "fi", "for", "if", "select", "then", "until", "while"];
+
+/// Words that start the definition of a function or a process with a pipe.
+const DEFINING: [&str; 2] = ["coproc", "function"];
+
 /// Word before words that are no command, so that none of them counts as a program that the shell computes.
 pub(super) const DATA: &str = ":";
 
 /// A line, split into commands.
 #[derive(Debug)]
 pub(super) struct ScannedLine {
-    /// The words of each command, without quotes. Computed parts are in them as in the module `computed`.
-    pub(super) commands: Vec<Vec<String>>,
+    pub(super) commands: Vec<ScannedCommand>,
     /// Whether exactly these words will run.
     pub(super) is_plain: bool,
     /// Here-documents and here-strings.
-    pub(super) inputs: Vec<(String, Content)>,
+    pub(super) inputs: Vec<ScannedInput>,
+    /// Whether the connections of its commands are known.
+    pub(super) has_known_connections: bool,
+    /// Whether it is nested too deeply, so that commands of inner substitutions are words of outer ones.
+    pub(super) is_cut: bool,
+}
+
+/// Command of a line.
+#[derive(Debug)]
+pub(super) struct ScannedCommand {
+    /// The words without quotes. Computed parts are in them as in the module `computed`.
+    pub(super) words: Vec<String>,
+    pub(super) connections: Connections,
+}
+
+/// Input of a command.
+#[derive(Debug)]
+pub(super) struct ScannedInput {
+    pub(super) text: String,
+    pub(super) content: Content,
+    /// Number of the command.
+    pub(super) owner: usize,
+    /// Whether the shell may run commands in it.
+    pub(super) may_compute: bool,
 }
 
 /// Meaning of words.
@@ -49,82 +85,45 @@ pub(super) fn scan(line: &str, content: Content) -> ScannedLine {
     let mut scanner = Scanner {
         rest: line.chars().peekable(),
         commands: Vec::new(),
-        current: Command::new(content),
+        current: Command::new(content, Connections::new(0, None)),
         frames: Vec::new(),
         is_quoted: false,
         is_plain: true,
         pending: Vec::new(),
         inputs: Vec::new(),
         line_start: 0,
+        last_id: 0,
+        is_compound: false,
+        defines_functions: false,
+        is_cut: false,
+        has_connections: false,
     };
     while scanner.skip_harmless() || scanner.step() {}
     scanner.finish()
 }
 
-/// Command that is being read.
-#[derive(Debug)]
-struct Command {
-    words: Vec<String>,
-    /// The current word; `None` between words. An empty pair of quotes is a word.
-    word: Option<String>,
-    /// Redirection that the next word belongs to.
-    redirection: Option<Redirection>,
-    content: Content,
-}
-
-impl Command {
-    fn new(content: Content) -> Self {
-        Self { words: Vec::new(), word: None, redirection: None, content }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Redirection {
-    File,
-    HereString,
-    HereDocument { strips_tabs: bool },
-}
-
-/// Input whose command has not ended.
-#[derive(Debug)]
-enum Input {
-    Text(String),
-    Document { end: String, strips_tabs: bool },
-}
-
-/// Construct that has not ended.
-#[derive(Debug)]
-enum Frame {
-    Subshell {
-        content: Content,
-    },
-    /// Commands or words within a word.
-    Substitution {
-        outer: Command,
-        is_quoted: bool,
-        end: char,
-        computed: char,
-    },
-    /// Braces or brackets of a word, whose contents are the current word.
-    Group {
-        prefix: String,
-        open: char,
-    },
-}
-
 #[derive(Debug)]
 struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
-    commands: Vec<Vec<String>>,
+    commands: Vec<ScannedCommand>,
     current: Command,
     frames: Vec<Frame>,
     /// Whether it is within double quotes.
     is_quoted: bool,
     is_plain: bool,
     pending: Vec<Input>,
-    inputs: Vec<(String, Content)>,
+    inputs: Vec<ScannedInput>,
     /// Number of commands before the current line.
     line_start: usize,
+    /// Highest number of a command.
+    last_id: usize,
+    /// Whether a command consists of other commands.
+    is_compound: bool,
+    defines_functions: bool,
+    /// Whether it is nested too deeply.
+    is_cut: bool,
+    /// Whether the output of a command may be the input of another one.
+    has_connections: bool,
 }
 
 impl Scanner<'_> {
@@ -141,7 +140,8 @@ impl Scanner<'_> {
                 self.take_inputs();
             }
             ';' => self.semicolon(),
-            '|' => self.end_command(),
+            '|' if self.rest.next_if_eq(&'|').is_some() => self.end_command(),
+            '|' => self.pipe(),
             '&' if self.rest.next_if_eq(&'>').is_some() => self.redirection('>'),
             '&' => {
                 self.is_plain &= self.rest.next_if_eq(&'&').is_some();
@@ -186,23 +186,6 @@ impl Scanner<'_> {
         is_there
     }
 
-    /// Skips a redirection that changes no file, if it is a separate word.
-    fn skip_harmless(&mut self) -> bool {
-        if self.current.word.is_some() || self.is_quoted {
-            return false;
-        }
-        for harmless in HARMLESS {
-            let before = self.rest.clone();
-            if self.skip(harmless) {
-                if self.rest.peek().is_none_or(|next| " \t\n;|&".contains(*next)) {
-                    return true;
-                }
-                self.rest = before;
-            }
-        }
-        false
-    }
-
     /// Skips to the end of the line. Quotes have no meaning in a comment.
     fn comment(&mut self) {
         while self.rest.next_if(|character| *character != '\n').is_some() {}
@@ -219,7 +202,7 @@ impl Scanner<'_> {
     }
 
     fn single_quoted(&mut self) {
-        self.current.word.get_or_insert_default();
+        self.start_quotes();
         loop {
             match self.rest.next() {
                 Some('\'') => return,
@@ -231,8 +214,13 @@ impl Scanner<'_> {
     }
 
     fn open_quotes(&mut self) {
-        self.current.word.get_or_insert_default();
+        self.start_quotes();
         self.is_quoted = true;
+    }
+
+    fn start_quotes(&mut self) {
+        self.current.word.get_or_insert_default();
+        self.current.has_quotes = true;
     }
 
     fn quoted(&mut self, character: char) {
@@ -260,7 +248,10 @@ impl Scanner<'_> {
         match self.rest.next() {
             // The line continues.
             Some('\n') => {}
-            Some(character) => self.push(character),
+            Some(character) => {
+                self.start_quotes();
+                self.push(character);
+            }
             None => self.is_plain = false,
         }
     }
@@ -270,6 +261,7 @@ impl Scanner<'_> {
         self.is_plain = false;
         if self.rest.next_if_eq(&'\'').is_some() {
             let text = escapes::decode(&mut self.rest);
+            self.start_quotes();
             self.current.word.get_or_insert_default().push_str(&text);
         } else if self.rest.next_if_eq(&'"').is_some() {
             self.open_quotes();
@@ -301,9 +293,7 @@ impl Scanner<'_> {
             }
             Some('{') => {
                 self.rest.next();
-                // `"${words[@]}"` is several words.
-                let is_list = self.frames.len() < MAX_FRAMES
-                    && self.rest.clone().take_while(|next| *next != '}').any(|next| next == '@');
+                let is_list = self.may_be_list();
                 self.open('}', if is_list { SPLIT } else { computed }, Content::Data);
             }
             Some('@') => {
@@ -322,13 +312,22 @@ impl Scanner<'_> {
         }
     }
 
+    /// Returns whether a parameter may be several words, as in `"${words[@]}"`. One whose end is too far away may be.
+    fn may_be_list(&self) -> bool {
+        let mut ahead = self.rest.clone().take(MAX_PARAMETER);
+        ahead.find(|next| matches!(next, '}' | '@')) != Some('}')
+    }
+
     /// Starts a substitution, whose result is part of the current word.
     fn open(&mut self, end: char, computed: char, content: Content) {
+        self.has_connections |= content == Content::Commands;
         if self.frames.len() >= MAX_FRAMES {
             // Its commands become words of the command around it.
+            self.is_cut = true;
             return self.push(SPLIT);
         }
-        let outer = std::mem::replace(&mut self.current, Command::new(content));
+        let connections = Connections::new(self.next_id(), Some(self.current.connections.id));
+        let outer = std::mem::replace(&mut self.current, Command::new(content, connections));
         let is_quoted = std::mem::take(&mut self.is_quoted);
         self.frames.push(Frame::Substitution { outer, is_quoted, end, computed });
     }
@@ -374,7 +373,7 @@ impl Scanner<'_> {
         let is_pattern =
             self.current.word.as_deref().is_some_and(|word| word.ends_with(['@', '+', '!', EACH]));
         if !is_pattern && self.rest.next_if_eq(&')').is_some() {
-            // The definition of a function.
+            self.defines_functions = true;
             return self.end_command();
         }
         if let Some(word) = &mut self.current.word {
@@ -389,6 +388,7 @@ impl Scanner<'_> {
             return;
         }
         self.end_command();
+        self.is_compound = true;
         if self.frames.len() >= MAX_FRAMES {
             return;
         }
@@ -416,59 +416,6 @@ impl Scanner<'_> {
         }
     }
 
-    fn redirection(&mut self, character: char) {
-        self.is_plain = false;
-        if self.rest.next_if_eq(&'(').is_some() {
-            return self.open(')', PART, Content::Commands);
-        }
-        let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        if self.current.word.as_deref().is_some_and(is_number) {
-            self.current.word = None;
-        }
-        self.end_word();
-        let is_input = character == '<';
-        let redirection = if is_input && self.skip("<<") {
-            Redirection::HereString
-        } else if is_input && self.skip("<-") {
-            Redirection::HereDocument { strips_tabs: true }
-        } else if is_input && self.skip("<") {
-            Redirection::HereDocument { strips_tabs: false }
-        } else {
-            let _operator = self.rest.next_if(|next| matches!(next, '>' | '&' | '|'));
-            Redirection::File
-        };
-        self.current.redirection = Some(redirection);
-    }
-
-    /// Reads the documents that start here, and adds the inputs of the line that ends.
-    fn take_inputs(&mut self) {
-        let commands = self.commands.get(self.line_start..).unwrap_or_default();
-        let is_script = commands.iter().flatten().any(|word| programs::is_shell(base_name(word)));
-        let content = if is_script { Content::Commands } else { Content::Data };
-        for input in std::mem::take(&mut self.pending) {
-            let text = match input {
-                Input::Text(text) => text,
-                Input::Document { end, strips_tabs } => self.document(&end, strips_tabs),
-            };
-            self.inputs.push((text, content));
-        }
-        self.line_start = self.commands.len();
-    }
-
-    fn document(&mut self, end: &str, strips_tabs: bool) -> String {
-        let mut text = String::new();
-        while self.rest.peek().is_some() {
-            let line: String = self.rest.by_ref().take_while(|character| *character != '\n').collect();
-            let compared = if strips_tabs { line.trim_start_matches('\t') } else { &line };
-            if compared == end {
-                break;
-            }
-            text.push_str(&line);
-            text.push('\n');
-        }
-        text
-    }
-
     fn push(&mut self, character: char) {
         self.current.word.get_or_insert_default().push(character);
     }
@@ -476,52 +423,79 @@ impl Scanner<'_> {
     fn end_word(&mut self) {
         self.end_groups();
         let Some(word) = self.current.word.take() else { return };
+        let has_quotes = std::mem::take(&mut self.current.has_quotes);
         match self.current.redirection.take() {
-            Some(Redirection::File) => {}
-            Some(Redirection::HereString) => self.pending.push(Input::Text(word)),
-            Some(Redirection::HereDocument { strips_tabs }) => {
-                self.pending.push(Input::Document { end: word, strips_tabs });
-            }
+            Some(redirection) => self.redirect(redirection, word, has_quotes),
             None => self.add_word(word),
         }
     }
 
     fn add_word(&mut self, word: String) {
-        let Command { words, content, .. } = &mut self.current;
+        let current = &mut self.current;
         // A variable set before a command may change which program runs.
-        self.is_plain &= !(words.is_empty() && word.contains('='));
-        let first = words.iter().find(|word| !programs::is_reserved(word)).map(String::as_str);
-        let next = match (*content, word.as_str()) {
-            (Content::Commands, "[[") if first.is_none() => Content::Test,
-            (Content::Commands, "in") if first == Some("case") => Content::Patterns,
+        self.is_plain &= !(current.words.is_empty() && word.contains('='));
+        let (content, is_first) = (current.content, !current.has_program);
+        let next = match (content, word.as_str()) {
+            (Content::Commands, "[[") if is_first => Content::Test,
+            (Content::Commands, "in") if current.is_case => Content::Patterns,
             (Content::Test, "]]") => Content::Commands,
-            (Content::Patterns, "esac") if words.is_empty() => Content::Commands,
+            (Content::Patterns, "esac") if current.words.is_empty() => Content::Commands,
             (content, _) => content,
         };
-        if words.is_empty() && *content != Content::Commands {
-            words.push(DATA.to_owned());
+        if is_first && content == Content::Commands {
+            self.is_compound |= COMPOUND.contains(&word.as_str());
+            self.defines_functions |= DEFINING.contains(&word.as_str());
         }
-        words.push(word);
-        if *content == Content::Commands && next == Content::Patterns {
+        if current.words.is_empty() && content != Content::Commands {
+            current.words.push(DATA.to_owned());
+            current.has_program = true;
+        }
+        if !current.has_program && !programs::is_reserved(&word) {
+            current.has_program = true;
+            current.is_case = word == "case";
+        }
+        current.words.push(word);
+        if content == Content::Commands && next == Content::Patterns {
             self.end_command();
         }
         self.current.content = next;
     }
 
+    /// Ends a command whose output is the input of the next one.
+    fn pipe(&mut self) {
+        self.has_connections = true;
+        self.is_plain &= self.rest.next_if_eq(&'&').is_none();
+        let pipeline = self.current.connections.pipeline;
+        self.end_command();
+        self.current.connections.pipeline = pipeline;
+    }
+
     fn end_command(&mut self) {
         self.end_word();
         self.current.redirection = None;
-        if !self.current.words.is_empty() {
-            self.commands.push(std::mem::take(&mut self.current.words));
+        if self.current.words.is_empty() {
+            return;
         }
+        let id = self.next_id();
+        let current = &mut self.current;
+        let connections = Connections::new(id, current.connections.captured_by);
+        let connections = std::mem::replace(&mut current.connections, connections);
+        (current.has_program, current.is_case) = (false, false);
+        self.commands.push(ScannedCommand { words: std::mem::take(&mut current.words), connections });
+    }
+
+    fn next_id(&mut self) -> usize {
+        self.last_id += 1;
+        self.last_id
     }
 
     fn finish(mut self) -> ScannedLine {
         self.is_plain &= !self.is_quoted;
         self.close_to(None);
         self.take_inputs();
-        let Self { commands, is_plain, inputs, .. } = self;
-        ScannedLine { commands, is_plain, inputs }
+        let has_known_connections = !self.defines_functions && !(self.is_compound && self.has_connections);
+        let Self { commands, is_plain, inputs, is_cut, .. } = self;
+        ScannedLine { commands, is_plain, inputs, has_known_connections, is_cut }
     }
 }
 

@@ -256,6 +256,171 @@ async fn a_denial_knows_the_spellings_of_a_command() {
 }
 
 #[tokio::test]
+async fn a_denial_leaves_out_texts_that_nothing_runs() {
+    let only = CommandGate::new().with("git push *", Permission::Deny).unwrap().otherwise(Permission::Allow);
+    for line in [
+        "git commit -m \"remember to git push\"",
+        "git -C dir commit -am 'git push' && cargo test | tail -5",
+        "git tag -m 'git push' v1; git log --grep 'git push' | head -1",
+        "git commit -F - <<'E'\n`git push` is next\nE",
+        "git commit -F - <<E\ngit push\nE\ncargo test",
+        "git commit -m \"$(cat <<'E'\nRemember to git push\nE\n)\" && git status",
+        "grep -r \"git push\" . | grep -v x | wc -l",
+        "rg -n 'git push' src >found; cat found",
+        "echo git push",
+        "echo git push >&2",
+        "echo \"$(echo git push)\"",
+        "printf 'git push'",
+        "cat >notes.md <<'E'\ngit push\nE",
+        "cat <<<'git push' | sed 's/git push/git pull/'",
+        "if ! grep -q 'git push' x; then echo 'no git push'; fi",
+        "[ \"$x\" = 'git push' ]",
+        "diff <(git push-x) x; echo git push",
+        "gh pr create --title x --body 'after git push'",
+    ] {
+        assert_eq!(verdict(&only, json!({"command": line})).await, "ok", "{line}");
+    }
+    let commit = json!({"command": ["git", "commit", "-m", "git push"]});
+    assert_eq!(verdict(&only, commit).await, "ok");
+    for line in [
+        "echo git push | sh",
+        "echo git push |& sh",
+        "echo git push |\n# as a script\nsh",
+        "echo git push | cat | bash -s",
+        "echo git push | xargs",
+        "echo git push | tee x",
+        "echo git push | ./x",
+        "echo git push || true; echo git push | python3",
+        "(echo git push) | sh",
+        "{ echo git push; } | sh",
+        "for x in a; do echo git push; done | sh",
+        "echo git push | while read x; do $x; done",
+        "echo git push >x; sh x",
+        "echo git push | cat >x && ./x",
+        "cat >x <<'E'\ngit push\nE\nmake",
+        "echo git push >.git/hooks/pre-commit; git commit -m x",
+        "echo git push > >(sh)",
+        "sh <(echo git push)",
+        "sh < <(echo git push)",
+        "sh -c \"$(echo git push)\"",
+        "eval \"$(cat <<'E'\ngit push\nE\n)\"",
+        "echo \"$(echo git push)\" | sh",
+        "x=$(echo git push); eval $x",
+        "x='git push'",
+        "cat <<E\n$(git push)\nE",
+        "git commit -F - <<E\n`git push`\nE",
+        "git commit -m \"$(git push)\"",
+        "cat <<'E' | sh\ngit push\nE",
+        "cat <<'E' | python3\ngit push\nE",
+        "exec 3> >(sh); echo git push >&3",
+        "echo() { sh -c \"$*\"; }; echo git push",
+        "alias echo=command\necho git push",
+        "export PATH=.:$PATH; echo git push",
+        "PATH=. echo git push",
+        "./echo git push",
+        "sudo echo git push",
+        "printf -v x 'git push'",
+        "rg --pre 'git push' x",
+        "rg $X 'git push' x",
+        "find . $X git push \\;",
+        "sed '1e git push' x",
+        "awk 'BEGIN { system(\"git push\") }'",
+        "git rebase -x 'git push' main",
+        "git submodule foreach git push",
+        "foo git push",
+    ] {
+        assert_eq!(verdict(&only, json!({"command": line})).await, "deny git push *", "{line}");
+    }
+    let deep = format!("echo {} echo $( git push)", "$(echo ".repeat(250));
+    assert_eq!(verdict(&only, json!({"command": deep})).await, "deny git push *");
+    for arguments in
+        [json!({"chars": "echo git push\n"}), json!({"command": ["./sh", "-c", "echo git push"]})]
+    {
+        assert_eq!(verdict(&only, arguments.clone()).await, "deny git push *", "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_says_how_the_line_contains_the_command() {
+    let gate = gate();
+    for (line, expected) in [
+        ("git push", "the command matches the rule `git push *`"),
+        ("sudo git push", "the command matches the rule `git push *`"),
+        ("foo git push; git push", "the command matches the rule `git push *`"),
+        ("foo git push", "an argument of `foo` contains the denied command, and `foo` may run it"),
+        ("foo 'git push'", "an argument of `foo` contains the denied command, and `foo` may run it"),
+        ("foo <<E\ngit push\nE", "the input of `foo` contains the denied command, and `foo` may run it"),
+        (
+            "echo git push | sh",
+            "of `echo` contains the denied command, and another command of the line may run the output",
+        ),
+        ("x='git push'", "a variable contains the denied command"),
+        ("$X foo", "the name of the program is computed by the shell, and may be the denied command"),
+        ("git -C $X log", "the shell computes words, which may make it the denied command"),
+        ("foo cargo publish", "an argument of `foo` contains the command of the rule"),
+    ] {
+        let verdict = gate.check(&call(probe(Effect::Execute), json!({"command": line})).await).await;
+        assert!(verdict.reason().contains(expected), "{line}: {verdict:?}");
+    }
+}
+
+/// Each line has 100 KiB of a construct that may be costly.
+#[test]
+fn a_hostile_line_is_judged() {
+    let denied = CommandPattern::parse("git push *").unwrap();
+    let wild = CommandPattern::parse("* --force").unwrap();
+    for part in [
+        "{",
+        "[",
+        "$(",
+        "\"$(",
+        "`",
+        "${",
+        "`${",
+        "((",
+        "{a,",
+        "{a}",
+        "a ",
+        "git ",
+        "$X ",
+        "$X/y ",
+        "do ",
+        "! ",
+        "! { ",
+        "git $X ",
+        "xargs {} ",
+        "'a b' ",
+        "a;",
+        "git a;",
+        "echo x|",
+        "foo<<<a;",
+        "foo <<E\n",
+        "<<E ",
+        "eval ",
+        "sh -c 'x y' ",
+        "alias a='b c' ",
+        "case x in ",
+        "env go ",
+        "${a}",
+        "# \n",
+        "\\\\\"",
+    ] {
+        let line = format!("{}; git push", part.repeat(100 * 1024 / part.len()));
+        let parsed = CommandLine::parse(&line);
+        let _launcher = parsed.launcher();
+        let _wild = parsed.mention(&wild);
+        // What follows a comment or an open quote is no command.
+        if !part.contains(['#', '"']) {
+            assert!(parsed.mentions(&denied), "{part}");
+        }
+    }
+    let many = format!("git push {}", "a ".repeat(50 * 1024));
+    assert_eq!(CommandLine::parse(&many).mention(&denied), Some(CommandMention::Command));
+    let costly = CommandLine::parse(&"git ".repeat(25 * 1024));
+    assert_eq!(costly.mention(&denied), Some(CommandMention::TooComplex));
+}
+
+#[tokio::test]
 async fn what_is_allowed_writes_and_runs_nothing_more() {
     let gate =
         ["git log *", "find *", "sort *", "rg *", "sort -o out *", "tar -xf *", "git diff --output=d *"]

@@ -18,6 +18,8 @@ pub(super) enum Operands {
     Sed,
     /// A program of `awk`.
     Awk,
+    /// Variables of `make`, whose values are programs or run some.
+    Settings,
 }
 
 /// Returns whether an operand of a command writes a file or runs a program. Only the words from `from` on are judged.
@@ -50,6 +52,9 @@ pub(super) fn has_side_effect(program: &Program, command: &[String], from: usize
             let mut scripts = option_scripts(command, &["-e", "--source"]);
             scripts.extend(operands(command, &values).take(1));
             scripts.into_iter().filter(is_judged).any(|(_, script)| !is_harmless_awk(script))
+        }
+        Operands::Settings => {
+            operands(command, &[]).filter(is_judged).any(|(_, operand)| !is_harmless_setting(operand))
         }
     }
 }
@@ -137,6 +142,17 @@ fn skip_section(rest: &mut Peekable<Chars<'_>>, end: char) -> bool {
 fn is_harmless_awk(program: &str) -> bool {
     let pipes = program.replace("||", "");
     !pipes.contains(['>', '|', '@']) && !["system", "getline"].iter().any(|name| program.contains(name))
+}
+
+/// Returns whether an operand of `make` is a target, or sets a variable to a number or a choice.
+fn is_harmless_setting(operand: &str) -> bool {
+    match operand.split_once('=') {
+        None => !operand.contains('$'),
+        Some((name, value)) => {
+            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+            !name.ends_with('!') && (is_number || ["y", "n", "yes", "no", "true", "false"].contains(&value))
+        }
+    }
 }
 
 #[cfg(test)]

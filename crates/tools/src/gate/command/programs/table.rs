@@ -2,6 +2,10 @@
 
 use super::base_name;
 use super::operands::Operands;
+use super::options::{
+    AWK_OPTIONS, BAT_OPTIONS, COMPILER_OPTIONS, CURL_OPTIONS, LESS_OPTIONS, MAKE_OPTIONS, PYTEST_OPTIONS,
+    SED_OPTIONS,
+};
 
 /// Entry of the table.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +26,19 @@ pub(super) struct Program {
     pub(super) operands: Operands,
     /// Whether it runs the program that its arguments name.
     pub(super) is_wrapper: bool,
+    /// Arguments that it does not run, as long as none of them is one of `side_effect_options` or `operands`.
+    pub(super) text_arguments: TextArguments,
+}
+
+/// Arguments that a program reads as texts. It does not run its input either.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextArguments {
+    None,
+    All,
+    /// All, if the first one is not an option.
+    WithoutOptions,
+    /// All, with one of these subcommands.
+    Of(&'static [&'static str]),
 }
 
 const fn program(name: &'static str) -> Program {
@@ -34,6 +51,7 @@ const fn program(name: &'static str) -> Program {
         has_subcommands: false,
         operands: Operands::Plain,
         is_wrapper: false,
+        text_arguments: TextArguments::None,
     }
 }
 
@@ -60,6 +78,18 @@ impl Program {
 
     const fn wrapper(self) -> Self {
         Self { is_wrapper: true, ..self }
+    }
+
+    const fn texts(self) -> Self {
+        Self { text_arguments: TextArguments::All, ..self }
+    }
+
+    const fn texts_without_options(self) -> Self {
+        Self { text_arguments: TextArguments::WithoutOptions, ..self }
+    }
+
+    const fn texts_of(self, subcommands: &'static [&'static str]) -> Self {
+        Self { text_arguments: TextArguments::Of(subcommands), ..self }
     }
 }
 
@@ -98,18 +128,43 @@ const PROGRAMS: &[Program] = &[
             "archive -o",
             "clone -u",
             "difftool -x",
+            "ext::*",
             "format-patch -o",
+            "push --repo",
             "rebase -x",
+        ])
+        .texts_of(&[
+            "add",
+            "blame",
+            "branch",
+            "commit",
+            "describe",
+            "diff",
+            "grep",
+            "log",
+            "ls-files",
+            "merge",
+            "notes",
+            "reflog",
+            "rev-parse",
+            "shortlog",
+            "show",
+            "stash",
+            "status",
+            "tag",
         ]),
-    program("gh").subcommands(&["-R", "--repo", "--hostname"]).side_effect_options(&[
-        "api -F",
-        "api -X",
-        "api -f",
-        "api --field",
-        "api --input",
-        "api --method",
-        "api --raw-field",
-    ]),
+    program("gh")
+        .subcommands(&["-R", "--repo", "--hostname"])
+        .side_effect_options(&[
+            "api -F",
+            "api -X",
+            "api -f",
+            "api --field",
+            "api --input",
+            "api --method",
+            "api --raw-field",
+        ])
+        .texts_of(&["issue", "pr", "release", "search"]),
     program("hg")
         .subcommands(&["-R", "--repository", "--cwd", "--config"])
         .side_effect_options(&["--config", "--ssh"]),
@@ -169,6 +224,8 @@ const PROGRAMS: &[Program] = &[
             "-toolexec",
             "-trace",
             "-vettool",
+            "-test.*",
+            "--test.*",
             "env -u",
             "env -w",
             "test -c",
@@ -178,10 +235,22 @@ const PROGRAMS: &[Program] = &[
         .launches(&["run", "tool", "generate"]),
     program("gofmt").side_effect_options(&["-cpuprofile", "-w"]).long_options_only(),
     program("goimports").side_effect_options(&["-cpuprofile", "-memprofile", "-w"]).long_options_only(),
-    program("make").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("gmake").side_effect_options(&["-f", "--file", "--eval", "-C", "--directory"]).launches(&["*"]),
-    program("ninja").launches(&["*"]),
-    program("just").launches(&["*"]),
+    program("make").side_effect_options(MAKE_OPTIONS).operands(Operands::Settings).launches(&["*"]),
+    program("gmake").side_effect_options(MAKE_OPTIONS).operands(Operands::Settings).launches(&["*"]),
+    program("ninja").side_effect_options(&["-C", "-f", "-t"]).launches(&["*"]),
+    program("just")
+        .side_effect_options(&[
+            "-c",
+            "-d",
+            "-f",
+            "--command",
+            "--justfile",
+            "--set",
+            "--shell",
+            "--shell-arg",
+            "--working-directory",
+        ])
+        .launches(&["*"]),
     program("task").launches(&["*"]),
     program("rake").launches(&["*"]),
     program("bundle").subcommands(&[]).launches(&["*"]),
@@ -197,6 +266,27 @@ const PROGRAMS: &[Program] = &[
     program("dotnet").subcommands(&[]).launches(&["run", "test", "watch"]),
     program("swift").subcommands(&[]).launches(&["run", "test"]),
     program("python").side_effect_options(&["-c"]).launches(&["-m"]),
+    program("pytest").side_effect_options(PYTEST_OPTIONS),
+    program("py.test").side_effect_options(PYTEST_OPTIONS),
+    program("gcc").side_effect_options(COMPILER_OPTIONS),
+    program("g++").side_effect_options(COMPILER_OPTIONS),
+    program("cc").side_effect_options(COMPILER_OPTIONS),
+    program("c++").side_effect_options(COMPILER_OPTIONS),
+    program("clang").side_effect_options(COMPILER_OPTIONS),
+    program("clang++").side_effect_options(COMPILER_OPTIONS),
+    program("rustc").side_effect_options(&[
+        "-o*",
+        "-C*",
+        "-L*",
+        "-Z*",
+        "@*",
+        "--codegen",
+        "--emit",
+        "--extern",
+        "--out-dir",
+        "--print",
+        "--sysroot",
+    ]),
     program("pip").subcommands(&["--python", "--proxy", "--cache-dir", "--log"]),
     program("uv")
         .subcommands(&[
@@ -278,35 +368,36 @@ const PROGRAMS: &[Program] = &[
     program("az").subcommands(&["--subscription", "-o", "--output", "--query"]),
     program("systemctl").subcommands(&["-H", "--host", "-M", "--machine", "-n", "-o", "-p", "-s", "-t"]),
     // Programs that read, with options that do not.
-    program("find").side_effect_options(&[
-        "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
-    ]),
+    program("find")
+        .side_effect_options(&[
+            "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
+        ])
+        .texts(),
     program("fdfind").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
     program("fd").side_effect_options(&["-x", "-X", "--exec", "--exec-batch"]),
-    program("rg").side_effect_options(&["--hostname-bin", "--pre", "--search-zip", "-z"]),
+    program("rg").side_effect_options(&["--hostname-bin", "--pre", "--search-zip", "-z"]).texts(),
     program("ag").side_effect_options(&["--pager"]),
     program("ack").side_effect_options(&["--pager"]),
-    program("bat").side_effect_options(&["--pager"]),
-    program("sort").side_effect_options(&[
-        "-T",
-        "-o",
-        "--compress-program",
-        "--output",
-        "--temporary-directory",
-    ]),
+    program("bat").side_effect_options(BAT_OPTIONS),
+    program("batcat").side_effect_options(BAT_OPTIONS),
+    program("sort")
+        .side_effect_options(&["-T", "-o", "--compress-program", "--output", "--temporary-directory"])
+        .texts(),
     program("shuf").side_effect_options(&["-o", "--output"]),
-    program("uniq").operands(Operands::Output {
-        values: &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
-    }),
+    program("uniq")
+        .operands(Operands::Output {
+            values: &["-f", "-s", "-w", "--skip-fields", "--skip-chars", "--check-chars"],
+        })
+        .texts(),
     program("xxd").operands(Operands::Output {
         values: &["-R", "-c", "-cols", "-g", "-groupsize", "-l", "-len", "-n", "-name", "-o", "-s", "-seek"],
     }),
-    program("sed").side_effect_options(SED_OPTIONS).operands(Operands::Sed),
-    program("gsed").side_effect_options(SED_OPTIONS).operands(Operands::Sed),
-    program("awk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
-    program("gawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
-    program("mawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
-    program("nawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk),
+    program("sed").side_effect_options(SED_OPTIONS).operands(Operands::Sed).texts(),
+    program("gsed").side_effect_options(SED_OPTIONS).operands(Operands::Sed).texts(),
+    program("awk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk).texts(),
+    program("gawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk).texts(),
+    program("mawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk).texts(),
+    program("nawk").side_effect_options(AWK_OPTIONS).operands(Operands::Awk).texts(),
     program("perl").side_effect_options(&["-M", "-I", "-i", "-e", "-E"]),
     program("ruby").side_effect_options(&["-i", "-e"]),
     program("yq").side_effect_options(&["-i", "--inplace"]),
@@ -329,20 +420,25 @@ const PROGRAMS: &[Program] = &[
     program("clang-format").side_effect_options(&["-i"]),
     program("shfmt").side_effect_options(&["-w", "--write"]),
     program("prettier").side_effect_options(&["-w", "--write", "--plugin"]),
-    program("eslint").side_effect_options(&["-o", "--fix", "--output-file"]),
+    program("eslint").side_effect_options(&[
+        "-c",
+        "-f",
+        "-o",
+        "--cache-file",
+        "--cache-location",
+        "--config",
+        "--fix",
+        "--format",
+        "--output-file",
+        "--parser",
+        "--plugin",
+        "--resolve-plugins-relative-to",
+        "--rulesdir",
+    ]),
     program("ruff").side_effect_options(&["-o", "--fix", "--fix-only", "--output-file"]),
     program("date").side_effect_options(&["-s", "--set"]),
-    program("less").side_effect_options(&[
-        "+*",
-        "-O",
-        "-k",
-        "-o",
-        "--lesskey-content",
-        "--lesskey-file",
-        "--lesskey-src",
-        "--log-file",
-        "--LOG-FILE",
-    ]),
+    program("less").side_effect_options(LESS_OPTIONS),
+    program("more").side_effect_options(LESS_OPTIONS),
     program("tar").operands(Operands::Letters).side_effect_options(&[
         "-C",
         "-F",
@@ -377,52 +473,7 @@ const PROGRAMS: &[Program] = &[
     program("ssh").side_effect_options(&["-D", "-E", "-F", "-I", "-J", "-L", "-O", "-R", "-S", "-W", "-o"]),
     program("scp").side_effect_options(&["-D", "-J", "-o", "-F", "-S"]),
     program("sftp").side_effect_options(&["-D", "-F", "-J", "-S", "-b", "-o"]),
-    program("curl").side_effect_options(&[
-        "-Q",
-        "-X",
-        "--abstract-unix-socket",
-        "--alt-svc",
-        "--engine",
-        "--expand-*",
-        "--form-string",
-        "--mail-rcpt",
-        "--quote",
-        "--remote-name-all",
-        "--request",
-        "--ssl-sessions",
-        "--trace-config",
-        "--unix-socket",
-        "--trace",
-        "--trace-ascii",
-        "--stderr",
-        "--libcurl",
-        "--etag-save",
-        "--hsts",
-        "-K",
-        "--config",
-        "-o",
-        "--output",
-        "-O",
-        "--remote-name",
-        "-T",
-        "--upload-file",
-        "-D",
-        "--dump-header",
-        "-c",
-        "--cookie-jar",
-        "-w",
-        "--write-out",
-        "--output-dir",
-        "-F",
-        "--form",
-        "-d",
-        "--data",
-        "--data-ascii",
-        "--data-binary",
-        "--data-raw",
-        "--data-urlencode",
-        "--json",
-    ]),
+    program("curl").side_effect_options(CURL_OPTIONS),
     program("wget").side_effect_options(&[
         "-a",
         "-P",
@@ -438,6 +489,25 @@ const PROGRAMS: &[Program] = &[
         "-e",
         "--execute",
     ]),
+    // Programs that only read and print.
+    program("echo").texts(),
+    program("printf").texts_without_options(),
+    program("cat").texts(),
+    program("tac").texts(),
+    program("nl").texts(),
+    program("head").texts(),
+    program("tail").texts(),
+    program("wc").texts(),
+    program("grep").texts(),
+    program("egrep").texts(),
+    program("fgrep").texts(),
+    program("cut").texts(),
+    program("tr").texts(),
+    program("fold").texts(),
+    program("column").texts(),
+    program("jq").texts(),
+    program("test").texts(),
+    program("[").texts(),
     // Programs that run another one.
     program("sudo").wrapper(),
     program("doas").wrapper(),
@@ -475,31 +545,11 @@ const PROGRAMS: &[Program] = &[
     program("catchsegv").wrapper(),
 ];
 
-const SED_OPTIONS: &[&str] = &["-f", "-i", "--file", "--in-place"];
-
-const AWK_OPTIONS: &[&str] = &[
-    "-D",
-    "-E",
-    "-d",
-    "-f",
-    "-i",
-    "-l",
-    "-o",
-    "-p",
-    "--debug",
-    "--dump-variables",
-    "--exec",
-    "--file",
-    "--include",
-    "--load",
-    "--pretty-print",
-    "--profile",
-];
-
 /// Returns the entry of a program, by its name or path.
 pub(super) fn known(name: &str) -> Option<&'static Program> {
     let name = base_name(name);
     let of_name = |name: &str| PROGRAMS.iter().find(|program| program.name == name);
-    // As in `python3` and `pip3.12`.
-    of_name(name).or_else(|| of_name(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')))
+    // As in `python3`, `pip3.12` and `gcc-14`.
+    let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    of_name(name).or_else(|| of_name(name.trim_end_matches(is_version)))
 }

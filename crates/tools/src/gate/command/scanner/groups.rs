@@ -2,7 +2,6 @@
 
 use super::{Frame, MAX_FRAMES, Scanner};
 use crate::gate::command::computed::{EACH, PART, SPLIT};
-use crate::gate::command::programs;
 
 impl Scanner<'_> {
     pub(super) fn open_brace(&mut self) {
@@ -14,7 +13,8 @@ impl Scanner<'_> {
         self.is_plain = false;
         let words = &self.current.words;
         let is_named = matches!(words.first().map(String::as_str), Some("function" | "coproc"));
-        if is_named || words.iter().all(|word| programs::is_reserved(word)) {
+        if is_named || !self.current.has_program {
+            self.is_compound = true;
             self.end_command();
         } else {
             self.push('{');
