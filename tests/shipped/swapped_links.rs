@@ -146,6 +146,7 @@ fn a_hidden_file_is_not_read_by_a_name_that_led_elsewhere() {
 
 #[test]
 fn each_tool_lists_the_directory_that_was_judged() {
+    let mut has_listed = false;
     for (tools, tool, arguments) in [
         (Tools::Claude, "Glob", r#"{ pattern = "*", path = "here" }"#),
         (Tools::Gemini, "glob", r#"{ pattern = "*", path = "here" }"#),
@@ -157,9 +158,9 @@ fn each_tool_lists_the_directory_that_was_judged() {
         run_command(&user, tools.command(&user));
         let sent = requests(&user);
         assert!(sent.iter().all(|request| !request.contains("CANARY")), "{tools:?} {tool}");
-        let has_listed = sent.iter().any(|request| request.contains("harmless"));
-        assert!(has_listed, "{tools:?} {tool}: some calls succeed");
+        has_listed |= sent.iter().any(|request| request.contains("harmless"));
     }
+    assert!(has_listed, "some calls succeed");
 }
 
 #[test]
@@ -167,6 +168,7 @@ fn each_tool_changes_the_file_that_was_judged() {
     const EDIT: &str = r##"{ file_path = "here/.bashrc", old_string = "start", new_string = "start#" }"##;
     const PATCH: &str =
         "{ patch = '''\n*** Begin Patch\n*** Update File: here/.bashrc\n@@\n start\n+#\n*** End Patch\n''' }";
+    let mut has_changed = false;
     for (tools, tool, arguments) in [
         (Tools::Claude, "Edit", EDIT),
         (Tools::Gemini, "edit_file", EDIT),
@@ -178,9 +180,9 @@ fn each_tool_changes_the_file_that_was_judged() {
         run_command(&user, tools.command(&user));
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
         assert_eq!(read(user.at(".bashrc")), "start\n", "{tools:?} {tool}");
-        let changed = read(user.project().join("inside/.bashrc"));
-        assert_ne!(changed, "start\n", "{tools:?} {tool}: some calls succeed");
+        has_changed |= read(user.project().join("inside/.bashrc")) != "start\n";
     }
+    assert!(has_changed, "some calls succeed");
 }
 
 /// `there` leads to a directory that the session could use without the limit.

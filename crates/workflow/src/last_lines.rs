@@ -36,7 +36,7 @@ fn last_lines(output: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_store::{MemoryStore, SessionId, SessionStore as _};
+    use pintle_store::{MemoryStore, SessionId, SessionStore as _, Summary, Timestamp};
 
     use super::*;
     use crate::command_run::{End, Reference};
@@ -44,7 +44,9 @@ mod tests {
     #[tokio::test]
     async fn progress_frames_are_folded_before_lines_are_shortened() {
         let store = MemoryStore::new();
-        let blobs = store.blobs(&SessionId::new("t"));
+        let id = SessionId::new("t");
+        let _writer = store.create(Summary::new(id.clone(), Timestamp::from_millis(0))).await.unwrap();
+        let blobs = store.blobs(&id);
         let frames: String = (0..100).map(|percent| format!("Compiling {percent} %\r")).collect();
         let output = format!("{frames}\u{1b}[31merror: wrong\u{1b}[0m\n\nfailed\n");
         let hash = blobs.put(output.clone().into_bytes()).await.unwrap();

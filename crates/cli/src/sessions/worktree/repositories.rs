@@ -238,7 +238,8 @@ mod tests {
 
     #[test]
     fn gitlinks_are_found_by_their_mode() {
-        let output = b"100644 blob aa\t160000 commit bb\0160000 commit cc\tvendor/a\tb\0040000 tree dd\tx\0";
+        let output =
+            b"100644 blob aa\t160000 commit bb\x00160000 commit cc\tvendor/a\tb\x00040000 tree dd\tx\0";
         let expected = Gitlink { path: b"vendor/a\tb", commit: "cc".to_owned() };
         assert_eq!(gitlinks(output), [expected]);
     }

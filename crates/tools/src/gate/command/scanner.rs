@@ -493,7 +493,7 @@ impl Scanner<'_> {
         self.is_plain &= !self.is_quoted;
         self.close_to(None);
         self.take_inputs();
-        let has_known_connections = !self.defines_functions && !(self.is_compound && self.has_connections);
+        let has_known_connections = !(self.defines_functions || self.is_compound && self.has_connections);
         let Self { commands, is_plain, inputs, is_cut, .. } = self;
         ScannedLine { commands, is_plain, inputs, has_known_connections, is_cut }
     }

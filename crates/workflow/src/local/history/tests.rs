@@ -58,7 +58,7 @@ async fn a_task_is_read_up_to_the_damage() {
     let store = FileStore::open(directory.path()).unwrap();
     let id = SessionId::new("t");
     let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
-    for words in ["first", "second"] {
+    for words in ["first", "second", "third"] {
         let signal = Signal::Steer { candidate: Some(0), text: words.to_owned() };
         crate::post_signal(&store, &id, words, &signal, None).await.unwrap();
         host.settle().await.unwrap();
@@ -68,7 +68,7 @@ async fn a_task_is_read_up_to_the_damage() {
         read.moments.iter().filter_map(|moment| moment.posted.clone()).collect()
     };
     let intact = read_intact_task(&store, &id).await.unwrap();
-    assert!(intact.damage.is_none() && posted(&intact) == ["first", "second"], "{intact:?}");
+    assert!(intact.damage.is_none() && posted(&intact) == ["first", "second", "third"], "{intact:?}");
 
     let journal = directory.path().join("sessions/t/0000000001.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
