@@ -59,7 +59,7 @@ fn an_overflow_without_a_remedy_is_a_full_context() {
 fn cut_off_reasoning_is_repeated_with_less_effort_by_default() {
     let user = User::new("[[turn]]\nreasoning = 'Let me think about all of it.'\nfinish = 'length'\n");
     let output = user.run_command("Think").output().unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{printed}");
     assert!(printed.contains("the request is repeated with the effort low"), "{printed}");
     assert_eq!(user.model.requests().len(), 2);
