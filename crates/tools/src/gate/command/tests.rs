@@ -237,7 +237,7 @@ async fn a_denial_knows_the_spellings_of_a_command() {
         ("git -C \"$(pwd)\" log $X", "ok"),
         ("git log >push", "ok"),
         ("git log $'\\x70ush'", "ok"),
-        ("git st{ash,atus}", "ok"),
+        ("git status a{b,c}", "ok"),
         ("git -c alias.p=push status", "ok"),
         ("$HOME/bin/tool push", "ok"),
         ("X=$(pwd)/$Y; export Z=$X/$Y; ls -l $X \"$Y\" *", "ok"),
