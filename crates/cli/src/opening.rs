@@ -190,7 +190,7 @@ impl Opening<'_> {
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
-    /// Loads what the session may do. A session that is resumed or forked has the policy that is on record.
+    /// Loads the policy of the session. A session that is resumed or forked has the policy that is on record.
     async fn rule(
         &self,
         env_session: &EnvSession,

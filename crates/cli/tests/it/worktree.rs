@@ -440,7 +440,7 @@ fn commits_and_stashes_that_only_a_submodule_has_are_kept() {
     ];
     let update = [&SUBMODULE[..], &["update", "--init"]].concat();
     let clone = ["clone", "--quiet", library.path().to_str().unwrap(), "sub"];
-    // The git directory is among those of the repository, or in the worktree.
+    // The git directory is in the repository's git directory, or in the worktree.
     for checkout in [&update[..], &clone] {
         for (commands, undo) in cases {
             let (id, directory) = session(&repository);

@@ -3,7 +3,7 @@
 use super::options::{ApprovalPolicy, ExecOptions, SandboxMode, WebSearchMode};
 use crate::command_line::OptionError;
 
-/// What the options of a command line permit.
+/// Permissions that the options of a command line give.
 #[derive(Debug, Default)]
 pub(super) struct Permissions {
     pub(super) sandbox: Stated<SandboxMode>,

@@ -97,7 +97,7 @@ impl CommandLine {
     fn parse_nested(nested: NestedText, depth: usize) -> NestedLine {
         let NestedText { text, content, mention } = nested;
         let line = match content {
-            // A shell splits again what was one word.
+            // A shell splits the word again.
             Content::Commands => {
                 Self::parse_within(&text.replace([PART, EACH], UNKNOWN), content, depth, false)
             }

@@ -19,7 +19,7 @@ const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[
 /// Redirections that change no file.
 const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
-/// Highest number of open braces, brackets and substitutions that are told apart.
+/// Highest number of open braces, brackets and substitutions that are distinguished.
 const MAX_FRAMES: usize = 200;
 
 /// Highest number of characters after `${` that are searched for its end.
