@@ -9,7 +9,8 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -95,7 +96,9 @@ const FIRST_CALLS = {
 };
 
 const states = [];
-process.on("exit", () => states.forEach((state) => rmSync(state, { recursive: true, force: true })));
+
+/** Removes a directory in which an agent that was ended may still write. */
+const remove = (directory) => rm(directory, { recursive: true, force: true, maxRetries: 10 });
 
 /** Returns the environment of an agent whose model does what `word` says, and a state of its own. */
 function scripted(word) {
@@ -304,7 +307,7 @@ const cases = {
         child.on("error", reject);
         child.on("exit", () => resolve(output.split("\n").filter((line) => line.trim())));
       });
-      rmSync(home, { recursive: true, force: true });
+      await remove(home);
       // acpx prints the lines of both sides. The SDK has checked its own.
       const requests = new Map();
       let stopReason;
@@ -330,6 +333,7 @@ for (const [name, run] of Object.entries(cases)) {
     console.log(error);
     process.exitCode = 1;
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    await remove(directory);
+    for (const state of states.splice(0)) await remove(state);
   }
 }

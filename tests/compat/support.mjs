@@ -1,6 +1,7 @@
 // Binaries under test, scripts of the model, and homes that are removed at the end.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,7 +26,8 @@ function outsideTemporaryDirectories() {
 // the binary. The examples have their journals in another directory.
 export function workspace(t, script) {
   const home = mkdtempSync(join(outsideTemporaryDirectories(), "home-"));
-  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  // A process that an SDK ends may write after the SDK has returned. `rmSync` tries only the outermost directory again.
+  t.after(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   const directory = join(home, "work");
   const state = join(home, "state");
   mkdirSync(directory);

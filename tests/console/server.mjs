@@ -5,7 +5,8 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -130,8 +131,8 @@ class Server {
   async close() {
     for (const process of [...this.tasks, this.process]) await stop(process, "SIGKILL");
     await stop(this.model, "SIGKILL");
-    // Commands end with their server, but not at once.
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+    // Commands end with their server, but not at once. `rmSync` tries only the outermost directory again.
+    await rm(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 
   async request(method, path, body) {

@@ -1,7 +1,8 @@
 // The binary under test, a scripted model, and directories that are removed at the end.
 
 import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -183,7 +184,8 @@ export async function serve(t, script, args = []) {
   const server = new Server(t, directory, env, args);
   await server.start();
   // Functions run in the order in which they are added: the server is killed by now.
-  t.after(() => rmSync(root, { recursive: true, force: true }));
+  // Commands end with their server, but not at once.
+  t.after(() => rm(root, { recursive: true, force: true, maxRetries: 10 }));
   return server;
 }
 
