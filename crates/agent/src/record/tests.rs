@@ -7,6 +7,7 @@ mod golden;
 mod journals;
 mod posted;
 mod reconciling;
+mod serialised;
 mod text;
 
 use std::sync::Mutex;
