@@ -1,6 +1,7 @@
 //! Audits of real sessions, with a fake model, rules, and tools that do nothing.
 
 mod calls;
+mod serialised;
 mod sessions;
 
 use std::sync::Arc;

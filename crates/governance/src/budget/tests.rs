@@ -1,6 +1,7 @@
 //! What sessions get of a budget, and what is asked.
 
 mod ledgers;
+mod serialised;
 
 use std::collections::BTreeMap;
 use std::io;

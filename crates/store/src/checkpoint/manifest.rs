@@ -328,7 +328,7 @@ fn invalid(line: usize, problem: &'static str) -> CheckpointError {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+pub(super) struct Header {
     pintle_checkpoint: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     unlisted: Option<Unlisted>,
@@ -337,7 +337,7 @@ struct Header {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+pub(super) struct Line {
     path: String,
     kind: Kind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -356,7 +356,7 @@ struct Line {
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+pub(super) enum Kind {
     File,
     Directory,
     Symlink,

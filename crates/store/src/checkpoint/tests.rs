@@ -7,5 +7,6 @@ mod patching;
 mod properties;
 mod remote;
 mod restoring;
+mod serialised;
 mod taking;
 mod workspace;

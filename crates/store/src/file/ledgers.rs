@@ -12,7 +12,7 @@ use crate::ledger::check_ledger_name;
 
 /// A ledger as it is in its file.
 #[derive(Serialize, Deserialize)]
-struct Written {
+pub(super) struct Written {
     version: u64,
     text: String,
 }

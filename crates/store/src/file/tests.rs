@@ -6,6 +6,7 @@ mod faults;
 mod follow;
 mod forks;
 mod power;
+mod serialised;
 
 use std::path::PathBuf;
 use std::sync::Arc;
