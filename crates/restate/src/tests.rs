@@ -2,6 +2,7 @@
 //! are skipped.
 
 mod engine;
+mod serialised;
 mod workers;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ mod harness;
 mod lifecycle;
 mod restarts;
 mod room;
+mod serialised;
 #[cfg(feature = "tasks")]
 mod tasks;
 mod watching;

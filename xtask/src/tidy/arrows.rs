@@ -73,7 +73,7 @@ const ARROWS: &[Arrows] = &[
     Arrows {
         from: "pintle-server",
         to: &["pintle-agent", "pintle-llm", "pintle-store", "pintle-workflow"],
-        to_in_tests: &["pintle-env", "pintle-tools"],
+        to_in_tests: &["pintle-test-conditions", "pintle-env", "pintle-tools"],
     },
     Arrows {
         from: "pintle-client",

@@ -379,6 +379,15 @@ mod tests {
         ]
     }
 
+    /// The store has them in place of deleted sessions.
+    #[test]
+    fn serialised_names_of_costs_are_those_of_the_fixture() {
+        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/costs.json"));
+        let mut values = pintle_test_conditions::SerialisedValues::parse(text);
+        values.check::<KeptCost>("costs of deleted sessions");
+        values.finish();
+    }
+
     #[test]
     fn responses_are_added_by_day_and_model() {
         let since = Timestamp::from_millis(0);
