@@ -1,4 +1,4 @@
-//! Names in what a host keeps: tokens and audit lines. `openapi.json` has those of requests and answers.
+//! Names in what a host keeps: tokens and audit lines. `openapi.json` has the names in requests and answers.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! Names in audits, and in what hooks, revocations and watches keep. A checked-in schema has those of grants.
+//! Names in audits, and in what hooks, revocations and watches keep. `schema/grant.json` has the names in grants.
 
 use pintle_agent::ApprovalEnding;
 use pintle_test_conditions::SerialisedValues;
