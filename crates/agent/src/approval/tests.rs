@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pintle_env::{Command, CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
+use pintle_env::{
+    Command, CommandScript, ExecutionEnvironment, ExecutionEnvironmentExt as _, MemoryEnvironment, Program,
+};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_tools::Effect;

@@ -1,6 +1,6 @@
 //! Example project of the demo and the script of its model, both embedded in the binary.
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_patch::{Change, ChangeKind};
 
 /// Files of `demo/roman`, by relative path.
@@ -25,7 +25,7 @@ pub(super) const SCRIPT: &str = include_str!("../../demo/script.toml");
 ///
 /// # Errors
 ///
-/// The errors of [`ExecutionEnvironment::write_file`].
+/// The errors of [`ExecutionEnvironment::write`].
 pub(super) async fn copy_to(env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
     for (path, content) in FILES {
         env.write_file(path.as_ref(), content).await?;

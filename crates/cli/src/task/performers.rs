@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_workflow::{Performer, Performers, RepositoryPerformer, read_task};
 
 use super::files_of;

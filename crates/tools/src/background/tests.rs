@@ -1,3 +1,5 @@
+use pintle_env::ExecutionEnvironmentExt as _;
+
 use super::*;
 use crate::harness::Harness;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::{ExecutionEnvironment, GlobRequest, SearchScope};
+use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _, GlobRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::DirEntry;
+use pintle_env::{DirEntry, ExecutionEnvironmentExt as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

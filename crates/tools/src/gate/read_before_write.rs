@@ -156,7 +156,7 @@ fn shown_files(call: &PreparedCall) -> &[PathBuf] {
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::MemoryEnvironment;
+    use pintle_env::{ExecutionEnvironmentExt as _, MemoryEnvironment};
     use serde_json::json;
 
     use super::*;

@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex};
 
+use pintle_env::ExecutionEnvironmentExt as _;
 use pintle_llm::ToolCall;
 
 use super::*;

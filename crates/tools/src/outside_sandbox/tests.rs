@@ -1,5 +1,6 @@
 use pintle_env::{
-    Command, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, LocalEnvironment, Process, forward,
+    Command, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, ExecutionEnvironmentExt as _,
+    LocalEnvironment, Process, forward,
 };
 use pintle_llm::ToolCall;
 use tempfile::TempDir;

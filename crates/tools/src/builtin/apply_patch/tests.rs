@@ -1,3 +1,4 @@
+use pintle_env::ExecutionEnvironmentExt as _;
 use serde_json::json;
 
 use super::*;

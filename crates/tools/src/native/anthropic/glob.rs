@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pintle_env::ExecutionEnvironmentExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
