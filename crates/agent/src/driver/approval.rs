@@ -56,8 +56,7 @@ impl Driver {
         if !self.machine.was_denied(key, &request.arguments) {
             return prepared;
         }
-        let reason = "it was denied before, with the same arguments, and nobody is asked again until the \
-                      user's next message";
+        let reason = include_str!("../../prompts/calls/denied_before.md").trim_ascii_end();
         let error = gate::denied(&request.tool_name, reason);
         prepared.judgement.push(JudgementStep::new("denials", Verdict::deny(reason)));
         prepared.result = Err(error);

@@ -34,7 +34,7 @@ impl Tool for Glob {
 
     tool_properties! {
         name: "glob",
-        description: include_str!("glob.md"),
+        description: include_str!("../../prompts/builtin/glob.md"),
         effect: Effect::Read,
     }
 

@@ -61,7 +61,7 @@ impl Tool for Grep {
 
     tool_properties! {
         name: "grep",
-        description: include_str!("grep.md"),
+        description: include_str!("../../prompts/builtin/grep.md"),
         effect: Effect::Read,
     }
 

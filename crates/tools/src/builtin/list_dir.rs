@@ -33,7 +33,7 @@ impl Tool for ListDir {
 
     tool_properties! {
         name: "list_dir",
-        description: include_str!("list_dir.md"),
+        description: include_str!("../../prompts/builtin/list_dir.md"),
         effect: Effect::Read,
     }
 

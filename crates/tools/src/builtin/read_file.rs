@@ -55,7 +55,7 @@ impl Tool for ReadFile {
 
     tool_properties! {
         name: "read_file",
-        description: include_str!("read_file.md"),
+        description: include_str!("../../prompts/builtin/read_file.md"),
         effect: Effect::Read,
     }
 

@@ -47,7 +47,7 @@ impl Tool for ReadManyFiles {
 
     tool_properties! {
         name: "read_many_files",
-        description: include_str!("read_many_files.md"),
+        description: include_str!("../../prompts/builtin/read_many_files.md"),
         effect: Effect::Read,
         kind: "read_file",
     }

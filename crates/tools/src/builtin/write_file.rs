@@ -42,7 +42,7 @@ impl Tool for WriteFile {
 
     tool_properties! {
         name: "write_file",
-        description: include_str!("write_file.md"),
+        description: include_str!("../../prompts/builtin/write_file.md"),
         effect: Effect::Write,
         declares_changes: true,
         // Writing the same content twice does no harm.

@@ -33,7 +33,7 @@ impl Tool for Glob {
 
     tool_properties! {
         name: "Glob",
-        description: include_str!("glob.md"),
+        description: include_str!("../../../prompts/anthropic/glob.md"),
         effect: Effect::Read,
         kind: ToolKind::Glob.as_str(),
     }

@@ -33,7 +33,7 @@ impl Tool for Glob {
 
     tool_properties! {
         name: "glob",
-        description: include_str!("glob.md"),
+        description: include_str!("../../../prompts/gemini/glob.md"),
         effect: Effect::Read,
         kind: ToolKind::Glob.as_str(),
     }
