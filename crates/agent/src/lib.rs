@@ -36,6 +36,7 @@ pub use hooks::{
     CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
 };
 pub use ledger::{Ledger, Ledgers};
+pub use pintle_llm::error_chain;
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
     ToolsetOptions, UnknownFamily,
