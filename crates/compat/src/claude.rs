@@ -2,7 +2,7 @@
 //! `@anthropic-ai/claude-agent-sdk` uses them.
 //!
 //! * [`StreamOptions::parse`] reads the command line.
-//! * [`LineSplitter`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
+//! * [`InputLines`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
 //! * [`Control`] matches requests with answers, in both directions.
 //! * A [`Formatter`] writes the lines of the runs.
 //!
@@ -60,7 +60,7 @@ pub use formatter::{Formatter, FormatterSettings};
 pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
 pub use incoming::{Incoming, RefusedRequest};
 pub use info::{InitInfo, McpServerStatus};
-pub use lines::{LineError, LineSplitter, MAX_LINE};
+pub use lines::{InputLines, LineError, MAX_LINE};
 pub use mode::PermissionMode;
 pub use options::{SettingSource, StreamOptions, Thinking};
 pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
