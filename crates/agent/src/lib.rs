@@ -33,7 +33,8 @@ pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, Se
 pub use count::{Count, Grouped};
 pub use error::SessionError;
 pub use hooks::{
-    CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
+    CallAnswer, EndAnswer, HookContext, HookEvent, HookSession, Hooks, InputAnswer, ResultAnswer,
+    SessionSource,
 };
 pub use ledger::{Ledger, Ledgers};
 // Parts of lower layers, so that a crate above this one needs no second dependency for them.

@@ -57,13 +57,14 @@ mod user_line;
 
 pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
 pub use formatter::{Formatter, FormatterSettings};
-pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
+pub use hooks::{HookAnswer, HookBase, HookMatcher, HookRegistration};
 pub use incoming::{Incoming, RefusedRequest};
 pub use info::{InitInfo, McpServerStatus};
 pub use lines::{InputLines, LineError, MAX_LINE};
 pub use mode::PermissionMode;
 pub use options::{SettingSource, StreamOptions, Thinking};
 pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
+pub use pintle_agent::HookEvent;
 pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
 pub use result::RunEnd;
 pub use settings::Settings;
