@@ -93,7 +93,7 @@ async fn sandbox(environment: &LocalEnvironment) -> Check {
         Err(error) => {
             return Check::problem(
                 "sandbox",
-                crate::failure::chain(&error),
+                pintle_llm::error_chain(&error),
                 "no command can be started here",
             );
         }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use pintle_llm::ErrorInfo;
+use pintle_llm::{ErrorInfo, error_chain};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
@@ -84,7 +84,7 @@ impl Failure {
 
     /// Appends the error and its sources to the message.
     pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
-        self.message = format!("{}: {}", self.message, chain(error));
+        self.message = format!("{}: {}", self.message, error_chain(error));
         self
     }
 
@@ -185,20 +185,6 @@ impl Failure {
     }
 }
 
-/// Formats an error and its sources on one line. A source whose text already appears is skipped.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let message = cause.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        next = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use pintle_llm::{Error, ErrorKind};
@@ -214,7 +200,7 @@ mod tests {
         let twice =
             Error::new(ErrorKind::Network, "no: refused").with_source(std::io::Error::other("refused"));
         assert_eq!(Failure::silent(Exit::Failed).with_hint("look there").message(), "look there");
-        assert_eq!(chain(&twice), "network failure: no: refused");
+        assert_eq!(error_chain(&twice), "network failure: no: refused");
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use pintle_llm::{Catalog, Client, ClientBuilder, Error};
+use pintle_llm::{Catalog, Client, ClientBuilder, Error, error_chain};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};
 use crate::config_file::meant;
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::keys::{ConfiguredKeys, Secret};
 use crate::no_key;
 use crate::process_env::ProcessEnv;
@@ -162,7 +162,7 @@ impl Route {
     pub(crate) fn client(&self, builder: ClientBuilder) -> Result<Client, Failure> {
         self.build_client(builder).map_err(|error| {
             let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.source);
-            Failure::usage(format!("{source}: {}", chain(&error)))
+            Failure::usage(format!("{source}: {}", error_chain(&error)))
         })
     }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::claude::{
-    Control, ControlLimits, Formatter as ClaudeFormatter, FormatterSettings, Incoming, LineSplitter, RunEnd,
+    Control, ControlLimits, Formatter as ClaudeFormatter, FormatterSettings, Incoming, InputLines, RunEnd,
     StreamOptions,
 };
 use crate::codex::{ExecOptions, Formatter as CodexFormatter};
@@ -201,8 +201,8 @@ proptest! {
     #[test]
     fn splitting_does_not_depend_on_pieces(bytes in proptest::collection::vec(0_u8..16, 0..60), size in 1_usize..9) {
         let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte < 3 { b'\n' } else { b'a' + byte }).collect();
-        let mut whole = LineSplitter::new(5);
-        let mut pieces = LineSplitter::new(5);
+        let mut whole = InputLines::new(5);
+        let mut pieces = InputLines::new(5);
         let expected = whole.feed(&bytes);
         let found: Vec<_> = bytes.chunks(size).flat_map(|piece| pieces.feed(piece)).collect();
         prop_assert_eq!(&found, &expected);

@@ -24,6 +24,7 @@ mod forward;
 mod git;
 #[cfg(any(target_os = "linux", feature = "local"))]
 mod host_files;
+mod lines;
 #[cfg(feature = "local")]
 mod linked_backup;
 mod links;
@@ -61,6 +62,7 @@ pub use file::{
     TEMPORARY_PREFIX,
 };
 pub use git::{Git, shell_word};
+pub use lines::{LineSplitter, LineTooLong};
 #[cfg(feature = "local")]
 pub use linked_backup::{BackupSide, LinkedBackup};
 pub use links::leads_outside;

@@ -72,7 +72,7 @@ pub trait Performer: fmt::Debug + Send + Sync {
 /// Error of a host.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum HostError {
+pub enum TaskHostError {
     /// The store failed. What was recorded until then counts.
     #[error("the store of the task failed")]
     Store(#[from] StoreError),
@@ -134,12 +134,12 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
+    /// [`TaskHostError::Contract`] before anything is written, and [`TaskHostError::Store`].
     pub async fn create(
         store: &dyn SessionStore,
         id: SessionId,
         contract: Contract,
-    ) -> Result<Self, HostError> {
+    ) -> Result<Self, TaskHostError> {
         let task = Task::new(contract)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
@@ -159,7 +159,7 @@ impl LocalHost {
         store: &dyn SessionStore,
         id: &SessionId,
         contract: &Contract,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         if !has_no_line(store, id).await? {
             return Ok(());
         }
@@ -180,8 +180,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`], such as that another process has it, and [`HostError::NotATask`].
-    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, HostError> {
+    /// [`TaskHostError::Store`], such as that another process has it, and [`TaskHostError::NotATask`].
+    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, TaskHostError> {
         let opened = store.open(id).await?;
         let (task, known) = replay(store, id).await?;
         let writer = opened.writer;
@@ -214,8 +214,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`].
-    pub async fn settle(&mut self) -> Result<Option<Outcome>, HostError> {
+    /// [`TaskHostError::Store`].
+    pub async fn settle(&mut self) -> Result<Option<Outcome>, TaskHostError> {
         self.take_signals(None).await?;
         Ok(self.task.outcome().cloned())
     }
@@ -225,12 +225,12 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run), and [`HostError::Stopped`].
+    /// As for [`run`](Self::run), and [`TaskHostError::Stopped`].
     pub async fn run_until(
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Outcome, HostError> {
+    ) -> Result<Outcome, TaskHostError> {
         loop {
             if let Some(outcome) = self.run_until_asked(Arc::clone(&performer), stop).await? {
                 return Ok(outcome);
@@ -239,7 +239,7 @@ impl LocalHost {
                 () = self.inbox.wait() => {}
                 () = stop.cancelled() => {
                     self.writer.close().await?;
-                    return Err(HostError::Stopped);
+                    return Err(TaskHostError::Stopped);
                 }
             }
         }
@@ -255,12 +255,12 @@ impl LocalHost {
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Option<Outcome>, HostError> {
+    ) -> Result<Option<Outcome>, TaskHostError> {
         let mut running = Running::new();
         let ended = tokio::select! {
             biased;
             ended = self.go_on(&performer, &mut running) => ended,
-            () = stop.cancelled() => Err(HostError::Stopped),
+            () = stop.cancelled() => Err(TaskHostError::Stopped),
         };
         running.stop().await;
         if matches!(ended, Ok(None)) {
@@ -276,8 +276,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`].
-    pub async fn close(mut self) -> Result<(), HostError> {
+    /// [`TaskHostError::Store`].
+    pub async fn close(mut self) -> Result<(), TaskHostError> {
         self.writer.close().await?;
         Ok(())
     }
@@ -288,8 +288,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`]; the steps that are under way are stopped then.
-    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, HostError> {
+    /// [`TaskHostError::Store`]; the running steps are stopped then.
+    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, TaskHostError> {
         self.run_until(performer, &CancellationToken::new()).await
     }
 
@@ -297,7 +297,7 @@ impl LocalHost {
         &mut self,
         performer: &Arc<dyn Performer>,
         running: &mut Running,
-    ) -> Result<Option<Outcome>, HostError> {
+    ) -> Result<Option<Outcome>, TaskHostError> {
         loop {
             self.take_signals(Some((performer, &*running))).await?;
             if let Some(outcome) = self.task.outcome() {
@@ -323,7 +323,7 @@ impl LocalHost {
         &mut self,
         performer: &Arc<dyn Performer>,
         running: &mut Running,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         let wanted = self.task.wants().steps;
         for (id, token) in &running.tokens {
             if !wanted.iter().any(|step| step.id == *id) {
@@ -346,7 +346,7 @@ impl LocalHost {
     async fn take_signals(
         &mut self,
         under_way: Option<(&Arc<dyn Performer>, &Running)>,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // Something that no version of us wrote is put away.
@@ -366,7 +366,7 @@ impl LocalHost {
     }
 
     /// Records an input, and takes it.
-    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), HostError> {
+    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), TaskHostError> {
         self.record_by(input, posted, None).await
     }
 
@@ -375,7 +375,7 @@ impl LocalHost {
         input: Input,
         posted: Option<String>,
         by: Option<Principal>,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         let line = line::of(self.clock.now(), posted.as_deref(), by, &input)?;
         self.writer.append(vec![line], Barrier::Synced).await?;
         self.known.extend(posted);
@@ -451,7 +451,7 @@ pub async fn post_signal(
     store.post(id, input_id, serde_json::to_string(&posted).unwrap_or_default()).await
 }
 
-async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {
+async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, TaskHostError> {
     match pintle_store::read_objects(store, id).await {
         // Other lines are of the store itself.
         Ok(objects) => Ok(objects.iter().all(|object| matches!(Line::parse(object), Ok(None)))),
@@ -465,11 +465,11 @@ async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, H
 /// # Errors
 ///
 /// As for [`LocalHost::open`].
-pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, HostError> {
+pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, TaskHostError> {
     Ok(replay(store, id).await?.0)
 }
 
-async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {
+async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), TaskHostError> {
     let IntactTask { task, moments, damage } = read_intact_task(store, id).await?;
     match damage {
         Some(damage) => Err(damage.into()),

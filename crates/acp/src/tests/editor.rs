@@ -106,7 +106,7 @@ fn connect(
     let answering = Arc::clone(&editor);
     tasks.spawn(async move {
         let mut lines = crate::lines::Lines::new(tokio::io::BufReader::new(far), usize::MAX);
-        while let Ok(Some(crate::lines::Line::Complete(line))) = lines.next().await {
+        while let Ok(Some(Ok(line))) = lines.next().await {
             let Incoming::Request { id, method, params } = rpc::parse(&line) else { continue };
             let mut editor = answering.lock().await;
             if let Some(result) = editor.answer(&method, &params).await {

@@ -154,7 +154,7 @@ async fn another_process_is_kept_out() {
     let id = SessionId::new("t");
     let host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
     let error = LocalHost::open(&store, &id).await.unwrap_err();
-    assert!(matches!(error, HostError::Store(StoreError::InUse { .. })), "{error:?}");
+    assert!(matches!(error, TaskHostError::Store(StoreError::InUse { .. })), "{error:?}");
     assert!(read_task(&store, &id).await.is_ok(), "it can be read meanwhile");
     drop(host);
     let session = SessionId::new("s");

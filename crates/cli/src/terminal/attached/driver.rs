@@ -11,7 +11,7 @@ use pintle_agent::{EventKind, SessionEvent, SessionId, UserMessage};
 use pintle_client::{
     Approval, Change, Changes, Client, ClientError, Disconnected, SessionEvents, SessionInfo, SessionItem,
 };
-use pintle_llm::ImageData;
+use pintle_llm::{ImageData, error_chain};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, mpsc};
 
@@ -351,7 +351,7 @@ impl<'a> Attached<'a> {
 
     fn disconnected(&mut self, lost: &Disconnected) {
         if !std::mem::replace(&mut self.is_away, true) {
-            let problem = crate::failure::chain(&lost.error);
+            let problem = error_chain(&lost.error);
             self.display
                 .conversation
                 .note("server", &format!("disconnected, and connecting again: {problem}"));
