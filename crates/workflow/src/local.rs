@@ -111,6 +111,8 @@ pub enum TaskHostError {
 pub struct LocalHost {
     id: SessionId,
     writer: Box<dyn SessionWriter>,
+    /// Whether closing the writer was attempted. Another attempt would fail.
+    is_closed: bool,
     inbox: Box<dyn InboxSignal>,
     task: Task,
     /// Ids of the posted signals that are on record.
@@ -147,7 +149,7 @@ impl LocalHost {
         let mut writer = store.create(summary).await?;
         writer.append(vec![line::first(task.contract())?], Barrier::Synced).await?;
         let (inbox, known) = (writer.inbox_signal(), HashSet::new());
-        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
+        Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
 
     /// Records the contract of a task whose process died before it had done so. Leaves any other task as it is.
@@ -187,7 +189,7 @@ impl LocalHost {
         let writer = opened.writer;
         let clock = Arc::new(SystemClock);
         let (id, inbox) = (id.clone(), writer.inbox_signal());
-        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
+        Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
 
     /// Returns the id of the task.
@@ -238,7 +240,7 @@ impl LocalHost {
             tokio::select! {
                 () = self.inbox.wait() => {}
                 () = stop.cancelled() => {
-                    self.writer.close().await?;
+                    self.close_writer().await?;
                     return Err(TaskHostError::Stopped);
                 }
             }
@@ -266,19 +268,29 @@ impl LocalHost {
         if matches!(ended, Ok(None)) {
             return Ok(None);
         }
-        let closed = self.writer.close().await;
+        let closed = self.close_writer().await;
         let outcome = ended?;
         closed?;
         Ok(outcome)
     }
 
-    /// Lets another process have the task. Dropping it does so too, at some time.
+    /// Closes the journal, so that another process can open the task. Dropping the host has the same effect, at some later time.
+    /// A [run](Self::run) that has ended has closed the journal and reported any failure, so this returns `Ok` then.
+    ///
+    /// If the future is dropped, the journal may lack the mark that it is complete. The task can still be opened.
     ///
     /// # Errors
     ///
     /// [`TaskHostError::Store`].
     pub async fn close(mut self) -> Result<(), TaskHostError> {
-        self.writer.close().await?;
+        self.close_writer().await
+    }
+
+    async fn close_writer(&mut self) -> Result<(), TaskHostError> {
+        // The writer is at its end after any attempt, also after one that failed or was cancelled.
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.writer.close().await?;
+        }
         Ok(())
     }
 
