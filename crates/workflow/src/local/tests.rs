@@ -64,7 +64,7 @@ async fn a_host_can_be_closed_after_any_run() {
         let stop = CancellationToken::new();
         stop.cancel();
         let stopped = host.run_until(performer, &stop).await.unwrap_err();
-        assert!(matches!(stopped, HostError::Stopped), "{stopped:?}");
+        assert!(matches!(stopped, TaskHostError::Stopped), "{stopped:?}");
         host.close().await.unwrap();
         LocalHost::open(store.as_ref(), &id).await.unwrap().close().await.unwrap();
     }
