@@ -335,6 +335,4 @@ fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
 }
 
 #[cfg(test)]
-mod attacks;
-#[cfg(test)]
 mod tests;

@@ -9,8 +9,6 @@
 
 mod command;
 mod effect;
-#[cfg(test)]
-pub(crate) mod harness;
 mod path;
 mod protected;
 mod read_before_write;

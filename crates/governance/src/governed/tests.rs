@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "the journal of a test is a file")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "each test looks for one kind of event")]
 
+mod attacks;
+
 use async_trait::async_trait;
 use pintle_agent::{
     ApprovalRequest, Budget, Decision, EventKind, JsonLines, OutcomeStatus, ProviderProfile, SessionConfig,
@@ -20,7 +22,7 @@ use crate::pattern::Pattern;
 use crate::rules::Rules;
 
 #[derive(Debug)]
-pub(super) struct Approves;
+struct Approves;
 
 #[async_trait]
 impl Approver for Approves {
@@ -258,14 +260,14 @@ async fn a_resumed_session_has_the_rules_that_were_added() {
 
 /// A provider with one fake model for each task.
 #[derive(Debug)]
-pub(super) struct ModelsByTask {
+struct ModelsByTask {
     name: &'static str,
     models: Vec<(&'static str, FakeAdapter)>,
 }
 
 impl ModelsByTask {
     /// Creates the provider. A task starts with the text of its model.
-    pub(super) fn new(name: &'static str, models: Vec<(&'static str, FakeAdapter)>) -> Self {
+    fn new(name: &'static str, models: Vec<(&'static str, FakeAdapter)>) -> Self {
         Self { name, models }
     }
 

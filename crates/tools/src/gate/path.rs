@@ -131,9 +131,9 @@ mod tests {
 
     use super::*;
     use crate::error::ToolErrorKind;
-    use crate::gate::harness::{call_in, probe};
     use crate::pipeline::{Preparation, prepare};
     use crate::registry::ToolRegistry;
+    use crate::tests::probe::{call_in, probe};
 
     /// Creates `project` with a link to its sibling `secret`, and `data`, a link to `store`.
     #[expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]

@@ -2,8 +2,8 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::harness::{call, denies, probe};
 use super::*;
+use crate::tests::probe::{Probe, call, denies, probe};
 use crate::tool::Effect;
 
 /// A gate with a fixed verdict that counts how often it is asked.
@@ -59,7 +59,7 @@ async fn a_denial_wins_and_questions_are_joined() {
 #[tokio::test]
 async fn a_fingerprint_identifies_one_exact_call() {
     let of = async |name: &'static str, arguments: serde_json::Value| {
-        call(harness::Probe::new(name, Effect::Read), arguments).await.fingerprint()
+        call(Probe::new(name, Effect::Read), arguments).await.fingerprint()
     };
     let this = of("probe", json!({"a": 1})).await;
     assert_eq!(this, of("probe", json!({"a": 1})).await);

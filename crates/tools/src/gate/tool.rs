@@ -64,7 +64,7 @@ impl Gate for ToolGate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::harness::{Probe, call, denies};
+    use crate::tests::probe::{Probe, call, denies};
     use crate::tool::Effect;
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 use crate::tool::ChangeKind;
 
 fn arguments(patch: &str) -> String {

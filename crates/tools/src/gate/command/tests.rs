@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::gate::harness::{call, probe};
+use crate::tests::probe::{call, probe};
 
 fn gate() -> CommandGate {
     let rules = [
