@@ -23,6 +23,8 @@ mod sanitize;
 mod session;
 mod skills;
 mod subagent;
+#[cfg(test)]
+mod tests;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};

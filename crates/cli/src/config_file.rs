@@ -91,10 +91,6 @@ pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, V
 }
 
 /// Checks the user's file.
-///
-/// # Errors
-///
-/// A usage failure with all mistakes in it.
 pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
     problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
 }

@@ -34,10 +34,6 @@ use crate::sessions::{Sessions, beginning_with};
 pub(crate) use self::keeper::work;
 
 /// Runs `pintle task`.
-///
-/// # Errors
-///
-/// A usage failure for an unknown task, otherwise a failure with the cause.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
         TaskCommand::Run(args) => run::run(*args, process_env).await,
@@ -52,10 +48,6 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 }
 
 /// Returns the task whose id begins with `prefix`.
-///
-/// # Errors
-///
-/// A usage failure if there is none, or more than one.
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
     Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)

@@ -8,8 +8,6 @@ mod desk;
 mod diff;
 mod durable;
 pub mod evidence;
-#[cfg(test)]
-mod facts_for_tests;
 mod git;
 mod last_lines;
 mod local;
@@ -25,6 +23,8 @@ mod spent;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};

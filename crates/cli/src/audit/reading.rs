@@ -11,9 +11,7 @@ use crate::sessions::{Sessions, verify};
 
 /// Verifies and reads a session with its subagents.
 ///
-/// # Errors
-///
-/// A failure if the store cannot be read. Damage is a result.
+/// Damage is a result, not a failure.
 pub(super) fn report(
     sessions: &Sessions,
     id: SessionId,

@@ -55,9 +55,7 @@ pub(super) struct Translated {
 
 /// Returns the arguments of a run for those of `exec`; `None` for another command.
 ///
-/// # Errors
-///
-/// A usage failure for an option that is not understood, or that could restrict the run and is not supported.
+/// An option that is not understood, or that could restrict the run and is not supported, is a usage failure.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, command, rest @ ..] = args else { return Ok(None) };
     if command == APP_SERVER {

@@ -130,10 +130,6 @@ pub(crate) async fn in_place<'a, T>(
 impl<'a> Files<'a> {
     /// Returns the files of a session in its environment, without hidden ones and those that rules of the user, of the project
     /// and of the session deny to read.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the rules cannot be read or the environment is lost.
     pub(super) async fn open(
         sessions: &'a Sessions,
         summary: Summary,

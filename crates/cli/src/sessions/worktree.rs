@@ -75,9 +75,7 @@ impl Worktree {
     /// Creates a worktree for a new session, from `HEAD` or with the local changes of `directory`'s repository, and returns
     /// it with the directory in it that corresponds to `directory`.
     ///
-    /// # Errors
-    ///
-    /// A usage failure outside of a repository, otherwise one with git's own message. Nothing is left behind then.
+    /// A failure leaves nothing behind.
     pub(crate) async fn create(
         directory: &Path,
         base: WorktreeBase,
@@ -189,10 +187,6 @@ impl Worktree {
     }
 
     /// Returns the branch that the session checked out instead of its own one. It stays when the worktree is removed.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let current = self.current_branch(&self.git(process_env)?).await?;
         Ok(current.filter(|branch| !self.branches().contains(branch)))
@@ -250,10 +244,6 @@ impl Worktree {
     }
 
     /// Returns the differences from the first state. Ignored files are listed separately.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     pub(crate) async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
         let failure = match self.read_changes(process_env).await {
             Ok(changes) => return Ok(changes),
@@ -339,9 +329,7 @@ impl Worktree {
     /// Applies the changes to the repository's working tree, all or none, and removes the worktree. The index of the
     /// repository is not touched.
     ///
-    /// # Errors
-    ///
-    /// A failure if a change does not apply, or if the session made repositories; nothing is changed then.
+    /// Changes nothing and fails if a change does not apply, or if the session made repositories.
     async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Merged, Failure> {
         if !changes.repositories.is_empty() {
             let names = changes.repositories.join(", ");
@@ -403,10 +391,6 @@ impl Worktree {
     }
 
     /// Removes the worktree with everything in it, and the session's branch.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     pub(crate) async fn remove(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
         let found = self.git(process_env)?.attempt(&["rev-parse", "--show-toplevel"]).await?;
         if found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.root)) {

@@ -28,10 +28,6 @@ use crate::sessions::Sessions;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs `pintle worker`, until a signal.
-///
-/// # Errors
-///
-/// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
 pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
     let run = config::complete_run(&[], process_env).await?;

@@ -35,10 +35,6 @@ impl TaskPerformers {
     }
 
     /// Returns the performer of a task.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if no variable names a directory for its files.
     pub(super) fn of(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
         let process_env = &self.places.process_env;
         let performer = RepositoryPerformer::new(

@@ -59,10 +59,6 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
 }
 
 /// Cancels a task that was never started.
-///
-/// # Errors
-///
-/// A failure with the cause.
 #[cfg(feature = "restate")]
 pub(super) async fn cancel_unstarted(
     sessions: &Sessions,

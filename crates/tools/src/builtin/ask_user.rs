@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn a_question_is_part_of_the_result() {

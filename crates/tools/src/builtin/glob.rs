@@ -81,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     /// Makes a file older by some seconds.
     fn age(harness: &Harness, name: &str, seconds: u64) {

@@ -171,7 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     fn harness() -> Harness {
         let harness = Harness::new();

@@ -74,7 +74,7 @@ fn line(entry: &DirEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn a_tree_is_shown_to_the_given_depth() {

@@ -233,7 +233,7 @@ fn size(image: &ImageData) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn each_file_has_a_section_and_so_has_each_error() {

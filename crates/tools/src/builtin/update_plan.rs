@@ -91,7 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[test]
     fn a_status_is_one_of_three_names() {

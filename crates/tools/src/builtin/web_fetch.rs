@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
     use crate::error::ToolErrorKind;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     /// A client whose response depends on the last part of the URL.
     #[derive(Debug)]

@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     /// A client with twice the requested hits; none for `nothing`, and an error for `broken`.
     #[derive(Debug)]

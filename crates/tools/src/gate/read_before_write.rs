@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::gate::Permission;
-    use crate::gate::harness::{Probe, call_in, denies, execute_in, probe};
+    use crate::tests::probe::{Probe, call_in, denies, execute_in, probe};
     use crate::tool::Effect;
 
     struct Harness {

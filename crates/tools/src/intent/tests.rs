@@ -7,10 +7,10 @@ use super::*;
 use crate::builtin::{ApplyPatch, EditFile, WriteFile};
 use crate::context::ToolContext;
 use crate::error::ToolErrorKind;
-use crate::harness::Harness;
 use crate::native;
 use crate::pipeline::{Preparation, execute, prepare};
 use crate::registry::ToolRegistry;
+use crate::tests::harness::Harness;
 use crate::tool::DynTool;
 use crate::truncate::TruncationLimits;
 

@@ -9,10 +9,10 @@ use super::*;
 use crate::builtin;
 use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::ToolErrorKind;
-use crate::harness::Harness;
 use crate::kind::ToolKind;
 use crate::pipeline::{Preparation, execute, prepare};
 use crate::registry::ToolRegistry;
+use crate::tests::harness::Harness;
 use crate::tool::{ChangeKind, DynTool, Effect};
 use crate::truncate::TruncationLimits;
 

@@ -76,10 +76,6 @@ fn is_git_directory(directory: &Path, process_env: &ProcessEnv) -> bool {
 ///
 /// A commit that a tree records for a submodule at `base` is in the repository of another working tree. A commit that only a
 /// reflog has is not searched for, as in the worktree itself.
-///
-/// # Errors
-///
-/// A failure with git's own message.
 pub(super) async fn submodules_with_work(
     root: &Path,
     base: &str,

@@ -114,10 +114,6 @@ impl<'a> Attached<'a> {
     }
 
     /// Converses until the user leaves, or the session cannot be followed any more.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the terminal is gone or cannot be used, or with the reason why the session cannot be followed.
     pub(super) async fn run(&mut self, device: &mut Device, interrupts: &Interrupts) -> Result<(), Failure> {
         // Keys arrive as bytes otherwise, Ctrl+C among them.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());

@@ -2,7 +2,7 @@ use pintle_env::ExecutionEnvironmentExt as _;
 use serde_json::json;
 
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 use crate::tool::ChangeKind;
 
 fn arguments(patch: &str) -> String {

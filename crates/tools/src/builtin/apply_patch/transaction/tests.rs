@@ -8,7 +8,7 @@ use pintle_patch::{ApplyOptions, parse, plan};
 
 use super::super::error::ApplyPlanCause;
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 const EVERYTHING: &str = "\
 *** Begin Patch

@@ -22,7 +22,6 @@ use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, ContentPart, Message, Role, ToolCall};
 use serde_json::{Value, json};
 
-use super::tests::{Approves, ModelsByTask};
 use super::*;
 use crate::audit::{Audit, CallOutcome};
 use crate::grant::{ArgumentScope, Delegation, EffectCeiling, GrantId};

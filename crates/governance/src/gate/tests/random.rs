@@ -296,7 +296,7 @@ fn no_call_gets_round_a_grant_by_mounts() {
     if !pintle_test_conditions::MOUNTS.is_present() {
         return;
     }
-    let name = "gate::random::no_call_gets_round_a_grant";
+    let name = "gate::tests::random::no_call_gets_round_a_grant";
     let mut test = Command::new("unshare");
     test.args(["--map-root-user", "--mount", "--propagation", "private"])
         .arg(std::env::current_exe().unwrap());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Arguments, AssistantPart, Call, Delivery, IdShape, ORIGINS, ResultSpec, Step, UserPart};
 
 /// Generates conversations of up to a dozen steps after a first question.
-pub(in crate::switch_tests) fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(in crate::tests::switch) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 0..12)
 }
 

@@ -8,34 +8,34 @@ use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
 use pintle_llm::{ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
-use super::Verdict;
 use crate::call::{Execution, PreparedCall};
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError};
+use crate::gate::Verdict;
 use crate::pipeline::execute;
 use crate::registry::ToolRegistry;
 use crate::tool::{DynTool, Effect, ToolInput, ToolOutput};
 use crate::truncate::TruncationLimits;
 
 /// A tool that reads the paths in its argument `reads` and writes those in `writes`.
-pub(super) struct Probe {
+pub(crate) struct Probe {
     name: &'static str,
     kind: &'static str,
     effect: Effect,
 }
 
 impl Probe {
-    pub(super) fn new(name: &'static str, effect: Effect) -> Self {
+    pub(crate) fn new(name: &'static str, effect: Effect) -> Self {
         Self { name, kind: name, effect }
     }
 
-    pub(super) fn kind(mut self, kind: &'static str) -> Self {
+    pub(crate) fn kind(mut self, kind: &'static str) -> Self {
         self.kind = kind;
         self
     }
 }
 
-pub(super) fn probe(effect: Effect) -> Probe {
+pub(crate) fn probe(effect: Effect) -> Probe {
     Probe::new("probe", effect)
 }
 
@@ -76,7 +76,7 @@ fn paths(arguments: &Value, name: &str) -> Vec<PathBuf> {
 }
 
 /// Prepares a call in an empty `/project`.
-pub(super) async fn call(tool: impl DynTool, arguments: Value) -> PreparedCall {
+pub(crate) async fn call(tool: impl DynTool, arguments: Value) -> PreparedCall {
     call_in(&MemoryEnvironment::new("/project"), tool, arguments).await
 }
 
@@ -99,6 +99,6 @@ pub(crate) async fn execute_in(env: &Arc<MemoryEnvironment>, call: &PreparedCall
     execute(call, &cx, &TruncationLimits::new()).await
 }
 
-pub(super) fn denies(reason: &str) -> Verdict {
+pub(crate) fn denies(reason: &str) -> Verdict {
     Verdict::deny(reason)
 }

@@ -9,7 +9,7 @@ use crate::dialect::Dialect;
 use crate::gemini::GenerateContent;
 use crate::openai::Responses;
 use crate::secret::Secret;
-use crate::snapshot::{decoded, next, sent, streamed};
+use crate::tests::snapshot::{decoded, next, sent, streamed};
 
 /// A text as events of a stream and as a complete response.
 struct Wire {
