@@ -54,8 +54,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        summary: "rules of the tree: crate dependencies, module cycles, manifests, sources, invariants, links",
+        summary: "rules of the tree: crate dependencies, module cycles, manifests, sources, invariants, words, links",
         run: tidy::run,
+    },
+    Command {
+        name: "lines",
+        summary: "product code lines of each crate, and idioms in its comments and strings; [--idioms CRATE]",
+        run: tidy::lines::run,
     },
     Command {
         name: "conformance",

@@ -6,16 +6,19 @@ mod arrows;
 mod attacks;
 mod cycles;
 mod invariants;
+pub(crate) mod lines;
 mod links;
 mod machine_paths;
 mod manifests;
 mod module_paths;
+mod product;
 mod readmes;
 mod rust_code;
 mod sources;
 mod spec_map;
 mod test_names;
 mod tree;
+mod words;
 
 use std::fmt;
 
@@ -75,6 +78,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "attacks", summary: "the page on attacks names existing tests", check: attacks::check },
     Rule { name: "machine_paths", summary: "no paths of one machine", check: machine_paths::check },
+    Rule { name: "words", summary: "few idioms in comments and strings, per crate", check: words::check },
     Rule { name: "links", summary: "no broken links, and every page is linked", check: links::check },
 ];
 

@@ -8,7 +8,7 @@
 //! | tools | [`tool_fn`], [`Tool`], [`ToolContext`], [`ToolOutput`], [`ToolError`], [`ToolErrorKind`], [`Effect`] |
 //! | types of objects and tool inputs | the derives [`Deserialize`](macro@Deserialize) and [`JsonSchema`](macro@JsonSchema), and their traits |
 //!
-//! [`Tool`] and [`ToolOutput`] are those of `pintle-tools`, for sessions. The tools of [`generate`] are
+//! [`Tool`] and [`ToolOutput`] come from `pintle-tools` and are for sessions. The tools of [`generate`] are
 //! [`pintle_llm::Tool`] and [`pintle_llm::ToolOutput`].
 
 pub use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, Session, SessionConfig};

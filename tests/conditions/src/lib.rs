@@ -1,4 +1,4 @@
-//! Prerequisites of tests, and the switch for the long suites.
+//! Prerequisites of tests, the switch for the long suites, and the comparison of serialised names.
 //!
 //! A test that needs a program or a service asks for its [`Prerequisite`] and returns early if it is missing:
 //!
@@ -12,6 +12,8 @@
 //!
 //! [`missing`] lists the prerequisites that are missing, with the tests that are skipped. The test command prints that list
 //! at its end. With the variable `CI` set, a missing prerequisite is a failure.
+//!
+//! [`SerialisedValues`] compares the serialised names of a crate's types with a checked-in file.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -20,6 +22,7 @@
 )]
 
 mod prerequisite;
+mod serialised;
 mod suites;
 
 pub use self::{
@@ -28,5 +31,6 @@ pub use self::{
         Missing, NODE, POSTGRESQL, PYTEST, Prerequisite, RESTATE, RIPGREP, ROOT, SSH_SERVERS, TMUX, VENV,
         missing,
     },
+    serialised::SerialisedValues,
     suites::{FULL, cases, is_full},
 };

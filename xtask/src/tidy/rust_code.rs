@@ -1,58 +1,88 @@
-//! Rust text reduced to its code, so that rules about code ignore prose and data.
+//! The parts of Rust text: its code, its comments and its literals, so that each rule reads only what it is about.
+
+/// Kind of a part of Rust text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A single character of code.
+    Code,
+    /// A line comment or a block comment, with its delimiters.
+    Comment,
+    /// A string, byte string or C string, with its quotes.
+    String,
+    /// A raw string, with its prefix, hashes and quotes.
+    RawString,
+    /// A character or byte, with its quotes.
+    Character,
+}
+
+/// A part of Rust text.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    pub(super) kind: Kind,
+    /// Line of its first character, from 1.
+    pub(super) line: usize,
+    pub(super) text: &'a str,
+}
 
 /// Replaces comments, strings and character literals by spaces. Line breaks are kept.
 pub(super) fn without_comments_and_literals(text: &str) -> String {
-    let mut scanner = Scanner { rest: text, out: String::with_capacity(text.len()), after_word: false };
-    while scanner.step() {}
-    scanner.out
+    let mut out = String::with_capacity(text.len());
+    for part in parts(text) {
+        if part.kind == Kind::Code {
+            out.push_str(part.text);
+        } else {
+            out.extend(part.text.chars().map(|character| if character == '\n' { '\n' } else { ' ' }));
+        }
+    }
+    out
+}
+
+/// Splits Rust text into its parts, which together are the whole text.
+pub(super) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+    Scanner { rest: text, line: 1, after_word: false }
 }
 
 struct Scanner<'a> {
     rest: &'a str,
-    out: String,
+    line: usize,
     /// Whether the last character of code can be part of a name.
     after_word: bool,
 }
 
-impl Scanner<'_> {
-    /// Reads one comment, one literal or one character. Returns `false` at the end.
-    fn step(&mut self) -> bool {
-        let Some(first) = self.rest.chars().next() else { return false };
-        if let Some(length) = self.literal_or_comment() {
-            self.blank(length);
-            self.after_word = false;
-        } else {
-            self.out.push(first);
-            self.after_word = first == '_' || first.is_alphanumeric();
-            self.rest = self.rest.get(first.len_utf8()..).unwrap_or_default();
-        }
-        true
-    }
+impl<'a> Iterator for Scanner<'a> {
+    type Item = Part<'a>;
 
-    fn literal_or_comment(&self) -> Option<usize> {
+    fn next(&mut self) -> Option<Part<'a>> {
+        let first = self.rest.chars().next()?;
+        let (kind, length) = self.literal_or_comment().unwrap_or((Kind::Code, first.len_utf8()));
+        self.after_word = kind == Kind::Code && (first == '_' || first.is_alphanumeric());
+        let (text, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        let part = Part { kind, line: self.line, text };
+        self.line += text.matches('\n').count();
+        Some(part)
+    }
+}
+
+impl Scanner<'_> {
+    fn literal_or_comment(&self) -> Option<(Kind, usize)> {
         let rest = self.rest;
         if rest.starts_with("//") {
-            return Some(rest.find('\n').unwrap_or(rest.len()));
+            return Some((Kind::Comment, rest.find('\n').unwrap_or(rest.len())));
         }
         if rest.starts_with("/*") {
-            return Some(block_comment(rest));
+            return Some((Kind::Comment, block_comment(rest)));
         }
         if rest.starts_with('"') {
-            return Some(quoted(rest, '"'));
+            return Some((Kind::String, quoted(rest, '"')));
         }
         if rest.starts_with('\'') {
-            return character(rest);
+            return character(rest).map(|length| (Kind::Character, length));
         }
         if self.after_word {
             return None;
         }
-        raw_string(rest)
-    }
-
-    fn blank(&mut self, length: usize) {
-        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
-        self.out.extend(taken.chars().map(|character| if character == '\n' { '\n' } else { ' ' }));
-        self.rest = rest;
+        raw_string(rest).map(|length| (Kind::RawString, length))
     }
 }
 
@@ -112,7 +142,7 @@ fn raw_string(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_comments_and_literals;
+    use super::{Kind, parts, without_comments_and_literals};
 
     #[test]
     fn only_code_is_left() {
@@ -133,5 +163,35 @@ mod tests {
             assert_eq!(found.replace(' ', ""), code.replace(' ', ""), "{text}");
             assert_eq!(found.matches('\n').count(), text.matches('\n').count(), "{text}");
         }
+    }
+    #[test]
+    fn comments_and_literals_have_their_kind_and_line() {
+        let text = r##"let a = "http://x"; // one "two"
+/* three
+   /* four */ " */ let b = r#"five // "six" "#;
+/// seven 'eight'
+let c = ('"', b'\'', '\u{22}', b"nine\"", br"\", 'x');
+fn f<'a>(text: &'a str) {} // ten"##;
+        let found: Vec<(Kind, usize, &str)> = parts(text)
+            .filter(|part| part.kind != Kind::Code)
+            .map(|part| (part.kind, part.line, part.text))
+            .collect();
+        let expected = [
+            (Kind::String, 1, r#""http://x""#),
+            (Kind::Comment, 1, r#"// one "two""#),
+            (Kind::Comment, 2, "/* three\n   /* four */ \" */"),
+            (Kind::RawString, 3, r##"r#"five // "six" "#"##),
+            (Kind::Comment, 4, "/// seven 'eight'"),
+            (Kind::Character, 5, r#"'"'"#),
+            (Kind::Character, 5, r"'\''"),
+            (Kind::Character, 5, r"'\u{22}'"),
+            (Kind::String, 5, r#""nine\"""#),
+            (Kind::RawString, 5, r#"br"\""#),
+            (Kind::Character, 5, "'x'"),
+            (Kind::Comment, 6, "// ten"),
+        ];
+        assert_eq!(found, expected);
+        let together: String = parts(text).map(|part| part.text).collect();
+        assert_eq!(together, text);
     }
 }

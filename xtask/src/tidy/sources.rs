@@ -1,7 +1,7 @@
 //! Rules about Rust files.
 
 use super::{
-    Violation,
+    Violation, product,
     tree::{File, Tree},
 };
 
@@ -21,11 +21,8 @@ pub(super) fn check_module_files(tree: &Tree) -> Vec<Violation> {
 pub(super) fn check_prints(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for library in tree.libraries() {
-        let sources = format!("{}/src", library.directory);
-        for file in tree.files_under(&sources).filter(|file| file.path.ends_with(".rs")) {
-            if !file.path.ends_with("/tests.rs") && !file.path.contains("/tests/") {
-                violations.extend(uses(file, before_tests(file), PRINTS, "a library must not print"));
-            }
+        for file in product::files(tree, library) {
+            violations.extend(uses(file, product::code_lines(file), PRINTS, "a library must not print"));
         }
     }
     violations
@@ -49,10 +46,6 @@ pub(super) fn check_crate_roots(tree: &Tree) -> Vec<Violation> {
         }
     }
     violations
-}
-
-fn before_tests(file: &File) -> impl Iterator<Item = (usize, &str)> {
-    file.code_lines().take_while(|(_, line)| !line.starts_with("mod tests {"))
 }
 
 fn uses<'a>(

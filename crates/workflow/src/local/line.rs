@@ -26,13 +26,13 @@ pub(super) enum Line {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ContractLine {
+pub(super) struct ContractLine {
     task: u32,
     contract: Value,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct InputLine {
+pub(super) struct InputLine {
     at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     posted: Option<String>,

@@ -1,5 +1,7 @@
 //! Tasks on stores, whose processes die at every step.
 
+mod serialised;
+
 use std::time::Duration;
 
 use pintle_store::{FileStore, MemoryStore};

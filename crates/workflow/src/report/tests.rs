@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, TaskBudget};
+use crate::contract::{CandidatePlan, Check, Gate, TaskBudget};
 use crate::local::Moment;
 use crate::task::{Found, Input, Signal, Step, StepId, StepKind, StepResult};
 use crate::tests::facts::{found_right, found_wrong};
@@ -78,6 +78,45 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
     assert_eq!(json["outcome"]["done"]["candidate"], 1);
     assert_eq!(json["candidates"][0]["attempts"][0]["findings"][0]["what"], "it exited with 1");
     assert_eq!(json["spent"]["tokens"], 9_000);
+}
+
+/// The report has values that cannot be parsed, such as proofs: the fixture has the names of their members.
+#[test]
+fn names_in_the_report_are_those_of_the_fixture() {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/serialised/report.json"));
+    let mut expected: serde_json::Value = serde_json::from_str(text).unwrap();
+    let outcomes = expected["outcomes"].take();
+    let step = StepId { kind: StepKind::Work, candidate: Some(0), attempt: 2 };
+    let found = [
+        Outcome::Blocked(BlockedBy::NoAnchor(vec![vec!["no test".to_owned()]])),
+        Outcome::Blocked(BlockedBy::NoCandidate),
+        Outcome::Blocked(BlockedBy::Refused { gate: Gate::Result, words: Some("no".to_owned()) }),
+        Outcome::Limit { limit: LimitKind::Usd, best: Some(0) },
+        Outcome::Limit { limit: LimitKind::Tokens, best: None },
+        Outcome::Limit { limit: LimitKind::Minutes, best: None },
+        Outcome::Aborted { reason: "enough".to_owned() },
+        Outcome::Failed { step, reason: "disk full".to_owned() },
+    ];
+    assert_eq!(serde_json::to_value(found).unwrap(), outcomes);
+
+    let task = played(contract(), |step| found_right(step.id.kind));
+    let id = SessionId::new("t");
+    let report = serde_json::to_value(Report::of(&task).with_id(&id)).unwrap();
+    let done = &report["outcome"]["done"];
+    let objects = [
+        ("report", &report),
+        ("candidate", &report["candidates"][0]),
+        ("attempt", &report["candidates"][0]["attempts"][0]),
+        ("done", done),
+        ("proof", &done["proof"]),
+        ("anchor", &done["proof"]["anchor"]),
+        ("passed check", &done["proof"]["checks"][0]),
+    ];
+    for (name, object) in objects {
+        let mut names: Vec<&String> = object.as_object().unwrap().keys().collect();
+        names.sort();
+        assert_eq!(serde_json::to_value(names).unwrap(), expected[name], "{name}");
+    }
 }
 
 #[test]
