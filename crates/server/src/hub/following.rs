@@ -38,7 +38,7 @@ impl Hub {
             tokio::select! {
                 event = events.next() => {
                     let Some(event) = event else { return false };
-                    live.is_active();
+                    live.touch();
                     self.observe(live, &event);
                     is_stale |= is_change(&event.kind);
                 }
@@ -56,7 +56,7 @@ impl Hub {
                 () = live.leaving.cancelled() => return false,
                 _ = look.tick() => {
                     if !live.is_idle() {
-                        live.is_active();
+                        live.touch();
                     } else if live.rested() >= self.limits.idle {
                         return true;
                     }
