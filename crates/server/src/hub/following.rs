@@ -92,8 +92,8 @@ impl Hub {
             let _ = live.handle.leave();
             live.controls.close(session).await;
         }
-        lock(&self.live).remove(&live.id);
-        lock(&self.decided).retain(|(session, ..), _| *session != live.id);
+        lock(&self.state).remove(&live.id);
+        self.freed.notify_waiters();
         live.ended.cancel();
         self.changed(&live.id);
         self.serve_waiting();
