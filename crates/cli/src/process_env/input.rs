@@ -54,7 +54,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
     is_missing && nearest.is_none_or(|found| !found.is_symlink() || found.exists())
 }
 
-/// Reads a text file that only its owner may read; `None` if there is none.
+/// Reads a text file that only its owner may read; `None` if it does not exist.
 ///
 /// # Errors
 ///
