@@ -45,8 +45,8 @@ impl LinkSwapper {
     }
 }
 
-/// Returns turns with this number of rounds, each of which repeats the calls. Arguments have the number of the call in the place of
-/// `#`.
+/// Returns turns with this number of rounds, each of which repeats the calls. Arguments have the number of the call in the
+/// place of `#`.
 fn turns(rounds: usize, repetitions: usize, calls: &[(&str, &str)]) -> String {
     let mut turns = String::new();
     for round in 0..rounds {
