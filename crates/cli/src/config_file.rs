@@ -166,7 +166,7 @@ impl Reader<'_> {
                 let expected = PROVIDERS.join(", ");
                 self.problem(
                     provider.span(),
-                    format!("unknown provider `{name}`{meant}; expected one of {expected}"),
+                    format!("unknown provider `{name}`, expected one of {expected}{meant}"),
                 );
                 continue;
             };

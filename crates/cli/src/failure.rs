@@ -178,11 +178,23 @@ impl Failure {
         &self.details
     }
 
-    /// Returns the message followed by the hint, unless that is below it.
+    /// Returns the message followed by the hint, unless that is below it. After a question, the hint is
+    /// a separate sentence.
     pub(crate) fn message(&self) -> String {
-        let parts = [Some(self.message.as_str()), self.hint.as_deref().filter(|_| !self.is_hint_below)];
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+        let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && !self.is_hint_below);
+        match hint {
+            None => self.message.clone(),
+            Some(hint) if self.message.is_empty() => hint.to_owned(),
+            Some(hint) if self.message.ends_with('?') => format!("{} {}", self.message, capitalized(hint)),
+            Some(hint) => format!("{}; {hint}", self.message),
+        }
     }
+}
+
+/// Returns a text with an upper-case first letter.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 #[cfg(test)]
@@ -201,6 +213,24 @@ mod tests {
             Error::new(ErrorKind::Network, "no: refused").with_source(std::io::Error::other("refused"));
         assert_eq!(Failure::silent(Exit::Failed).with_hint("look there").message(), "look there");
         assert_eq!(error_chain(&twice), "network failure: no: refused");
+    }
+
+    #[test]
+    fn a_hint_after_a_question_is_a_separate_sentence() {
+        for (message, hint, expected) in [
+            (
+                "--x is unknown; did you mean --y?",
+                "see `pintle --help`",
+                "--x is unknown; did you mean --y? See `pintle --help`",
+            ),
+            ("did you mean a?", "`pintle models` lists them", "did you mean a? `pintle models` lists them"),
+            ("no key", "set one", "no key; set one"),
+            ("did you mean a?", "", "did you mean a?"),
+        ] {
+            assert_eq!(Failure::usage(message).with_hint(hint).message(), expected);
+        }
+        let below = Failure::usage("did you mean a?").with_hints_below(&["see b"]);
+        assert_eq!(below.message(), "did you mean a?");
     }
 
     #[test]

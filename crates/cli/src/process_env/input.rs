@@ -46,7 +46,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
     is_missing && nearest.is_none_or(|found| !found.is_symlink() || found.exists())
 }
 
-/// Reads a text file that only its owner may read; `None` if there is none.
+/// Reads a text file that only its owner may read; `None` if it does not exist.
 ///
 /// A file that other users can read or change is a usage failure.
 pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {

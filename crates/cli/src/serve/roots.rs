@@ -96,8 +96,8 @@ impl WorkspaceRoots {
         Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
     }
 
-    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the workspace,
-    /// and those inside a root of its own tenant, are not included.
+    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the
+    /// workspace or are inside a root of its tenant are not included.
     pub(super) fn foreign_roots(&self, tenant: Option<&str>, workspace: &Path) -> Vec<PathBuf> {
         let others = self.0.iter().filter(|root| root.tenant.is_some() && root.tenant.as_deref() != tenant);
         let others = others.map(|root| &root.directory);

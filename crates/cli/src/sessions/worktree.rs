@@ -12,7 +12,7 @@ use pintle_store::Summary;
 
 pub(crate) use self::command::command;
 use self::git::Git;
-use self::repositories::{Listing, lossy, submodules_with_work};
+use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
 use crate::args::WorktreeBase;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -280,9 +280,10 @@ impl Worktree {
         let raw = git.run(&[&with(&["--raw"])[..], &trees].concat()).await?;
         let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
         let recorded: Vec<&str> = raw.lines().filter_map(repository_of_raw_line).collect();
-        let listing = git.bytes(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]).await?;
+        let listing = git.bytes(&LIST_IGNORED).await?;
         let ignored = Listing::read(&listing, &self.root, process_env);
-        let created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
+        let mut created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
+        created.extend(ignored_in_submodules(&self.root, &tree, process_env).await?);
         // Other work in a submodule is neither in the tree nor in the patch.
         let submodules = git.bytes(&pintle_env::Git::SUBMODULE_STATUS).await?;
         let mut changed: BTreeSet<String> =
