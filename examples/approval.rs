@@ -4,13 +4,16 @@
 //! model, or asks. A single denial is final, and so is a single request for approval. The user sees the exact call and,
 //! for file changes, the resulting diff.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Decision, EventKind, ProviderProfile, Session};
-use pintle_env::LocalEnvironment;
+use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_governance::{Mode, Policy, PolicyGate, Rules};
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-use pintle_tools::gate::{CommandGate, Permission, Verdict};
+use pintle_tools::gate::Verdict;
 use pintle_tools::pipeline::{Gate, PreparedCall};
 
 /// Custom rule: changes to the manifest may add third-party code, so they need approval.
@@ -50,17 +53,19 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let directory = tempfile::tempdir()?;
     std::fs::write(directory.path().join("Cargo.toml"), "[dependencies]\nserde = \"1\"\n")?;
-    let env = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
+    let workspace = directory.path().canonicalize()?;
+    let env: Arc<dyn ExecutionEnvironment> =
+        Arc::new(LocalEnvironment::with_host_env(&workspace, std::env::vars_os())?);
 
-    // Built-in gates match by command, effect, tool or path. This one asks about commands that match no rule.
-    let commands = CommandGate::new()
-        .with("git push *", Permission::Deny)?
-        .with("cat *", Permission::Allow)?
-        .otherwise(Permission::Ask);
-    let session = Session::builder(client, ProviderProfile::openai_compatible("local-model"), env)
-        .gate(commands)
-        .gate(ManifestGate)
-        .build()?;
+    // Rules name calls by tool, effect, command, path or host. This mode allows other changes of files in the workspace, and
+    // asks about other commands.
+    let rules = Rules::parse("rules.toml", RULES, &workspace)?;
+    let policy = Policy::new(Mode::Edit, rules, &workspace);
+    let session =
+        Session::builder(client, ProviderProfile::openai_compatible("local-model"), Arc::clone(&env))
+            .gate(PolicyGate::new(policy, env))
+            .gate(ManifestGate)
+            .build()?;
 
     let handle = session.handle();
     let mut run = session.submit("Make a release.");
@@ -87,6 +92,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     server.shutdown().await;
     Ok(())
 }
+
+/// Rules of the session. An application would read them from a file.
+const RULES: &str = r#"
+allow = ["shell(cat *)"]
+deny = ["shell(git push *)"]
+"#;
 
 /// Responses of the model, each with what the request must contain.
 const SCRIPT: &str = r#"

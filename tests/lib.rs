@@ -15,6 +15,10 @@ mod readme {}
 mod embedding {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../docs/reference/record.md")]
+mod record {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../docs/guide/sessions.md")]
 mod sessions {}
 

@@ -16,16 +16,8 @@ import { fileURLToPath } from "node:url";
 const BINARY = resolve(process.env.PINTLE_BIN ?? fileURLToPath(new URL("../../target/debug/pintle", import.meta.url)));
 const MODEL = "claude-opus-4-6";
 
-/** Returns a directory that is not below `/tmp` or `/var/tmp`, which the sandbox replaces. */
-function outsideTemporaryDirectories() {
-  const target = fileURLToPath(new URL("../../target/tmp", import.meta.url));
-  mkdirSync(target, { recursive: true });
-  const isOutside = (path) => ["/tmp/", "/var/tmp/"].every((temporary) => !`${path}/`.startsWith(temporary));
-  const bases = [target, homedir()].map((path) => realpathSync(path));
-  const base = bases.find(isOutside);
-  if (!base) throw new Error(`expected a directory that is not temporary: ${bases.join(", ")}`);
-  return base;
-}
+// Directory for homes. It must not be below `/tmp` or `/var/tmp`, which the sandbox replaces; `cargo xtask` selects it.
+const HOMES = process.env.TEST_HOMES ?? realpathSync(homedir());
 
 /**
  * Starts a server whose model follows a script, in the form of `pintle mock serve`.
@@ -47,7 +39,7 @@ export async function startServer(script, { mode = "auto", directory, tenants = 
 
 class Server {
   constructor(script, mode, directory) {
-    this.home = mkdtempSync(join(outsideTemporaryDirectories(), "console-"));
+    this.home = mkdtempSync(join(HOMES, "console-"));
     this.mode = mode;
     this.directory = directory ?? join(this.home, "work");
     this.listen = "127.0.0.1:0";

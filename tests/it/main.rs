@@ -11,6 +11,7 @@
 
 mod approvals;
 mod client;
+mod embedding;
 mod events;
 mod faults;
 mod generate;

@@ -95,3 +95,31 @@ fn a_session_in_an_editor_is_approved_cancelled_and_loaded() {
     assert_once(&request, &messages);
     assert_eq!(listed(&user, "project"), [id]);
 }
+
+#[test]
+fn an_editor_shows_a_failure_a_warning_and_a_full_context() {
+    let failing = |status: u16, kind: &str, message: &str| {
+        let body = json!({"type": "error", "error": {"type": kind, "message": message}});
+        format!("[[turn]]\nfailure = [{{ status = {status}, body = '{body}' }}]\ntext = 'one'\n")
+    };
+    let call = "[[turn]]\n[[turn.call]]\ntool = \"Glob\"\narguments = { pattern = '*' }\n";
+    let empty = "[[turn]]\ntext = ' '\n";
+    let (too_long, invalid) = ("prompt is too long: 300000 tokens > 200000 maximum", "invalid x-api-key");
+    for (turns, stop_reason, shown) in [
+        (failing(400, "invalid_request_error", too_long), Some("max_tokens"), too_long),
+        ([call, empty, empty].concat(), Some("end_turn"), "the final response is empty"),
+        (failing(401, "authentication_error", invalid), None, invalid),
+    ] {
+        let user = User::new(&turns);
+        let mut editor = start(&user);
+        let id = session_of(&editor.open("session/new", &user.project(), None));
+        let answer = editor.prompt(&id, "Go");
+        if let Some(reason) = stop_reason {
+            assert_eq!(answer["result"]["stopReason"], reason, "{answer}");
+            assert_once(&editor.said(), &[shown]);
+        } else {
+            assert_eq!(answer["error"]["message"], format!("the turn failed: {shown}"), "{answer}");
+        }
+        editor.end();
+    }
+}

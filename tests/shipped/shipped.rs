@@ -4,6 +4,7 @@
 
 #[path = "../../crates/cli/tests/it/acp/editor.rs"]
 mod acp;
+mod broken_servers;
 mod commands;
 mod compatible_servers;
 mod configuration;

@@ -15,6 +15,9 @@ use super::user::{KEY, User};
 /// Minimum number of swaps during a run.
 const EXCHANGES: usize = 2_000;
 
+/// Number of times that a round repeats its calls while names are exchanged.
+const REPETITIONS: usize = 12;
+
 /// Swaps two names until it ends.
 struct LinkSwapper {
     is_over: Arc<AtomicBool>,
@@ -42,12 +45,13 @@ impl LinkSwapper {
     }
 }
 
-/// Returns turns with this number of rounds of calls, each with arguments that have its number in the place of `#`.
-fn turns(rounds: usize, calls: &[(&str, &str)]) -> String {
+/// Returns turns with this number of rounds, each of which repeats the calls. Arguments have the number of the call in the
+/// place of `#`.
+fn turns(rounds: usize, repetitions: usize, calls: &[(&str, &str)]) -> String {
     let mut turns = String::new();
     for round in 0..rounds {
         turns.push_str("[[turn]]\n");
-        for repeated in 0..12 {
+        for repeated in 0..repetitions {
             for (tool, arguments) in calls {
                 let arguments = arguments.replace('#', &format!("{round}.{repeated}"));
                 turns.push_str(&format!("[[turn.call]]\ntool = \"{tool}\"\narguments = {arguments}\n"));
@@ -81,6 +85,21 @@ fn user(turns: &str, there: fn(&User) -> PathBuf) -> User {
     std::os::unix::fs::symlink("inside", user.project().join("here")).unwrap();
     std::os::unix::fs::symlink(there(&user), user.project().join("there")).unwrap();
     user
+}
+
+/// Runs a command for the task while `here` leads to the directory of the project.
+#[track_caller]
+fn run_undisturbed(mut command: Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Done."), "{output:?}");
+}
+
+/// Returns how many results of the first round contain the text, which the prompt does not contain.
+#[track_caller]
+fn count_results_with(user: &User, text: &str) -> usize {
+    assert!(!user.request(0).contains(text), "{}", user.request(0));
+    user.request(1).matches(text).count()
 }
 
 /// Runs the task while `here` and `there` are exchanged.
@@ -134,33 +153,36 @@ fn requests(user: &User) -> Vec<String> {
 fn a_hidden_file_is_not_read_by_a_name_that_led_elsewhere() {
     let calls = [
         ("Read", r#"{ file_path = "here/id_red" }"#),
-        ("Grep", r#"{ pattern = "A", path = "here", output_mode = "content" }"#),
+        ("Grep", r#"{ pattern = "[Aa]", path = "here", output_mode = "content" }"#),
     ];
-    let user = user(&turns(8, &calls), |user| user.at(".ssh"));
+    let user = user(&turns(1, 1, &calls), |user| user.at(".ssh"));
+    run_undisturbed(user.run_command("Go"));
+    assert_eq!(count_results_with(&user, "harmless"), calls.len());
+    let user = user.with_turns(&turns(8, REPETITIONS, &calls));
     run(&user);
     assert!(!has(&user.at(".local/state/pintle/sessions"), "CANARY"));
     let sent = requests(&user);
     assert!(sent.iter().all(|request| !request.contains("CANARY")));
-    assert!(sent.iter().any(|request| request.contains("harmless")), "some calls succeed");
 }
 
 #[test]
 fn each_tool_lists_the_directory_that_was_judged() {
-    let mut has_listed = false;
     for (tools, tool, arguments) in [
         (Tools::Claude, "Glob", r#"{ pattern = "*", path = "here" }"#),
         (Tools::Gemini, "glob", r#"{ pattern = "*", path = "here" }"#),
         (Tools::Gemini, "list_dir", r#"{ path = "here" }"#),
     ] {
-        let user = user(&turns(4, &[(tool, arguments)]), |user| user.at(".ssh"));
+        let calls = [(tool, arguments)];
+        let user = user(&turns(1, 1, &calls), |user| user.at(".ssh"));
         std::fs::write(user.at(".ssh/CANARY"), "").unwrap();
         std::fs::write(user.project().join("inside/harmless"), "").unwrap();
+        run_undisturbed(tools.command(&user));
+        assert_eq!(count_results_with(&user, "harmless"), 1, "{tools:?} {tool}");
+        let user = user.with_turns(&turns(4, REPETITIONS, &calls));
         run_command(&user, tools.command(&user));
         let sent = requests(&user);
         assert!(sent.iter().all(|request| !request.contains("CANARY")), "{tools:?} {tool}");
-        has_listed |= sent.iter().any(|request| request.contains("harmless"));
     }
-    assert!(has_listed, "some calls succeed");
 }
 
 #[test]
@@ -168,21 +190,22 @@ fn each_tool_changes_the_file_that_was_judged() {
     const EDIT: &str = r##"{ file_path = "here/.bashrc", old_string = "start", new_string = "start#" }"##;
     const PATCH: &str =
         "{ patch = '''\n*** Begin Patch\n*** Update File: here/.bashrc\n@@\n start\n+#\n*** End Patch\n''' }";
-    let mut has_changed = false;
     for (tools, tool, arguments) in [
         (Tools::Claude, "Edit", EDIT),
         (Tools::Gemini, "edit_file", EDIT),
         (Tools::OpenAi, "apply_patch", PATCH),
     ] {
-        let user = user(&turns(4, &[(tool, arguments)]), |user| user.at(""));
+        let calls = [(tool, arguments)];
+        let user = user(&turns(1, 1, &calls), |user| user.at(""));
         std::fs::write(user.at(".bashrc"), "start\n").unwrap();
         std::fs::write(user.project().join("inside/.bashrc"), "start\n").unwrap();
-        run_command(&user, tools.command(&user));
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+        run_undisturbed(tools.command(&user));
+        assert_ne!(read(user.project().join("inside/.bashrc")), "start\n", "{tools:?} {tool}");
+        let user = user.with_turns(&turns(4, REPETITIONS, &calls));
+        run_command(&user, tools.command(&user));
         assert_eq!(read(user.at(".bashrc")), "start\n", "{tools:?} {tool}");
-        has_changed |= read(user.project().join("inside/.bashrc")) != "start\n";
     }
-    assert!(has_changed, "some calls succeed");
 }
 
 /// `there` leads to a directory that the session could use without the limit.
@@ -196,49 +219,55 @@ fn confinement_and_grants_hold_the_file_that_was_judged() {
     let limits: [(&str, Outside); 2] =
         [("--confine", |user| user.at("other")), ("--grant", |user| user.project().join("other"))];
     for (limit, outside) in limits {
-        let user = user(&turns(4, &calls), outside);
+        let user = user(&turns(1, 1, &calls), outside);
         let other = outside(&user);
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("id_red"), "CANARY").unwrap();
-        let mut command = user.run_command("Go");
-        command.arg(limit);
-        if limit == "--grant" {
-            let roots = json!({"roots": [user.project().join("inside")]});
-            let grant = json!({
-                "version": 1, "id": "g", "tools": ["*"], "reads": roots, "writes": roots, "effect": "execute",
-                "network": true, "environments": ["local"],
-            });
-            std::fs::write(user.at("g.json"), grant.to_string()).unwrap();
-            command.arg(user.at("g.json"));
-        }
-        run_command(&user, command);
+        let roots = json!({"roots": [user.project().join("inside")]});
+        let grant = json!({
+            "version": 1, "id": "g", "tools": ["*"], "reads": roots, "writes": roots, "effect": "execute",
+            "network": true, "environments": ["local"],
+        });
+        std::fs::write(user.at("g.json"), grant.to_string()).unwrap();
+        let limited = |user: &User| {
+            let mut command = user.run_command("Go");
+            command.arg(limit).args((limit == "--grant").then(|| user.at("g.json")));
+            command
+        };
+        run_undisturbed(limited(&user));
+        assert_eq!(count_results_with(&user, "harmless"), 1, "{limit}");
+        assert!(user.project().join("inside/written").exists(), "{limit}");
+        let user = user.with_turns(&turns(4, REPETITIONS, &calls));
+        run_command(&user, limited(&user));
         let sent = requests(&user);
         assert!(sent.iter().all(|request| !request.contains("CANARY")), "{limit}");
-        assert!(sent.iter().any(|request| request.contains("harmless")), "{limit}: some calls succeed");
         assert!(!other.join("written").exists(), "{limit}");
-        assert!(user.project().join("inside/written").exists(), "{limit}: some calls succeed");
     }
 }
 
 #[test]
 fn no_file_outside_of_the_project_is_written_by_a_name_that_led_elsewhere() {
     let calls = [("Write", r##"{ file_path = "here/.bashrc", content = "touch PWNED #\n" }"##)];
-    let user = user(&turns(8, &calls), |user| user.at(""));
+    let user = user(&turns(1, 1, &calls), |user| user.at(""));
     std::fs::write(user.at(".bashrc"), "# mine\n").unwrap();
+    run_undisturbed(user.run_command("Go"));
+    assert!(user.project().join("inside/.bashrc").exists());
+    let user = user.with_turns(&turns(8, REPETITIONS, &calls));
     run(&user);
     assert_eq!(std::fs::read_to_string(user.at(".bashrc")).unwrap(), "# mine\n");
-    assert!(user.project().join("inside/.bashrc").exists(), "some calls succeed");
 }
 
 #[test]
 fn no_protected_file_is_written_by_a_name_that_led_elsewhere() {
     let calls = [("Write", r##"{ file_path = "here/config", content = "[core]\n\tfsmonitor = \"#\"\n" }"##)];
-    let user = user(&turns(8, &calls), |user| user.project().join(".git"));
+    let user = user(&turns(1, 1, &calls), |user| user.project().join(".git"));
     let config = user.project().join(".git/config");
     let before = std::fs::read(&config).unwrap();
+    run_undisturbed(user.run_command("Go"));
+    assert!(user.project().join("inside/config").exists());
+    let user = user.with_turns(&turns(8, REPETITIONS, &calls));
     run(&user);
     assert_eq!(std::fs::read(&config).unwrap(), before);
-    assert!(user.project().join("inside/config").exists(), "some calls succeed");
 }
 
 /// Commands of another session, which works above, could replace the directory.

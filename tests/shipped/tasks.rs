@@ -308,3 +308,44 @@ fn a_task_whose_provider_rejects_the_key_is_failed() {
     let shown = user.pintle(&["task", "show", listed[0]["id"].as_str().unwrap()]);
     assert_once(&shown, &["The step anchor-1 failed: "]);
 }
+
+/// The only candidate is stopped before it changes a file.
+#[test]
+fn a_task_at_a_limit_names_it_and_exits_with_its_code() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]).with_turns(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = 'true' }\n[[turn]]\ntext = 'Done.'\n",
+    );
+    let contract = format!(
+        "goal = '{GOAL}'\n[anchor]\nkind = 'none'\nbecause = 'the check is enough'\n\
+         [[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[[candidate]]\n"
+    );
+    let file = user.at("contract.toml");
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let shared = ["task", "run", "--provider", "anthropic", "--base-url", &url, "--contract"];
+    for (flags, budget, code, parts) in [
+        (
+            &["--max-turns", "1"][..],
+            "",
+            1,
+            ["# Blocked", "No candidate reached the goal.", "its limit on turns is reached"],
+        ),
+        (
+            &[],
+            "[budget]\ntokens = 10\n",
+            3,
+            ["# At its limit", "The budget of tokens is used up.", "its share of the budget is used up"],
+        ),
+    ] {
+        std::fs::write(&file, format!("{contract}{budget}")).unwrap();
+        let arguments = [&shared[..], &[file.to_str().unwrap()], flags].concat();
+        let output = user.command(&arguments).output().unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{report}");
+        assert_once(&report, &parts);
+    }
+    // The session with the budget calls no model, since it could not pay for the call.
+    assert_eq!(user.model.requests().len(), 1);
+}

@@ -140,9 +140,11 @@ fn work_that_no_merge_can_take_over_is_never_deleted() {
     );
     let library = user.at("library");
     let library = library.to_str().unwrap();
+    std::fs::write(user.project().join(".gitignore"), "ignored/\n").unwrap();
+    git(&user, &["add", "--all"]);
+    git(&user, &["commit", "--quiet", "--message=ignored"]);
     git(&user, &["clone", "--quiet", ".", library]);
     git(&user, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "sub"]);
-    std::fs::write(user.project().join(".gitignore"), "ignored/\n").unwrap();
     git(&user, &["add", "--all"]);
     git(&user, &["commit", "--quiet", "--message=second"]);
     let output = user.run_command("Go").arg("--worktree").output().unwrap();
@@ -164,7 +166,11 @@ fn work_that_no_merge_can_take_over_is_never_deleted() {
             assert!(!output.status.success() && errors.contains(&expected), "{end}: {errors}");
         }
     };
-    is_refused("ignored/repository/, ignored/bare.git/, sub");
+    // The submodule ignores this directory as well.
+    let inner = directory.join("sub/ignored/inner");
+    git(&user, &["init", "--quiet", inner.to_str().unwrap()]);
+    is_refused("ignored/repository/, ignored/bare.git/, sub/ignored/inner/, sub");
+    std::fs::remove_dir_all(inner).unwrap();
     assert_eq!(std::fs::read_to_string(directory.join("sub/conf")).unwrap(), "x=2\n");
     std::fs::remove_dir_all(directory.join("ignored/repository/.git")).unwrap();
     std::fs::remove_dir_all(bare).unwrap();

@@ -1,4 +1,4 @@
-//! Uses the library `pintle` alone, from its package: every layer is reachable through it.
+//! Uses the library `pintle` alone, from its package: the layers without a feature are reachable through it.
 
 use pintle::prelude::*;
 

@@ -16,6 +16,7 @@ use crate::{
     metadata::Metadata,
     process,
     protocols::install,
+    test_homes,
 };
 
 /// A package with the scripts that have to pass.
@@ -42,6 +43,7 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 /// Runs the suites with the built programs. Slow ones, and those that repeat scenarios of others, run only if `with_long`.
 pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> Result<(), Failure> {
     let program = metadata.target_directory.join("debug/pintle");
+    let homes = test_homes::create(metadata)?;
     for package in PACKAGES {
         let directory = metadata.workspace_root.join(package.directory);
         let mut install = npm(&directory);
@@ -51,6 +53,7 @@ pub(crate) fn run_with_built_programs(metadata: &Metadata, with_long: bool) -> R
             let name = format!("{} of {}", script, package.directory);
             let mut command = npm(&directory);
             command.args(["run", "--silent", script]).env("PINTLE_BIN", &program);
+            command.env(test_homes::VARIABLE, &homes);
             let output = command.output().with_context(|| format!("{name} could not be started"))?;
             if !output.status.success() {
                 print!("{}", String::from_utf8_lossy(&output.stderr));

@@ -30,6 +30,7 @@ mod protocols;
 mod services;
 mod smoke;
 mod soak;
+mod test_homes;
 mod test_run;
 mod tidy;
 mod weight;

@@ -15,7 +15,7 @@ use self::install::Installed;
 use crate::{
     failure::{Context as _, Failure},
     metadata::Metadata,
-    process,
+    process, test_homes,
 };
 
 /// A run of a suite.
@@ -84,9 +84,11 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
     let program = |name: &str| metadata.target_directory.join("debug").join(name);
     let command = program("pintle");
     let node = installed.node();
+    let homes = test_homes::create(metadata)?;
     let sdks = Clients {
         is_passed: |line| line.starts_with("ok "),
         directory: install::clients(metadata, "compat")?,
+        homes: homes.clone(),
     };
     // Runs the command with a scripted model.
     let scripted = sdks.directory.join("pintle.mjs");
@@ -106,7 +108,7 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
     let python = install::python(&requirements, &sdks.directory)?.join("python");
     // A warning of the command may separate the result from the name of the case.
     let is_passed = |line: &str| line == "ok" || line.ends_with("... ok");
-    let of_python = Clients { is_passed, directory: sdks.directory.clone() };
+    let of_python = Clients { is_passed, directory: sdks.directory.clone(), homes: homes.clone() };
     of_python.run(&python, "the vendors' SDKs for Python with the command", |python| {
         python.args(["-B", "-m", "unittest", "--verbose", "test_claude", "test_codex", "test_shipped"]);
         python.env("PINTLE_BINARY", &command).env("CODEX_BINARY", &scripted).env("CLAUDE_BINARY", &scripted);
@@ -114,6 +116,7 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
     let editors = Clients {
         is_passed: |line| line.starts_with("ok   "),
         directory: install::clients(metadata, "acp")?,
+        homes,
     };
     if with_long {
         editors.run(&node, "the clients of ACP with the example", |node| {
@@ -129,6 +132,8 @@ fn play_clients(metadata: &Metadata, installed: &Installed, with_long: bool) -> 
 struct Clients {
     /// Where they are installed.
     directory: PathBuf,
+    /// Directory for the homes of users that they create.
+    homes: PathBuf,
     /// Returns whether a line reports a case that has passed.
     is_passed: fn(&str) -> bool,
 }
@@ -142,7 +147,8 @@ impl Clients {
         arguments: impl FnOnce(&mut Command),
     ) -> Result<(), Failure> {
         let mut command = Command::new(interpreter);
-        arguments(command.current_dir(&self.directory).stdin(Stdio::null()));
+        command.current_dir(&self.directory).stdin(Stdio::null()).env(test_homes::VARIABLE, &self.homes);
+        arguments(&mut command);
         let output = command.output().with_context(|| format!("{name} could not be started"))?;
         // Test runners of Python write to standard error.
         let printed = [&output.stderr, &output.stdout]

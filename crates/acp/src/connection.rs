@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use pintle_env::LineTooLong;
 use serde_json::{Value, json};
 use tokio::io::AsyncBufRead;
 use tokio::task::{Id as TaskId, JoinError, JoinSet};
@@ -16,7 +17,7 @@ use self::table::Table;
 use self::task::{Ask, Asking};
 use crate::client::Client;
 use crate::host::AgentHost;
-use crate::lines::{Line, Lines};
+use crate::lines::Lines;
 use crate::prompt;
 use crate::requests::{Open, Requests};
 use crate::rpc::{self, Id, Incoming, RpcError};
@@ -66,8 +67,8 @@ impl Connection {
                 Some(ended) = self.asking.join_next_with_id() => self.answered(ended).await,
                 Some(ended) = self.sessions.join_next_with_id() => self.closed(ended).await,
                 line = lines.next() => match line? {
-                    Some(Line::Complete(line)) => self.handle(rpc::parse(&line)).await,
-                    Some(Line::TooLong) => {
+                    Some(Ok(line)) => self.handle(rpc::parse(&line)).await,
+                    Some(Err(LineTooLong { .. })) => {
                         self.refuse(&Id::Null, RpcError::invalid_request("the line is too long")).await;
                     }
                     None => return Ok(()),

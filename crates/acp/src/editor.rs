@@ -182,7 +182,7 @@ impl EditorEnvironment {
 impl ExecutionEnvironment for EditorEnvironment {
     forward! {
         inner: working_directory, home_directory, platform, os_version, output_limits, place, resolve, initialize, cleanup, spawn, metadata,
-        list, remove, rename, canonicalize, file_exists, list_directory, find_files, grep, create_directory, create_symlink,
+        list, remove, rename, canonicalize, find_files, grep, create_directory, create_symlink,
         set_mode, walk, read_many
     }
 
@@ -223,6 +223,7 @@ impl ExecutionEnvironment for EditorEnvironment {
         Ok(edited.get(at(range.start)..at(range.end)).unwrap_or_default().to_vec())
     }
 
+    // By ranges, each of them would be a request for the complete text, and the user may change it in between.
     async fn read_file(
         &self,
         path: &Path,

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use pintle_llm::error_chain;
 use serde_json::json;
 
 use crate::outbox::Disconnected;
@@ -67,20 +68,8 @@ impl HostError {
             Self::Invalid(_) => (RpcError::INVALID_PARAMS, "invalid"),
             Self::Failed { .. } => (RpcError::INTERNAL, "failed"),
         };
-        RpcError::new(code, chain(self)).with_data(json!({"reason": reason}))
+        RpcError::new(code, error_chain(self)).with_data(json!({"reason": reason}))
     }
-}
-
-/// Returns the message of an error with those of its causes, for people.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Reason why the client did not do what it was asked for.

@@ -1,65 +1,42 @@
-//! Lines of a byte stream, of bounded length.
+//! Lines of the client, of bounded length.
 
 use std::io;
 
+use pintle_env::{LineSplitter, LineTooLong};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
-
-/// Line of the client.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// Bytes without the line end.
-    Complete(Vec<u8>),
-    /// The line had more bytes than allowed. Its bytes were dropped.
-    TooLong,
-}
 
 /// Reads lines, and never holds more of one than the limit.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
-    limit: usize,
-    line: Vec<u8>,
-    is_too_long: bool,
+    splitter: LineSplitter,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub(crate) fn new(reader: R, limit: usize) -> Self {
-        Self { reader, limit, line: Vec::new(), is_too_long: false }
+        Self { reader, splitter: LineSplitter::new(limit) }
     }
 
-    /// Returns the next line that is not blank; `None` at the end of the stream. What follows the last line end is a line
-    /// as well. Cancel safe.
-    pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
+    /// Returns the next line that is not blank; `None` at the end of the stream. The bytes after the last line feed are a
+    /// line as well. Cancel safe.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, LineTooLong>>> {
+        let is_blank = |line: &Result<Vec<u8>, LineTooLong>| {
+            line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty())
+        };
         loop {
+            while let Some(line) = self.splitter.next_line() {
+                if !is_blank(&line) {
+                    return Ok(Some(line));
+                }
+            }
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
-                return Ok(self.take());
+                return Ok(self.splitter.finish().filter(|line| !is_blank(line)));
             }
-            let (piece, used, has_ended) = match memchr::memchr(b'\n', available) {
-                Some(end) => (available.get(..end).unwrap_or_default(), end + 1, true),
-                None => (available, available.len(), false),
-            };
-            if self.is_too_long || self.line.len() + piece.len() > self.limit {
-                self.is_too_long = true;
-                self.line = Vec::new();
-            } else {
-                self.line.extend_from_slice(piece);
-            }
+            self.splitter.push(available);
+            let used = available.len();
             self.reader.consume(used);
-            if has_ended && let Some(line) = self.take() {
-                return Ok(Some(line));
-            }
         }
-    }
-
-    /// Takes the line so far, unless it is blank.
-    fn take(&mut self) -> Option<Line> {
-        if std::mem::take(&mut self.is_too_long) {
-            return Some(Line::TooLong);
-        }
-        let line = std::mem::take(&mut self.line);
-        let is_blank = line.iter().all(u8::is_ascii_whitespace);
-        (!is_blank).then_some(Line::Complete(line))
     }
 }
 
@@ -69,24 +46,24 @@ mod tests {
 
     use super::*;
 
-    async fn read(input: &[u8], capacity: usize) -> Vec<Line> {
+    async fn read(input: &[u8], capacity: usize) -> Vec<Result<Vec<u8>, u64>> {
         let mut lines = Lines::new(BufReader::with_capacity(capacity, input), 5);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
-            read.push(line);
+            read.push(line.map_err(|error| error.bytes));
         }
         read
     }
 
     #[tokio::test]
     async fn long_lines_are_dropped_and_the_next_one_is_read() {
-        let complete = |text: &str| Line::Complete(text.as_bytes().to_vec());
+        let complete = |text: &str| Ok(text.as_bytes().to_vec());
         let cases = [
             ("", vec![]),
             ("\n \r\n", vec![]),
             ("abc\ndef", vec![complete("abc"), complete("def")]),
-            ("12345\n123456\nok\n", vec![complete("12345"), Line::TooLong, complete("ok")]),
-            ("1234567890123", vec![Line::TooLong]),
+            ("12345\n123456\nok\n", vec![complete("12345"), Err(6), complete("ok")]),
+            ("1234567890123", vec![Err(13)]),
         ];
         for (input, expected) in cases {
             for capacity in [1, 2, 7, 64] {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{ApprovalRequest, CallKind, Decision, SessionHandle};
-use pintle_llm::Fingerprint;
+use pintle_llm::{Fingerprint, error_chain};
 
 use crate::calls;
 use crate::client::Client;
-use crate::error::{ClientError, chain};
+use crate::error::ClientError;
 use crate::turns::Entry;
 use crate::wire::{
     CallContent, CallStatus, CallUpdate, Permission, PermissionOption, PermissionOutcome, PermissionRequest,
@@ -47,7 +47,7 @@ pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
         Ok(Selection::Selected { option_id: Permission::AllowOnce }) => Decision::Approve,
         Ok(Selection::Selected { option_id: Permission::AllowAlways }) if is_always_offered => {
             if let Err(error) = entry.controls.allow_always(&request).await {
-                tracing::warn!(session = entry.id, error = chain(&error), "the rule was not added");
+                tracing::warn!(session = entry.id, error = error_chain(&error), "the rule was not added");
             }
             Decision::Approve
         }
@@ -57,7 +57,7 @@ pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
         // The session is suspended with the request.
         Err(ClientError::Disconnected) => return,
         Err(error) => {
-            Decision::Deny { reason: Some(format!("the user could not be asked: {}", chain(&error))) }
+            Decision::Deny { reason: Some(format!("the user could not be asked: {}", error_chain(&error))) }
         }
     };
     if let Err(error) = asked.handle.decide_exactly(&asked.call_id, asked.fingerprint, decision) {

@@ -10,12 +10,12 @@ use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionId, SessionState,
     UserMessage,
 };
-use pintle_llm::ImageData;
+use pintle_llm::{ImageData, error_chain};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::client::{Client, TerminalQuestion};
-use crate::error::{HostError, chain};
+use crate::error::HostError;
 use crate::history::{self, KnownCalls};
 use crate::host::CommandResult;
 use crate::permission::{self, Asked};
@@ -285,7 +285,7 @@ impl SessionTask {
                 stop::reason(&outcome)
             }
             Err(SessionError::Closed) => Err(gone(&self.entry.id)),
-            Err(error) => Err(RpcError::new(RpcError::INTERNAL, chain(&error))),
+            Err(error) => Err(RpcError::new(RpcError::INTERNAL, error_chain(&error))),
         }
     }
 

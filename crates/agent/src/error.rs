@@ -47,6 +47,9 @@ pub enum SessionError {
     /// The session of the record was closed.
     #[error("the session of the record is closed, so it cannot be resumed; it can be forked")]
     Ended,
+    /// [`SessionBuilder::build`](crate::SessionBuilder::build) was called outside a tokio runtime, which drives the session.
+    #[error("a session can only be built within a tokio runtime")]
+    NoRuntime,
     /// The session cannot be built as configured.
     #[error("the session cannot be built")]
     Build(#[source] pintle_llm::Error),

@@ -1,5 +1,7 @@
 //! Hooks: code of an application that runs at certain points of a session (design of the layers above, section 2).
 
+mod event;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::{Execution, PreparedCall};
 use serde_json::Value;
 
+pub use self::event::HookEvent;
 use crate::approval::ApprovalRequest;
 use crate::protocol::{CompactionTrigger, Decision, SessionEndReason, SessionId, SubagentOrigin};
 

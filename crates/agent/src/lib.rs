@@ -23,6 +23,8 @@ mod sanitize;
 mod session;
 mod skills;
 mod subagent;
+#[cfg(test)]
+mod tests;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};
@@ -33,9 +35,13 @@ pub use config::{BackgroundLimit, ModelTimeout, ResponseLimit, SessionConfig, Se
 pub use count::{Count, Grouped};
 pub use error::SessionError;
 pub use hooks::{
-    CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
+    CallAnswer, EndAnswer, HookContext, HookEvent, HookSession, Hooks, InputAnswer, ResultAnswer,
+    SessionSource,
 };
 pub use ledger::{Ledger, Ledgers};
+// Parts of lower layers, so that a crate above this one needs no second dependency for them.
+pub use pintle_llm::error_chain;
+pub use pintle_tools::ChangeKind;
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, SubagentTools, Toolset,
     ToolsetOptions, UnknownFamily,

@@ -170,7 +170,8 @@ impl ProviderProfile {
         Catalog::built_in().latest(id, Some(Capability::Tools)).map(|model| model.id.as_str())
     }
 
-    /// Returns the tool definitions as sent to the model.
+    /// Returns the definitions of the profile's own tools, as sent to the model. A session adds tools for subagents:
+    /// [`as_in_session`](Self::as_in_session).
     #[must_use]
     pub fn tools(&self) -> ToolList {
         self.tool_registry.definitions()

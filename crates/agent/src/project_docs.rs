@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, future, stream};
 use pintle_env::{EnvError, ExecutionEnvironment, leads_outside};
+use pintle_llm::error_chain;
 use serde::{Deserialize, Serialize};
 
-use crate::discovery::{READ_AHEAD, error_chain};
+use crate::discovery::READ_AHEAD;
 use crate::protocol::{LoadedDocument, LoadedProject, Skill, SkippedFile};
 use crate::skills;
 

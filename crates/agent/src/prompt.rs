@@ -57,6 +57,15 @@ pub(crate) struct ProfileFacts<'p> {
     pub(crate) skill_list_budget: usize,
 }
 
+/// Start of the list of tools; a blank line follows.
+const TOOLS: &str = include_str!("../prompts/sections/tools.md");
+
+/// Start of the project documents; a blank line follows.
+const PROJECT_INSTRUCTIONS: &str = include_str!("../prompts/sections/project_instructions.md");
+
+/// Start of the list of skills.
+const SKILLS: &str = include_str!("../prompts/sections/skills.md");
+
 /// Returns the non-empty layers in order.
 pub(crate) fn layers(
     profile: &ProfileFacts<'_>,
@@ -178,7 +187,7 @@ fn tool_list(registry: &ToolRegistry) -> String {
         .iter()
         .map(|tool| format!("- `{}`: {}", tool.name, first_paragraph(&tool.description)))
         .collect();
-    format!("# Tools\n\nThese tools are available. Their definitions say more.\n\n{}", lines.join("\n"))
+    format!("{TOOLS}\n{}", lines.join("\n"))
 }
 
 fn first_paragraph(text: &str) -> String {
@@ -192,12 +201,7 @@ fn project_documents(docs: &ProjectDocs) -> String {
     }
     let blocks: Vec<String> =
         docs.documents.iter().map(|document| document_block(document, &docs.truncation_marker())).collect();
-    format!(
-        "# Project instructions\n\n\
-         These files come from the project, those of its root first. \
-         Follow them; where two disagree, the later one counts, and what the user says counts more than any.\n\n{}",
-        blocks.join("\n\n")
-    )
+    format!("{PROJECT_INSTRUCTIONS}\n{}", blocks.join("\n\n"))
 }
 
 fn document_block(document: &ProjectDoc, marker: &str) -> String {
@@ -220,12 +224,7 @@ fn skill_list(skills: &[Skill], budget: usize) -> String {
     if skills.is_empty() {
         return String::new();
     }
-    let mut list = String::from(
-        "# Skills\n\n\
-         Each of these files has instructions for one kind of work. When a task is of a kind that a description names, \
-         read the file before you begin, and follow it; paths in it are relative to its directory. Do not read those \
-         that the task does not need.\n",
-    );
+    let mut list = SKILLS.to_owned();
     let mut left_out = 0usize;
     for skill in skills {
         let path = fact(&skill.path, MAX_PATH).replace('`', "'");

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_llm::error_chain;
 
 use self::front_matter::FrontMatter;
-use crate::discovery::{READ_AHEAD, error_chain};
+use crate::discovery::READ_AHEAD;
 use crate::protocol::{Skill, SkippedFile};
 
 /// Bytes of a file that are read for its front matter: 16 KiB.

@@ -51,10 +51,6 @@ const NO_KEY: &str = "no key was found: store one with `pintle login`, or set AN
 const PAGE: usize = 50;
 
 /// Serves an editor until it closes its end.
-///
-/// # Errors
-///
-/// A usage failure for flags that are about one task, and a failure if the editor cannot be read from or written to.
 pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args)?;
     let interrupts = Interrupts::listen()?;

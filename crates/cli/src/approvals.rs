@@ -25,10 +25,6 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(100);
 
 /// Runs `pintle approvals`.
-///
-/// # Errors
-///
-/// A usage failure if no such call waits, otherwise a failure with the cause.
 pub(crate) async fn approvals(args: ApprovalsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let text = match &args.command {

@@ -21,10 +21,6 @@ use crate::timeout;
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the question and streams the response to standard output.
-///
-/// # Errors
-///
-/// A failure for anything but a complete response.
 pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     let prompt = prompt_source::read(&args.prompt)?;

@@ -9,10 +9,6 @@ use crate::remote::Remote;
 use crate::terminal;
 
 /// Converses in a session of a server until the user leaves. The session goes on there.
-///
-/// # Errors
-///
-/// A usage failure without a terminal, or for a session that is none; a failure if the server refuses, or the terminal is gone.
 pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &args.conversation)?;
     let interrupts = Interrupts::listen()?;

@@ -42,10 +42,6 @@ enum Detail {
 }
 
 /// Runs `pintle audit`.
-///
-/// # Errors
-///
-/// A usage failure for an unknown session or call, otherwise a failure with the cause.
 pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let head = args.head.as_deref().map(verify::parse_head).transpose()?;
     let sessions = Sessions::open(process_env).await?;
@@ -64,10 +60,6 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
 }
 
 /// Returns the audit of a session as text, without secrets.
-///
-/// # Errors
-///
-/// A failure if the store cannot be read.
 #[cfg(feature = "server")]
 pub(crate) async fn text(
     sessions: &Sessions,

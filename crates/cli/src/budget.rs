@@ -19,9 +19,7 @@ use crate::sessions::Sessions;
 
 /// Loads the limits of a run: those of the user's file, replaced by flags, and lowered to those of the projects.
 ///
-/// # Errors
-///
-/// A usage failure for a file or a flag that is wrong: what is not understood could be a limit.
+/// A file or a flag with mistakes is a usage failure: a part that is not understood could be a limit.
 pub(crate) async fn load(
     args: &BudgetArgs,
     environment: &dyn ExecutionEnvironment,
@@ -65,10 +63,6 @@ pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
 }
 
 /// Returns where the session gets its budget from; `None` if it has only its own limits, and nobody is asked.
-///
-/// # Errors
-///
-/// A failure if the ledger of the day cannot be kept.
 pub(crate) async fn source(
     limits: BudgetLimits,
     prompter: &Prompter,

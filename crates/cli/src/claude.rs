@@ -40,10 +40,7 @@ const UUID: usize = 36;
 
 /// Converses until the host closes its end.
 ///
-/// # Errors
-///
-/// A usage failure for options that are wrong or not supported, an interruption if the host reads no more, otherwise a failure
-/// with the cause.
+/// The result is an interruption if the host no longer reads.
 pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options()?)?;
@@ -106,10 +103,6 @@ fn with_settings(mut options: StreamOptions) -> Result<StreamOptions, Failure> {
 }
 
 /// Returns the id that the host has chosen for a new session.
-///
-/// # Errors
-///
-/// A usage failure for an id that is no UUID, or that a session has already.
 async fn new_id(options: &StreamOptions, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
     let Some(id) = &options.session_id else { return Ok(None) };
     if id.len() != UUID || !id.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {

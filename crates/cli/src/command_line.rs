@@ -31,9 +31,7 @@ use crate::render;
 /// Writes help and version to standard output and usage errors to standard error. With a JSON output format, a usage
 /// error is also written to standard output as an object.
 ///
-/// # Errors
-///
-/// The exit status, if the arguments ask for help or are invalid. Help that cannot be written is a failure.
+/// The error is the exit status, also if the arguments ask for help. Help that cannot be written is a failure.
 pub(crate) fn parse() -> Result<Arguments, Exit> {
     #[cfg(feature = "compat")]
     if let Some(text) = exec::information(&std::env::args_os().collect::<Vec<_>>()) {
@@ -79,10 +77,6 @@ pub(crate) struct CommandLine {
 }
 
 /// Parses the arguments of this process again, with the flags that its session remembers.
-///
-/// # Errors
-///
-/// A usage failure.
 pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> {
     let mut args = own_arguments()?;
     insert(&mut args, 2, remembered);
@@ -106,10 +100,6 @@ pub(crate) fn parse_with(remembered: &[String]) -> Result<CommandLine, Failure> 
 impl CommandLine {
     /// Parses the arguments once more, with flags of the configuration, which the session does not remember. `profile` is the
     /// value of `--profile` if it is the name of a profile in the configuration, which the flags then replace.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure.
     pub(crate) fn configured(
         self,
         remembered: &[String],
@@ -167,10 +157,6 @@ fn remove_profile(args: &mut Vec<OsString>, name: &str) {
 }
 
 /// Returns the arguments of this process, in words of its own and with the subcommand that they go without.
-///
-/// # Errors
-///
-/// A usage failure for arguments that another program understands and this one does not.
 fn own_arguments() -> Result<Vec<OsString>, Failure> {
     let args: Vec<OsString> = std::env::args_os().collect();
     #[cfg(feature = "compat")]

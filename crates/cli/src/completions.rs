@@ -8,10 +8,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Writes the completion script for a shell.
-///
-/// # Errors
-///
-/// The errors of [`Console::write`].
 pub(crate) async fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "pintle", &mut script);

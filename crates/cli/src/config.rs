@@ -30,10 +30,6 @@ use crate::process_env::{self, ProcessEnv};
 use crate::provider::Provider;
 
 /// Runs `pintle config`.
-///
-/// # Errors
-///
-/// A usage failure for a configuration with mistakes, otherwise a failure with the cause.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command.unwrap_or(ConfigCommand::List(args.list)) {
         ConfigCommand::List(args) => list::list(&args, process_env).await,
@@ -47,19 +43,11 @@ pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Resul
 }
 
 /// Returns the effective value of each key in the current directory and its source, as a table.
-///
-/// # Errors
-///
-/// A usage failure for a configuration with mistakes.
 pub(crate) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
     list::effective(process_env).await
 }
 
 /// Completes the command line of a run, whose session remembers these flags.
-///
-/// # Errors
-///
-/// A usage failure for a configuration with mistakes, or if its values do not go together with the flags.
 pub(crate) async fn complete_run(
     remembered: &[String],
     process_env: &ProcessEnv,
@@ -69,10 +57,6 @@ pub(crate) async fn complete_run(
 }
 
 /// Completes the command line of a command other than a run, which may have to select a session first.
-///
-/// # Errors
-///
-/// As [`complete_run`].
 pub(crate) async fn complete(command: Command, process_env: &ProcessEnv) -> Result<Command, Failure> {
     if command.session().is_some() || Scope::of(&command, process_env)?.is_none() {
         return Ok(command);
@@ -197,10 +181,6 @@ impl Scope {
     }
 
     /// Returns the effective values, and the name of the profile that `--profile` selects.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if it is neither a profile nor a file.
     fn settings(
         &self,
         loaded: &Configuration,

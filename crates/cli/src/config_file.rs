@@ -91,10 +91,6 @@ pub(crate) fn key_commands(process_env: &ProcessEnv) -> BTreeMap<&'static str, V
 }
 
 /// Checks the user's file.
-///
-/// # Errors
-///
-/// A usage failure with all mistakes in it.
 pub(crate) fn check_user_file(process_env: &ProcessEnv) -> Result<(), Failure> {
     problem::failure(&user_file(process_env).problems).map_or(Ok(()), Err)
 }
@@ -170,7 +166,7 @@ impl Reader<'_> {
                 let expected = PROVIDERS.join(", ");
                 self.problem(
                     provider.span(),
-                    format!("unknown provider `{name}`{meant}; expected one of {expected}"),
+                    format!("unknown provider `{name}`, expected one of {expected}{meant}"),
                 );
                 continue;
             };

@@ -62,20 +62,12 @@ impl Cursor {
 
 /// Writes text without colours to standard output. Control and invisible characters are escaped: names of files, sessions,
 /// models and servers come from outside, and the output may be shown by a terminal. Not for patches and other files.
-///
-/// # Errors
-///
-/// As for [`Console::write`].
 pub(crate) async fn print(text: &str) -> Result<(), Failure> {
     Console::new().write(&escape_hidden(text)).await
 }
 
 /// Writes a patch to standard output. On a terminal, control and invisible characters are escaped; programs that apply a patch
 /// read it byte by byte.
-///
-/// # Errors
-///
-/// As for [`Console::write`].
 pub(crate) async fn print_patch(patch: &[u8]) -> Result<(), Failure> {
     let mut console = Console::new();
     if console.is_terminal {
@@ -113,9 +105,7 @@ impl Console {
 
     /// Writes and flushes `text`, if it is not empty. Waits for a slow reader without blocking other tasks.
     ///
-    /// # Errors
-    ///
-    /// A silent failure if the reader has closed the stream, otherwise a failure with the cause.
+    /// The failure is silent if the reader has closed the stream.
     pub(crate) async fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.write_bytes(text.as_bytes()).await?;
         if self.is_terminal {

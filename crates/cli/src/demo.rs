@@ -36,9 +36,7 @@ const CARGO_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs the agent on the example project, then verifies the result independently.
 ///
-/// # Errors
-///
-/// A failure unless the tests pass at the end.
+/// Fails unless the tests pass at the end.
 pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     if args.interactive {
         return interactive::converse(args.dir.as_deref(), process_env).await;
@@ -76,9 +74,7 @@ async fn prepare(
 
 /// Copies the example project into a directory.
 ///
-/// # Errors
-///
-/// A usage failure if the directory has something already.
+/// A directory that is not empty is a usage failure.
 async fn fill(env: &LocalEnvironment, directory: &Path) -> Result<(), Failure> {
     match env.list(directory).await {
         Ok(entries) if entries.is_empty() => {}

@@ -25,10 +25,6 @@ const NO_KEY: &str =
     "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or `pintle login`; a local server needs none";
 
 /// Checks everything and reports it, one line for each check.
-///
-/// # Errors
-///
-/// A failure if nothing can run in the current directory, and the errors of [`Console::write`].
 pub(crate) async fn doctor(args: &DoctorArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
@@ -93,7 +89,7 @@ async fn sandbox(environment: &LocalEnvironment) -> Check {
         Err(error) => {
             return Check::problem(
                 "sandbox",
-                crate::failure::chain(&error),
+                pintle_llm::error_chain(&error),
                 "no command can be started here",
             );
         }

@@ -86,19 +86,13 @@ pub(crate) struct EnvSession {
 
 /// Returns the files and directories that file tools of a local run must not touch: keys of the user.
 ///
-/// # Errors
-///
-/// A usage failure if the home directory is not known, or if the working directory is hidden itself.
+/// A working directory that is hidden itself is a usage failure.
 pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     secrets::hidden(workspace, process_env)
 }
 
 /// Returns the paths below the working directory that checkpoints leave out, relative to it: on this machine the hidden files,
 /// whether there is a sandbox or not, and everywhere the existing files that `rules` deny to read.
-///
-/// # Errors
-///
-/// A failure if the environment is lost.
 pub(crate) async fn excluded_from_checkpoints(
     environment: &dyn ExecutionEnvironment,
     spec: &EnvSpec,
@@ -125,10 +119,6 @@ pub(crate) async fn excluded_from_checkpoints(
 
 impl<'a> EnvTarget<'a> {
     /// Validates `--env`, `--dir` and the confinement flags.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for an invalid local directory or for flags that do not apply to the target.
     pub(crate) fn from_args(
         args: &'a EnvArgs,
         confinement: ConfinementArgs,
@@ -143,10 +133,6 @@ impl<'a> EnvTarget<'a> {
     }
 
     /// Selects the environment of a session whose program can ask a person about its calls.
-    ///
-    /// # Errors
-    ///
-    /// As for [`from_args`](Self::from_args).
     #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
     pub(crate) fn of_hosted(
         args: &'a RunArgs,
@@ -175,10 +161,6 @@ impl<'a> EnvTarget<'a> {
     }
 
     /// Connects to the target and initialises it. Never falls back to another environment.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a missing directory, otherwise a failure with the cause.
     pub(crate) fn connect(&self) -> BoxFuture<'_, Result<EnvSession, Failure>> {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
         Box::pin(self.connect_to_target())
@@ -397,9 +379,7 @@ impl EnvSession {
 
     /// Compares protected files with the record of a session that ended before its final check.
     ///
-    /// # Errors
-    ///
-    /// A failure that contains the changes. The next session accepts the current files.
+    /// Changes are a failure that contains them. The next session accepts the current files.
     pub(crate) async fn compare_with_earlier(&self, spec: &EnvSpec) -> Result<(), Failure> {
         if self.record.earlier().is_final() {
             return Ok(());
@@ -431,9 +411,7 @@ impl EnvSession {
     /// Terminates commands that still run and waits for them, looks at the protected files once more, and removes the
     /// directory for temporary files. Idempotent.
     ///
-    /// # Errors
-    ///
-    /// A failure if a command may still be running, or if one in the background changed a protected file.
+    /// Fails if a command may still be running, or if a background command changed a protected file.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
         let look = match self.watch.get() {

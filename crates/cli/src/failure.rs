@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use pintle_llm::ErrorInfo;
+use pintle_llm::{ErrorInfo, error_chain};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Exit;
@@ -84,7 +84,7 @@ impl Failure {
 
     /// Appends the error and its sources to the message.
     pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
-        self.message = format!("{}: {}", self.message, chain(error));
+        self.message = format!("{}: {}", self.message, error_chain(error));
         self
     }
 
@@ -178,25 +178,23 @@ impl Failure {
         &self.details
     }
 
-    /// Returns the message followed by the hint, unless that is below it.
+    /// Returns the message followed by the hint, unless that is below it. After a question, the hint is
+    /// a separate sentence.
     pub(crate) fn message(&self) -> String {
-        let parts = [Some(self.message.as_str()), self.hint.as_deref().filter(|_| !self.is_hint_below)];
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+        let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && !self.is_hint_below);
+        match hint {
+            None => self.message.clone(),
+            Some(hint) if self.message.is_empty() => hint.to_owned(),
+            Some(hint) if self.message.ends_with('?') => format!("{} {}", self.message, capitalized(hint)),
+            Some(hint) => format!("{}; {hint}", self.message),
+        }
     }
 }
 
-/// Formats an error and its sources on one line. A source whose text already appears is skipped.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let message = cause.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        next = cause.source();
-    }
-    text
+/// Returns a text with an upper-case first letter.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 #[cfg(test)]
@@ -214,7 +212,25 @@ mod tests {
         let twice =
             Error::new(ErrorKind::Network, "no: refused").with_source(std::io::Error::other("refused"));
         assert_eq!(Failure::silent(Exit::Failed).with_hint("look there").message(), "look there");
-        assert_eq!(chain(&twice), "network failure: no: refused");
+        assert_eq!(error_chain(&twice), "network failure: no: refused");
+    }
+
+    #[test]
+    fn a_hint_after_a_question_is_a_separate_sentence() {
+        for (message, hint, expected) in [
+            (
+                "--x is unknown; did you mean --y?",
+                "see `pintle --help`",
+                "--x is unknown; did you mean --y? See `pintle --help`",
+            ),
+            ("did you mean a?", "`pintle models` lists them", "did you mean a? `pintle models` lists them"),
+            ("no key", "set one", "no key; set one"),
+            ("did you mean a?", "", "did you mean a?"),
+        ] {
+            assert_eq!(Failure::usage(message).with_hint(hint).message(), expected);
+        }
+        let below = Failure::usage("did you mean a?").with_hints_below(&["see b"]);
+        assert_eq!(below.message(), "did you mean a?");
     }
 
     #[test]

@@ -27,10 +27,6 @@ enum Answer {
 ///
 /// Without a terminal to ask at, and for projects elsewhere than on this machine, nothing is asked and what is not trusted
 /// is left out.
-///
-/// # Errors
-///
-/// A usage failure for a wrong file of the project, or a failure if the answer cannot be kept.
 pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Result<bool, Failure> {
     if args.env != EnvSpec::Local || !Prompter::has_terminal() {
         return Ok(true);

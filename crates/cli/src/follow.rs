@@ -110,9 +110,7 @@ impl RunReport {
 /// Submits the task, shows the events of the session and its subagents, and closes the session. A signal or a closed
 /// standard output aborts the session.
 ///
-/// # Errors
-///
-/// The errors of [`Console::write`] and [`View::event`]. The session is closed in that case as well.
+/// The session is closed after an error as well.
 pub(crate) async fn follow(
     session: Session,
     task: Task<'_>,

@@ -53,9 +53,7 @@ impl Gates {
 
 /// Returns the gate that holds a session to its grant.
 ///
-/// # Errors
-///
-/// A usage failure for a grant that does not hold here and now: the model is not asked then.
+/// A grant that does not hold here and now is a usage failure, so that the model is not called.
 pub(crate) fn of_grant(
     grant: Grant,
     session: SessionId,
@@ -76,9 +74,7 @@ pub(crate) fn of_grant(
 /// Fails if a grant forbids the network and the environment does not block it for commands, or for hooks that run where
 /// these do.
 ///
-/// # Errors
-///
-/// A usage failure for a grant without network that allows commands, or in a project with hooks, unless a sandbox blocks the
+/// A grant without network may allow commands, or be used in a project with hooks, only if a sandbox blocks the
 /// network.
 pub(crate) fn require_network_blocked(
     grant: &Grant,

@@ -11,10 +11,6 @@ use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
 
 /// Runs `pintle grants`.
-///
-/// # Errors
-///
-/// A failure if the list of revoked grants cannot be read or written.
 pub(crate) async fn grants(args: GrantsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let file = RevocationFile::open(process_env)?;
     let text = match args.command {

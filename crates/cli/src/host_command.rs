@@ -31,10 +31,6 @@ pub(crate) enum Ended<T = String> {
 }
 
 /// Runs a program with its arguments. Standard input is empty. What the program leaves running is terminated.
-///
-/// # Errors
-///
-/// The error of the environment if the program cannot be started.
 pub(crate) async fn run(
     environment: &dyn ExecutionEnvironment,
     words: &[String],
@@ -50,10 +46,6 @@ pub(crate) async fn run(
 }
 
 /// Runs a program like [`run`], and keeps so many bytes of each stream.
-///
-/// # Errors
-///
-/// As for [`run`].
 pub(crate) async fn run_within(
     max_output: usize,
     environment: &dyn ExecutionEnvironment,
@@ -85,9 +77,7 @@ pub(crate) async fn run_within(
 
 /// Runs a program of the user like [`run_within`], with the variables of this process, secrets too, which it may need.
 ///
-/// # Errors
-///
-/// As for [`run`], or if something that the program left running cannot be ended.
+/// Fails also if a process that the program left running cannot be ended.
 pub(crate) async fn run_as_user(
     max_output: usize,
     process_env: &ProcessEnv,

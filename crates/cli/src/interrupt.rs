@@ -49,10 +49,6 @@ type Taker = Arc<Mutex<Option<UnboundedSender<()>>>>;
 
 impl Interrupts {
     /// Installs the signal handlers. Until then, signals terminate the process.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the handlers cannot be installed.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let signals = Signals::install().or_failed("cannot install signal handlers")?;
         let (first, hangup) = (CancellationToken::new(), CancellationToken::new());
@@ -100,10 +96,6 @@ impl Interrupts {
     }
 
     /// Runs the work until the first signal, which drops it.
-    ///
-    /// # Errors
-    ///
-    /// The failure of the work, or an interruption.
     pub(crate) async fn race<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;

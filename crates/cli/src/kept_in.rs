@@ -48,10 +48,6 @@ pub(crate) fn database(process_env: &ProcessEnv) -> Option<String> {
 }
 
 /// Returns the time after which a session of a lost process can be taken over.
-///
-/// # Errors
-///
-/// A usage failure if the variable is wrong.
 #[cfg(feature = "postgres")]
 pub(crate) fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
     let Some(text) = process_env.variable(LEASE_VARIABLE) else { return Ok(LEASE) };
@@ -90,10 +86,6 @@ fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure>
 }
 
 /// Connects to the database, once in a process.
-///
-/// # Errors
-///
-/// A usage failure for a variable that is wrong, and a failure if the server cannot be reached.
 #[cfg(feature = "postgres")]
 pub(crate) async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
     use std::collections::BTreeMap;

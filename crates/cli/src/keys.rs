@@ -55,9 +55,7 @@ pub(crate) struct ConfiguredKeys {
 impl ConfiguredKeys {
     /// Reads the user's configuration. Runs nothing.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that is wrong, or that others can read although it holds keys.
+    /// A file that other users can read although it contains keys is a usage failure.
     pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let commands = KeyCommands::read(process_env);
         let credentials = Credentials::read(process_env)?;
@@ -84,10 +82,6 @@ impl ConfiguredKeys {
 
     /// Returns the key of a provider and the name of its source; `None` without one. Runs the provider's command, if there
     /// is one.
-    ///
-    /// # Errors
-    ///
-    /// An authentication failure if the command prints no key.
     pub(crate) async fn key(
         &self,
         provider: Provider,

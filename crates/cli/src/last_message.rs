@@ -18,10 +18,6 @@ use crate::failure::Failure;
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Checks that the file can be written, without creating or opening it. Never blocks.
-///
-/// # Errors
-///
-/// A usage failure that names the file.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let is_directory = || io::Error::from(io::ErrorKind::IsADirectory);
     let checked = match std::fs::metadata(path) {
@@ -40,10 +36,6 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
 /// Writes the response to the file, which may be a device or a named pipe. An empty response makes an empty file.
 ///
 /// Waits until another process reads the pipe. If dropped, only a part may be written to a pipe.
-///
-/// # Errors
-///
-/// A failure that names the file.
 pub(crate) async fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     let written = if is_pipe { write_pipe(path, text.as_bytes()).await } else { std::fs::write(path, text) };

@@ -29,10 +29,6 @@ struct Row {
 }
 
 /// Stores the key of a provider, or lists where keys come from.
-///
-/// # Errors
-///
-/// A usage failure for a text that is no key, or without a terminal and `--stdin`.
 pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     if args.list {
         let text = list(args.output, process_env)?;
@@ -56,10 +52,6 @@ pub(crate) async fn login(args: LoginArgs, process_env: &ProcessEnv) -> Result<E
 }
 
 /// Removes the stored key of a provider.
-///
-/// # Errors
-///
-/// A usage failure for a file that is refused, otherwise a failure with the cause.
 pub(crate) async fn logout(args: &LogoutArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let name = args.provider.name();
     let LoggedOut { was_stored, other } = remove_key(args.provider, process_env)?;
@@ -84,10 +76,6 @@ pub(crate) struct LoggedOut {
 }
 
 /// Removes the stored key of a provider, if there is one.
-///
-/// # Errors
-///
-/// As [`logout`].
 pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result<LoggedOut, Failure> {
     let mut credentials = Credentials::read(process_env)?;
     let was_stored = credentials.get(provider).is_some();

@@ -12,10 +12,6 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 
 /// Prints the manual page of the command or of a subcommand, or writes all pages to a directory.
-///
-/// # Errors
-///
-/// A usage failure for an unknown subcommand, otherwise a failure with the cause.
 pub(crate) async fn man(args: &ManArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let text = match &args.dir {
         Some(directory) => write_all(directory, process_env)?,

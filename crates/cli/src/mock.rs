@@ -10,10 +10,6 @@ use crate::interrupt::Interrupts;
 use crate::model::read_script;
 
 /// Serves until a signal arrives, which is a successful exit.
-///
-/// # Errors
-///
-/// A usage failure for an invalid script, a failure for an address that cannot be bound.
 pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let script = read_script(&args.script)?;
     let interrupts = Interrupts::listen()?;

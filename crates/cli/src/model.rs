@@ -48,10 +48,6 @@ pub(crate) struct ResolvedModel {
 
 impl Model {
     /// Selects a model from flags and environment variables.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`ModelSource::choose`], and usage failures for an invalid profile, catalog or script.
     pub(crate) async fn from_args(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let file = args.profile.as_deref().map(ProfileFile::read).transpose()?;
         let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
@@ -87,10 +83,6 @@ impl Model {
     }
 
     /// Serves a script on loopback and returns a model that is called over HTTP like any other.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the server cannot bind a port.
     pub(crate) async fn scripted(script: Script, provider: Provider) -> Result<Self, Failure> {
         let model = script.model.clone().or_else(|| provider.default_model().map(str::to_owned));
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
@@ -133,10 +125,6 @@ impl Model {
     }
 
     /// Returns the profile with the tools selected by the toolset and the options.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a `--profile` file that names an unknown tool.
     pub(crate) fn profile_with_tools(
         &self,
         toolset: Toolset,
@@ -170,9 +158,7 @@ impl Model {
 
     /// Returns the name that the provider of this session has for another model. A script answers for any model.
     ///
-    /// # Errors
-    ///
-    /// A message with the way out, for a model that the catalog lists for other providers only, and for one whose name begins
+    /// Fails with a remedy for a model that the catalog lists for other providers only, and for one whose name begins
     /// with another provider.
     pub(crate) fn resolve(&self, name: &str) -> Result<ResolvedModel, String> {
         let provider = self.route.provider;
@@ -208,10 +194,6 @@ impl Model {
 
     /// As [`resolve`](Self::resolve), for hosts that list their models: the name must be in the catalog, unless the
     /// catalog has no models of the provider or the session started with it.
-    ///
-    /// # Errors
-    ///
-    /// As [`resolve`](Self::resolve), and for a model that is not listed.
     #[cfg(feature = "server")]
     pub(crate) fn resolve_listed(&self, name: &str) -> Result<String, String> {
         let resolved = self.resolve(name)?.name;
@@ -221,10 +203,6 @@ impl Model {
 
     /// Checks that the catalog contains a model that a client of a host names. It may be missing from a catalog without models
     /// of the provider, and if it is the `default` of the host.
-    ///
-    /// # Errors
-    ///
-    /// A message for a model that is not listed.
     #[cfg(feature = "server")]
     pub(crate) fn require_listed(&self, name: &str, default: &str) -> Result<(), String> {
         let provider = self.route.provider.name();
@@ -264,10 +242,6 @@ fn unknown_provider(name: &str, prefix: &str, own: Provider) -> String {
 }
 
 /// Reads and validates a script.
-///
-/// # Errors
-///
-/// A usage failure with the file, the position and the expected syntax.
 pub(crate) fn read_script(path: &Path) -> Result<Script, Failure> {
     let text = process_env::read_text("script", path)?;
     Script::parse(&text)

@@ -44,10 +44,6 @@ struct TableColumn {
 }
 
 /// Lists the catalog. Needs no key.
-///
-/// # Errors
-///
-/// A usage failure for a provider without models or an invalid catalog file, and the errors of [`Console::write`].
 pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let catalog = catalog(&args.catalog, process_env)?;
     let provider = args.provider.as_deref();
@@ -64,10 +60,6 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
 }
 
 /// Returns the built-in catalog, overridden by the file named by flag or variable.
-///
-/// # Errors
-///
-/// A usage failure with the flag or variable and the problem in the file.
 pub(crate) fn catalog(
     args: &CatalogArgs,
     process_env: &ProcessEnv,

@@ -104,10 +104,6 @@ struct Ruled {
 
 impl Opening<'_> {
     /// Opens the session in an environment. `prompter` decides about its calls.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for wrong rules, hooks, budgets, grants or files of servers, otherwise a failure with the cause.
     pub(crate) fn open<'f>(
         self,
         env_session: &'f EnvSession,
@@ -328,10 +324,6 @@ impl Opening<'_> {
 }
 
 /// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.
-///
-/// # Errors
-///
-/// Those of [`Kept::in_place`], and a failure if the rules cannot be read.
 async fn in_place(
     kept: Kept,
     args: &RunArgs,
@@ -386,10 +378,6 @@ struct Governed<'a> {
 }
 
 /// Prints a notice about hooks for tools that neither this session nor another toolset has. Tools of MCP servers may come later.
-///
-/// # Errors
-///
-/// As [`toolset::all_names`].
 fn note_unknown_tools(hooks: &ExternalHooks, offered: &ToolList) -> Result<(), Failure> {
     let is_offered = |name: &str| name.starts_with("mcp__") || offered.iter().any(|tool| tool.name == name);
     if hooks.unknown_tools(is_offered).is_empty() {
@@ -419,10 +407,6 @@ fn note_useless_grant(grant: &Grant, offered: &[String]) {
 
 /// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
 /// them, but without network if the grant has none. Hooks of the project run where its commands do.
-///
-/// # Errors
-///
-/// A failure if nothing can run on this machine, or not without network.
 async fn hooks(
     of_user: HookCommands,
     of_projects: Vec<(HookCommands, TrustedPrograms)>,
@@ -460,9 +444,7 @@ async fn hooks(
 
 /// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.
 ///
-/// # Errors
-///
-/// A usage failure if nobody could be asked about commands instead.
+/// Fails if no user could be asked about commands instead.
 fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
     let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
     match mode {

@@ -11,10 +11,6 @@ use crate::process_env;
 pub(crate) const REPAIRS: u32 = 3;
 
 /// Reads the schema for the answers of a run.
-///
-/// # Errors
-///
-/// A usage failure for a file that is no JSON Schema, or that refers to another document.
 pub(crate) fn read(path: &Path) -> Result<AnswerSchema, Failure> {
     let wrong = format!("--output-schema {}: expected a JSON Schema", path.display());
     let text = process_env::read_text("schema", path)?;

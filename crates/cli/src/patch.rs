@@ -21,11 +21,6 @@ use crate::render;
 /// Checks a patch or applies it atomically, and reports the changes.
 ///
 /// A signal cancels the command until the first file is written, and is ignored afterwards.
-///
-/// # Errors
-///
-/// A usage failure if the patch or the directory cannot be read, otherwise a failure with the reason why no file was
-/// changed.
 pub(crate) async fn patch(args: PatchArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (input, writes) = match args.command {
         PatchCommand::Apply(args) => (args.input, !args.dry_run),

@@ -19,10 +19,6 @@ pub(crate) struct PipedInput {
 
 impl PipedInput {
     /// Reads `source` to its end.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if it cannot be read or contains a NUL byte.
     pub(crate) fn read(mut source: impl Read) -> Result<Self, Failure> {
         let mut input = Self::default();
         let mut buffer = vec![0; END_BYTES];

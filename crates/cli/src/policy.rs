@@ -68,9 +68,7 @@ pub(crate) struct UntrustedRules {
 
 /// Loads mode and rules of a run in an environment.
 ///
-/// # Errors
-///
-/// A usage failure for a wrong rule or rules file: a rule that is not understood could deny something.
+/// A rule or a rules file with mistakes is a usage failure: a rule that is not understood could deny something.
 pub(crate) async fn load(
     args: &PolicyArgs,
     environment: &dyn ExecutionEnvironment,
@@ -103,10 +101,6 @@ pub(crate) async fn load(
 
 /// Returns the rules of the user, of the projects around the working directory, and of `--deny`, for their denials: these apply
 /// whether a project is trusted or not.
-///
-/// # Errors
-///
-/// A usage failure for an invalid rule or rules file.
 pub(crate) async fn denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
@@ -235,10 +229,6 @@ fn of_projects(
 
 /// Returns the projects with parts that apply only if they are trusted, and these parts, if nobody has decided about them as
 /// they are now.
-///
-/// # Errors
-///
-/// A usage failure for a wrong file of a project.
 pub(crate) async fn undecided(
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
@@ -317,9 +307,7 @@ impl RecordedPolicy {
 
     /// Applies the recorded rules to a policy, and the mode unless `keeps_mode`.
     ///
-    /// # Errors
-    ///
-    /// A failure for a rule that this version does not understand, and that denies something.
+    /// A rule that this version does not understand is a failure if it denies something.
     pub(crate) fn restore(&self, policy: &Policy, keeps_mode: bool) -> Result<(), Failure> {
         let mut change = PolicyChange::default();
         change.mode = self.mode.filter(|_| !keeps_mode).map(|mode| mode.to_string());
@@ -330,9 +318,7 @@ impl RecordedPolicy {
 
 /// Checks rules that a client sets. `place` names them in messages, such as `rules.deny`.
 ///
-/// # Errors
-///
-/// A usage failure for an invalid rule, and for an unknown tool with the name of a known one.
+/// An unknown tool whose name resembles a known one is a usage failure.
 #[cfg(feature = "server")]
 pub(crate) fn check_rules(texts: &[String], place: &str) -> Result<(), Failure> {
     let mut rules = Rules::new();

@@ -206,10 +206,6 @@ impl ProcessEnv {
     }
 
     /// Returns the directory of the command's state.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if no variable names one.
     pub(crate) fn state_directory(&self) -> Result<PathBuf, Failure> {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);
         let directory = variable(STATE_VARIABLE)
@@ -236,10 +232,6 @@ impl ProcessEnv {
     }
 
     /// Returns the absolute path of the given directory, or of the current directory.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if it does not exist or is not a directory.
     pub(crate) fn directory(&self, named: Option<&Path>) -> Result<PathBuf, Failure> {
         let Some(named) = named else {
             return std::env::current_dir().or_usage("cannot use the current directory");
@@ -353,10 +345,6 @@ impl ProcessEnv {
     }
 
     /// Creates a local execution environment for files, and for programs that run outside of the sandbox.
-    ///
-    /// # Errors
-    ///
-    /// A failure if commands cannot run in the directory.
     pub(crate) fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
         self.outside_builder(directory).build().or_failed("cannot use the execution environment")
     }
@@ -369,10 +357,6 @@ impl std::fmt::Debug for ProcessEnv {
 }
 
 /// Makes the path absolute without resolving symbolic links.
-///
-/// # Errors
-///
-/// A usage failure for an empty path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map(|path| without_trailing_slash(&path))

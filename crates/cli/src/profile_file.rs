@@ -22,10 +22,6 @@ pub(crate) struct ProfileFile {
 
 impl ProfileFile {
     /// Reads the profile and its system prompt file, whose path is relative to the profile.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure with the file, the position and the expected syntax.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let text = process_env::read_text("profile", path)?;
         let mut data: ProfileData =
@@ -46,10 +42,6 @@ impl ProfileFile {
     }
 
     /// Completes the flags with values from the profile.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a flag that names another provider or dialect.
     pub(crate) fn fill(&self, args: &ModelArgs) -> Result<ModelArgs, Failure> {
         let mut filled = args.clone();
         filled.model = filled.model.or_else(|| self.data.model.clone());
@@ -65,10 +57,6 @@ impl ProfileFile {
     }
 
     /// Returns the profile for the given model or its own, with the tools selected by the options.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure with the invalid field.
     pub(crate) fn profile(
         &self,
         model: Option<&str>,
@@ -81,10 +69,6 @@ impl ProfileFile {
     }
 
     /// Returns the profile with all tools of its toolset.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`ProfileFile::profile`].
     pub(crate) fn with_all_tools(
         &self,
         model: Option<&str>,

@@ -22,10 +22,6 @@ use crate::route;
 use crate::toolset;
 
 /// Prints the prompt. Needs no key.
-///
-/// # Errors
-///
-/// A usage failure for an invalid directory or a missing model, and failures to connect or write.
 pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
     let profile = instructions::with_skills(profile, &args.environment.env, process_env);

@@ -66,9 +66,7 @@ impl PromptCommand {
 
     /// Reads a line that calls it, with these values; `None` if a quotation in it does not end.
     ///
-    /// # Errors
-    ///
-    /// A message that says which arguments were expected.
+    /// The error is a message with the expected arguments.
     pub(crate) fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<CalledPrompt, String> {
         let problem = |what: &str| {
             let usage = self.usage();

@@ -11,10 +11,6 @@ const STDIN: &str = "standard input";
 /// Reads the prompt. Input piped in addition to a prompt is appended as context.
 ///
 /// Blocks until standard input ends if it is the source, or if data arrives within [`process_env::PIPE_TIMEOUT`].
-///
-/// # Errors
-///
-/// A usage failure if there is no prompt, if it is blank, or if it cannot be read.
 pub(crate) fn read(args: &PromptArgs) -> Result<String, Failure> {
     let (text, source) = match (args.prompt.as_deref(), &args.prompt_file) {
         (Some("-"), _) => (process_env::read_stdin()?, STDIN),

@@ -21,10 +21,6 @@ pub(crate) struct Remote {
 impl Remote {
     /// Creates a client of the server at an address. A token in the address counts more than that of the variable, which may
     /// be for another server.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for an address that is none.
     pub(crate) fn new(url: &str, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let variable = process_env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
         let token = variable.filter(|_| !url.contains("token="));
@@ -33,10 +29,6 @@ impl Remote {
     }
 
     /// Returns the newest sessions, at most so many.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the server cannot be asked.
     pub(crate) async fn newest(&self, limit: usize) -> Result<Vec<SessionInfo>, Failure> {
         let mut found: Vec<SessionInfo> = Vec::new();
         let mut list = ListSessions::default();
@@ -53,10 +45,6 @@ impl Remote {
     }
 
     /// Returns the session whose id begins like this.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if there is none, or more than one; a failure if the server cannot be asked.
     pub(crate) async fn find(&self, prefix: &str) -> Result<SessionInfo, Failure> {
         match self.client.session(&SessionId::new(prefix)).await {
             Ok(session) => return Ok(session),
@@ -77,10 +65,6 @@ impl Remote {
     }
 
     /// Creates a session in a directory of the server.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the server refuses.
     pub(crate) async fn create(&self, directory: Option<String>) -> Result<SessionInfo, Failure> {
         let new = NewSession { directory, ..NewSession::default() };
         self.client.create_session(new).await.map_err(|error| explain(&error))

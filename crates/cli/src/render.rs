@@ -165,10 +165,6 @@ impl View {
     }
 
     /// Returns the header.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`json_line`].
     pub(crate) fn header(&mut self, header: &Header<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.header(header)),
@@ -181,10 +177,6 @@ impl View {
     }
 
     /// Returns the output for an event.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`json_line`].
     pub(crate) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Result<Update, Failure> {
         let text = match self {
             Self::Live(live) => return Ok(live.event(event, frame)),
@@ -223,10 +215,6 @@ impl View {
     }
 
     /// Returns the footer.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`json_line`].
     pub(crate) fn footer(&mut self, footer: &Footer<'_>) -> Result<String, Failure> {
         match self {
             Self::Live(live) => Ok(live.footer(footer)),

@@ -9,14 +9,10 @@ use pintle_llm::{ToolItem, ToolList};
 use crate::render::{Face, Line, sanitize};
 
 /// Asks for the instructions of a project.
-pub(crate) const INIT: &str = "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its \
-                               root: how it is built, tested and run, how its code is organized, and conventions that are not obvious. \
-                               Verify commands before you name them. Keep it below 150 lines, and leave out what any project has. If \
-                               the file exists, keep what is right in it and mend the rest.";
+pub(crate) const INIT: &str = include_str!("../prompts/init.md").trim_ascii_end();
 
 /// Follows the task of a plan. The description of the tool says more.
-pub(crate) const PLAN_FIRST: &str = "Do not change anything yet: read what you need, and then present a complete plan with the tool \
-                                     `present_plan`.";
+pub(crate) const PLAN_FIRST: &str = include_str!("../prompts/plan_first.md").trim_ascii_end();
 
 /// Returns a line with a label.
 pub(crate) fn labelled(label: &str, text: impl Into<String>) -> Line {
@@ -95,7 +91,23 @@ impl Status<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::first_sentence;
+    use super::*;
+
+    #[test]
+    fn texts_for_the_model_are_whole() {
+        assert_eq!(
+            INIT,
+            "Look at this project and write the instructions that a new colleague would need into `AGENTS.md` at its root: \
+             how it is built, tested and run, how its code is organized, and conventions that are not obvious. Verify \
+             commands before you name them. Keep it below 150 lines, and leave out what any project has. If the file \
+             exists, keep what is right in it and mend the rest."
+        );
+        assert_eq!(
+            PLAN_FIRST,
+            "Do not change anything yet: read what you need, and then present a complete plan with the tool \
+             `present_plan`."
+        );
+    }
 
     #[test]
     fn a_tool_is_described_by_its_first_sentence() {

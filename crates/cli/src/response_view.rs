@@ -24,10 +24,6 @@ impl ResponseView {
     }
 
     /// Returns the output for an event.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`render::json_line`].
     pub(crate) fn event(&mut self, event: &StreamEvent) -> Result<String, Failure> {
         match self.format {
             OutputFormat::Text => Ok(self.text(event)),

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use pintle_llm::{Catalog, Client, ClientBuilder, Error};
+use pintle_llm::{Catalog, Client, ClientBuilder, Error, error_chain};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};
 use crate::config_file::meant;
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::keys::{ConfiguredKeys, Secret};
 use crate::no_key;
 use crate::process_env::ProcessEnv;
@@ -77,9 +77,7 @@ impl ModelSource {
     /// among the flags, the catalog decides on the provider of a known model. The command that prints a key runs only if
     /// its provider is selected and no variable has the key. Without any key, local servers are looked for at `ports`.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for conflicting flags, an authentication failure for a missing key.
+    /// A missing key is an authentication failure.
     pub(crate) async fn choose(
         args: &ModelArgs,
         catalog: &Catalog,
@@ -155,14 +153,10 @@ impl Route {
     }
 
     /// Builds a client with this provider alone. Sends nothing.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for an invalid base URL.
     pub(crate) fn client(&self, builder: ClientBuilder) -> Result<Client, Failure> {
         self.build_client(builder).map_err(|error| {
             let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.source);
-            Failure::usage(format!("{source}: {}", chain(&error)))
+            Failure::usage(format!("{source}: {}", error_chain(&error)))
         })
     }
 
@@ -257,10 +251,6 @@ async fn provider(
 
 /// Returns the provider that is selected for a model of the built-in catalog. Without a key, it is the first one that serves
 /// the model, or OpenAI.
-///
-/// # Errors
-///
-/// A usage failure for a file of keys that is invalid.
 pub(crate) fn displayed_provider(
     given: Option<Provider>,
     model: Option<&str>,
@@ -356,10 +346,6 @@ pub(crate) fn key_remedy(provider: Provider) -> String {
 }
 
 /// Returns the given model, or the default one of the provider.
-///
-/// # Errors
-///
-/// A usage failure if the provider has no default model.
 pub(crate) fn model_or_default(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
     let model = named.or_else(|| provider.default_model());
     model.map(str::to_owned).ok_or_else(|| {

@@ -22,10 +22,6 @@ use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
 
 /// Runs `pintle rules`.
-///
-/// # Errors
-///
-/// A usage failure for a wrong rule, rules file or call.
 pub(crate) async fn rules(args: RulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
         RulesCommand::List(scope) => list(&scope, process_env).await,

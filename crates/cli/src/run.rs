@@ -36,9 +36,7 @@ use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surround
 
 /// Runs the task.
 ///
-/// # Errors
-///
-/// A failure for every outcome other than success.
+/// Every outcome other than success is a failure.
 pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
     match on_surface(Surface::Transcript, args, Beginning::default(), process_env).await? {
@@ -48,10 +46,6 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
 }
 
 /// Converses in the terminal, in one session after the other.
-///
-/// # Errors
-///
-/// A usage failure without a terminal, else a failure that keeps the conversation from beginning, or ends it.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &args.conversation)?;
     let (mut args, mut beginning) = (args, Beginning::default());
@@ -276,10 +270,6 @@ async fn or_remove<T>(
 }
 
 /// Makes the worktree of the session, if one is asked for, and sends the tools there.
-///
-/// # Errors
-///
-/// A usage failure elsewhere than in a local git repository, otherwise a failure with the cause.
 async fn in_worktree(
     mut args: RunArgs,
     process_env: &ProcessEnv,
@@ -340,10 +330,6 @@ pub(crate) async fn keep(
 }
 
 /// Returns the session that somebody else is to find again.
-///
-/// # Errors
-///
-/// A failure if it cannot be created or opened.
 pub(crate) async fn keep_for_good(
     args: &RunArgs,
     selected: Option<Selected>,
@@ -513,10 +499,6 @@ fn view(args: &RunArgs, style: Style) -> View {
 }
 
 /// Adds images to a prompt, which are files where the tools work.
-///
-/// # Errors
-///
-/// A usage failure for a file that is no image, and for images without a prompt.
 async fn with_images(
     prompt: Option<String>,
     images: &[PathBuf],

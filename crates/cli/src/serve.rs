@@ -42,10 +42,6 @@ const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 const SOCKET_MODE: u32 = 0o600;
 
 /// Serves sessions until a signal.
-///
-/// # Errors
-///
-/// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
 pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
     args.run = with_configuration(&args.run, process_env).await?;

@@ -33,10 +33,6 @@ struct Form {
 
 impl FileTokens {
     /// Returns the tokens of this user.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if the command has no directory for its state.
     pub(crate) fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let directory = process_env.state_directory()?.join(SERVER_TOKENS);
         Ok(Self { directory, process_env: process_env.clone() })
@@ -44,9 +40,7 @@ impl FileTokens {
 
     /// Returns the tokens of a server; `None` if there are none.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that others can read, or that is damaged.
+    /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
         let path = self.path(url, "json");
         let Some(text) = process_env::read_private_if_there("file of tokens", &path)? else {
@@ -56,10 +50,6 @@ impl FileTokens {
     }
 
     /// Removes the tokens of a server, also if their file is damaged. Returns whether there were some.
-    ///
-    /// # Errors
-    ///
-    /// A failure if they cannot be removed.
     pub(crate) async fn remove(&self, url: &str) -> Result<bool, Failure> {
         let _lock = self.locked(url).await?;
         self.process_env.remove_file(&self.path(url, "json"))

@@ -18,10 +18,6 @@ mod with_servers {
 
     /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts none. A
     /// grant without network leaves out each server that would have it.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a file of servers that cannot be read.
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         declared: (&[ServerFile], Vec<ServerSpec>),

@@ -74,9 +74,7 @@ impl Kept {
     /// Checks that the tools reach the files that the session has worked on, and notes where they are. Its checkpoints leave out
     /// the `excluded` paths, which are relative to the working directory.
     ///
-    /// # Errors
-    ///
-    /// A failure if they do not and work is under way, whose calls nobody could judge from other files.
+    /// Fails if they do not while work is in progress, whose calls could not be judged by other files.
     pub(crate) async fn in_place(
         mut self,
         env: &dyn ExecutionEnvironment,
@@ -128,10 +126,6 @@ fn leave_out(root: &Path, process_env: &ProcessEnv) {
 
 impl Sessions {
     /// Opens the store: in the user's state directory, which is created, or in the database that a variable names.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names the directory or the variable.
     pub(crate) fn open(process_env: &ProcessEnv) -> BoxFuture<'_, Result<Self, Failure>> {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
         Box::pin(Self::open_store(process_env))
@@ -162,19 +156,11 @@ impl Sessions {
     }
 
     /// Returns the directory of the command's state.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if no variable names one.
     pub(crate) fn directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
         process_env.state_directory()
     }
 
     /// Returns the summary of the session whose id begins with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if there is none, or more than one.
     pub(crate) async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
         let exact = self.store().summary(&SessionId::new(prefix)).await.ok().flatten();
         if let Some(summary) = exact {
@@ -271,10 +257,6 @@ pub(crate) struct Selected {
 }
 
 /// Returns the session that `--continue`, `--resume` or `--fork` names; `None` for a new one.
-///
-/// # Errors
-///
-/// A usage failure if there is no such session, otherwise a failure with the cause.
 pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
     let SessionArgs { continues, resume, fork, .. } = &args.session;
     let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
@@ -335,9 +317,7 @@ async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &Pr
 /// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `is_grant_given` is whether
 /// the fork has a separate grant.
 ///
-/// # Errors
-///
-/// A usage failure with the remedy if the damaged part may contain a grant, and the fork has no separate one.
+/// Fails with the remedy if the damaged part may contain a grant, and the fork has no separate one.
 async fn forkable(
     sessions: &Sessions,
     summary: &Summary,
@@ -358,10 +338,6 @@ async fn forkable(
 
 impl Selected {
     /// Returns the flags that the session remembers where they were not given anew, as words of a command line.
-    ///
-    /// # Errors
-    ///
-    /// A failure if they cannot be read.
     pub(crate) fn remembered(&self, given: &Flags) -> Result<Vec<String>, Failure> {
         flags::remembered(&self.summary, given)
     }
@@ -372,10 +348,6 @@ impl Selected {
     }
 
     /// Selects a session by its id.
-    ///
-    /// # Errors
-    ///
-    /// A failure if it cannot be read.
     #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
     pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
@@ -385,9 +357,7 @@ impl Selected {
     /// Selects a session that is forked after the first entries of its history. One that is damaged can be forked at an entry
     /// before the damage. `is_grant_given` is whether the fork has a separate grant.
     ///
-    /// # Errors
-    ///
-    /// A failure if it cannot be read, and a usage failure if the damaged part may contain a grant.
+    /// Fails if the damaged part may contain a grant.
     #[cfg(feature = "server")]
     pub(crate) async fn to_fork(
         sessions: Sessions,
@@ -407,19 +377,11 @@ impl Selected {
     }
 
     /// Returns the flags of the environment in which the session works.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the session does not say it.
     pub(crate) fn environment(&self) -> Result<EnvArgs, Failure> {
         Place::of_summary(&self.summary).to_args(&self.summary.id)
     }
 
     /// Opens the session for the run.
-    ///
-    /// # Errors
-    ///
-    /// A failure if another process has the session, or if it is damaged.
     pub(crate) async fn open(
         self,
         args: &RunArgs,
@@ -482,10 +444,6 @@ impl Selected {
 
 impl Sessions {
     /// Creates a new session.
-    ///
-    /// # Errors
-    ///
-    /// A failure if nothing can be written.
     pub(crate) async fn create(
         &self,
         args: &RunArgs,
@@ -509,10 +467,6 @@ impl Sessions {
 }
 
 /// Returns the only summary whose id begins with `prefix`. `kind` is what they are of, such as `session`.
-///
-/// # Errors
-///
-/// A usage failure if there is none, with the hint, or more than one.
 pub(crate) fn beginning_with(
     prefix: &str,
     all: Vec<Summary>,
@@ -549,10 +503,6 @@ fn describe(
 }
 
 /// Runs `pintle sessions`.
-///
-/// # Errors
-///
-/// A usage failure for an unknown session, otherwise a failure with the cause.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     #[cfg(feature = "client")]
     if let Some(exit) = served::of_server(&args.command, process_env).await? {

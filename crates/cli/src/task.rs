@@ -20,7 +20,7 @@ use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::report::Report;
 use pintle_workflow::task::Task;
-use pintle_workflow::{HostError, IntactTask, KIND, KIND_TASK, read_intact_task, read_task};
+use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, ListTasksArgs, ReportTaskArgs, TaskArgs, TaskCommand, TaskReportFormat};
@@ -34,10 +34,6 @@ use crate::sessions::{Sessions, beginning_with};
 pub(crate) use self::keeper::work;
 
 /// Runs `pintle task`.
-///
-/// # Errors
-///
-/// A usage failure for an unknown task, otherwise a failure with the cause.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     match args.command {
         TaskCommand::Run(args) => run::run(*args, process_env).await,
@@ -52,10 +48,6 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
 }
 
 /// Returns the task whose id begins with `prefix`.
-///
-/// # Errors
-///
-/// A usage failure if there is none, or more than one.
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
     Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
@@ -87,17 +79,17 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
     Ok(intact)
 }
 
-fn host_failure(error: &HostError, id: &SessionId) -> Failure {
-    if let HostError::Contract(error) = error {
+fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
+    if let TaskHostError::Contract(error) = error {
         return Failure::usage(error.to_string());
     }
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
 
 /// Returns the failure of opening a task, with the command that shows the part before the damage, if there is such a part.
-async fn open_failure(sessions: &Sessions, error: &HostError, id: &SessionId) -> Failure {
+async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId) -> Failure {
     let failure = host_failure(error, id);
-    let is_damaged = matches!(error, HostError::Store(error) if error.is_damage());
+    let is_damaged = matches!(error, TaskHostError::Store(error) if error.is_damage());
     if !is_damaged || read_intact_task(sessions.store(), id).await.is_err() {
         return failure;
     }

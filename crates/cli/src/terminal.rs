@@ -76,10 +76,6 @@ pub(crate) struct Begun {
 }
 
 /// Checks that there is a terminal to converse in.
-///
-/// # Errors
-///
-/// A usage failure without one, or with one whose cursor cannot be moved, unless the conversation is in lines.
 pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Result<(), Failure> {
     attention::check(flags)?;
     let hint = "`pintle run` does a task without one";
@@ -99,10 +95,6 @@ pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Res
 
 /// Converses until the user leaves or turns to another session, and closes this one. Returns the terminal, which keeps what
 /// is typed meanwhile for the next one.
-///
-/// # Errors
-///
-/// A failure if the terminal is gone, or cannot be used.
 pub(crate) async fn converse(
     begun: Begun,
     surroundings: Surroundings<'_>,

@@ -9,9 +9,7 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Parses a duration: a whole number with the unit `ms`, `s`, `m` or `h`, or of seconds without one.
 ///
-/// # Errors
-///
-/// A description of the expected syntax, if the text is not a duration from 1 ms to 24 h.
+/// It may be from 1 ms to 24 h.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let milliseconds = match unit {
@@ -30,10 +28,6 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses an age: a whole number with the unit `m`, `h`, `d` or `w`.
-///
-/// # Errors
-///
-/// A description of the expected syntax.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let seconds = match unit {

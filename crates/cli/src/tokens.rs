@@ -32,10 +32,6 @@ pub(crate) struct TokenFile {
 
 impl TokenFile {
     /// Names the given file, or that of the user's configuration.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if no variable names the directory of the configuration.
     pub(crate) fn new(given: Option<&Path>, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let stored = || process_env.configuration_directory().map(|directory| directory.join(STORED));
         let path = given.map(Path::to_path_buf).or_else(stored).ok_or_else(|| {
@@ -46,9 +42,7 @@ impl TokenFile {
 
     /// Reads the tokens. No file is an empty one.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that others can read, or that is wrong.
+    /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self) -> Result<Vec<Token>, Failure> {
         let Some(text) = process_env::read_private_if_there("file of tokens", &self.path)? else {
             return Ok(Vec::new());
@@ -71,10 +65,6 @@ impl TokenFile {
 const MAX_NAME: usize = 100;
 
 /// Runs `pintle tokens`.
-///
-/// # Errors
-///
-/// A usage failure for a name that exists, or does not.
 pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let file = TokenFile::new(args.tokens.as_deref(), process_env)?;
     let text = match args.command {

@@ -19,10 +19,6 @@ use crate::toolset;
 const ANY_MODEL: &str = "any";
 
 /// Lists the tools of a provider's profile. Needs no key.
-///
-/// # Errors
-///
-/// The errors of [`route::displayed_provider`] and [`Console::write`].
 pub(crate) async fn tools(args: &ToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let provider = route::displayed_provider(args.provider, None, process_env)?;
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));

@@ -35,10 +35,6 @@ struct ExtraTools {
 ///
 /// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
 /// reject the request.
-///
-/// # Errors
-///
-/// A usage failure for a `--profile` file that names an unknown tool.
 pub(crate) fn for_run(
     model: &Model,
     args: &RunArgs,
@@ -65,10 +61,6 @@ pub(crate) fn for_run(
 
 /// Returns the toolset options that a run without a terminal would have, for display without a model. `names_tools` is set
 /// for a profile that lists its tools.
-///
-/// # Errors
-///
-/// A failure if a client without providers cannot be built, which is not expected.
 pub(crate) fn for_display(
     profile: &ProviderProfile,
     toolset: Toolset,
@@ -81,10 +73,6 @@ pub(crate) fn for_display(
 }
 
 /// Returns the names of all tools that some model is offered by some toolset.
-///
-/// # Errors
-///
-/// As [`for_display`].
 pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::from([PresentPlan::NAME.to_owned()]);
     for profile in all_profiles()? {
@@ -94,20 +82,12 @@ pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
 }
 
 /// Returns the kind of a tool that some model is offered by some toolset; `None` if there is none with this name.
-///
-/// # Errors
-///
-/// As [`for_display`].
 pub(crate) fn kind_of(name: &str) -> Result<Option<String>, Failure> {
     let registry = registry_with(name)?;
     Ok(registry.and_then(|registry| registry.get(name).map(|tool| tool.kind().to_owned())))
 }
 
 /// Returns the tools of some toolset that has a tool with this name.
-///
-/// # Errors
-///
-/// As [`for_display`].
 pub(crate) fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure> {
     let registries = all_profiles()?.into_iter().map(|profile| profile.tool_registry);
     Ok(registries.into_iter().find(|registry| registry.get(name).is_some()))

@@ -14,10 +14,6 @@ use crate::render;
 const LOCAL: &str = "local";
 
 /// Runs `pintle trust`.
-///
-/// # Errors
-///
-/// A usage failure for a directory without files to trust, otherwise a failure with the cause.
 pub(crate) async fn trust(args: TrustArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let mut trusted = Trusted::open(process_env)?;
     let text = if args.list {

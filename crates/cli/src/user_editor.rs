@@ -13,10 +13,6 @@ pub(crate) fn named(process_env: &ProcessEnv) -> Option<String> {
 }
 
 /// Opens a file in an editor, whose name may have arguments, as for git. It starts outside of the workspace.
-///
-/// # Errors
-///
-/// A failure if the editor cannot be started or fails.
 pub(crate) fn open(editor: &str, path: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
     let script = format!("{editor} \"$1\"");
     let path = std::path::absolute(path).or_failed("cannot start the editor")?;

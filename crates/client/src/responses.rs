@@ -328,3 +328,28 @@ pub struct ModelInfo {
 pub(crate) struct ModelList {
     pub(crate) models: Vec<ModelInfo>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ChangeKind;
+
+    #[test]
+    fn every_kind_of_change_of_the_server_is_known() {
+        let names = pintle_store::checkpoint::ChangeKind::ALL.map(|kind| json!(kind));
+        let read = names.map(|name| serde_json::from_value::<ChangeKind>(name).unwrap());
+        assert_eq!(
+            read,
+            [
+                ChangeKind::Added,
+                ChangeKind::Removed,
+                ChangeKind::Modified,
+                ChangeKind::ModeChanged,
+                ChangeKind::TypeChanged,
+                ChangeKind::Retargeted,
+            ]
+        );
+        assert_eq!(serde_json::from_value::<ChangeKind>(json!("later")).unwrap(), ChangeKind::Other);
+    }
+}

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use pintle_agent::{Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionId, UserMessage};
 use pintle_compat::claude::{
-    Event, Formatter, FormatterSettings, HostRequest, InitInfo, Initialize, InitializeAnswer, LineSplitter,
+    Event, Formatter, FormatterSettings, HostRequest, InitInfo, Initialize, InitializeAnswer, InputLines,
     MAX_LINE, McpServerStatus, RewindAnswer, RuleBehavior, RunEnd, StreamOptions, ToolRule, UserLine,
 };
 use pintle_env::LocalEnvironment;
@@ -77,10 +77,10 @@ async fn converse(options: &StreamOptions) -> Result<(), Box<dyn Error>> {
 /// Reads lines until the input ends.
 async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
     let mut input = tokio::io::stdin();
-    let mut splitter = LineSplitter::new(MAX_LINE);
+    let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = input.read(&mut buffer).await {
-        for line in splitter.feed(buffer.get(..count).unwrap_or_default()) {
+        for line in lines.feed(buffer.get(..count).unwrap_or_default()) {
             match channel.take(line) {
                 Ok(Some(event)) => {
                     let _ = events.send(event);
@@ -90,7 +90,7 @@ async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
             }
         }
     }
-    if let Some(error) = splitter.finish() {
+    if let Some(error) = lines.finish() {
         eprintln!("warning: {error}");
     }
     channel.close();

@@ -2,7 +2,7 @@
 //! `@anthropic-ai/claude-agent-sdk` uses them.
 //!
 //! * [`StreamOptions::parse`] reads the command line.
-//! * [`LineSplitter`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
+//! * [`InputLines`] finds the lines of standard input, and [`Incoming::parse`] reads one of them.
 //! * [`Control`] matches requests with answers, in both directions.
 //! * A [`Formatter`] writes the lines of the runs.
 //!
@@ -57,13 +57,14 @@ mod user_line;
 
 pub use control::{Control, ControlError, ControlLimits, Event, Sent, Step};
 pub use formatter::{Formatter, FormatterSettings};
-pub use hooks::{HookAnswer, HookBase, HookEvent, HookMatcher, HookRegistration};
+pub use hooks::{HookAnswer, HookBase, HookMatcher, HookRegistration};
 pub use incoming::{Incoming, RefusedRequest};
 pub use info::{InitInfo, McpServerStatus};
-pub use lines::{LineError, LineSplitter, MAX_LINE};
+pub use lines::{InputLines, LineError, MAX_LINE};
 pub use mode::PermissionMode;
 pub use options::{SettingSource, StreamOptions, Thinking};
 pub use permission::{PermissionAnswer, PermissionRequest, PermissionUpdate};
+pub use pintle_agent::HookEvent;
 pub use request::{ContextUsage, HostRequest, Initialize, InitializeAnswer, RewindAnswer};
 pub use result::RunEnd;
 pub use settings::Settings;

@@ -8,9 +8,7 @@ mod command_line;
 mod line;
 mod outcome;
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod scripted;
+mod tests;
 
 pub use command_line::{OptionError, Parsed};
 pub use line::Line;

@@ -43,7 +43,7 @@ use crate::{
 /// environment, or on `Sandboxed`.
 ///
 /// ```
-/// use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironment};
+/// use pintle_env::{Confined, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt, LocalEnvironment};
 /// use std::{path::Path, sync::Arc};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

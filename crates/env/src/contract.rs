@@ -122,9 +122,15 @@ fn is_not_a_directory(error: &EnvError) -> bool {
     matches!(error, EnvError::NotADirectory { .. })
 }
 
-// The example of the guide is checked here, as a reader's environment would be.
+// The examples of the guide are checked here, as a reader's environments would be.
 #[cfg(test)]
 #[cfg(feature = "local")]
 #[path = "../examples/own_environment.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program")]
 mod own_environment;
+
+#[cfg(test)]
+#[cfg(feature = "local")]
+#[path = "../examples/logging_environment.rs"]
+#[expect(dead_code, unreachable_pub, reason = "an example is a program")]
+pub(crate) mod logging_environment;

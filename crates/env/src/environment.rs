@@ -1,5 +1,6 @@
 //! The [`ExecutionEnvironment`] trait: files, processes and search.
 
+mod extension;
 mod lines;
 mod listing;
 pub(crate) mod search;
@@ -15,6 +16,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+pub use self::extension::ExecutionEnvironmentExt;
 use crate::{
     command::{Command, ExecRequest, ExecResult},
     error::EnvError,
@@ -31,7 +33,7 @@ use crate::{
 ///
 /// Only the primitives are required. Override a provided method where the environment can do it
 /// faster, with the same results; the contract suite behind the feature `testing` checks that they
-/// are the same.
+/// are the same. Operations that only call others are in [`ExecutionEnvironmentExt`].
 ///
 /// Relative paths start at [`working_directory`](Self::working_directory), and those that start with `~` at
 /// [`home_directory`](Self::home_directory). Every method is cancel
@@ -249,42 +251,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         lines::read_lines(self, path, offset, limit).await
     }
 
-    /// Writes a text file; see [`write`](Self::write).
-    ///
-    /// # Errors
-    ///
-    /// Those of [`write`](Self::write).
-    async fn write_file(&self, path: &Path, content: &str) -> Result<(), EnvError> {
-        self.write(path, content.as_bytes()).await
-    }
-
-    /// Returns true if the path exists; a dangling link does not.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`metadata`](Self::metadata), except [`EnvError::NotFound`] and a parent that is a
-    /// file, both of which return false.
-    async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
-        match self.metadata(path).await {
-            Ok(_) => Ok(true),
-            Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Lists a directory recursively, down to `depth` levels (0 counts as 1).
-    ///
-    /// Each directory precedes its entries, which are sorted by the bytes of their names. Names are
-    /// relative to `path`. Links are not followed; nothing is hidden or ignored.
-    ///
-    /// # Errors
-    ///
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
-    async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
-        listing::list_directory(self, path, depth).await
-    }
-
-    /// Finds files by a glob relative to `path`, newest first, then sorted by path.
+    /// Finds files by the glob of the request, relative to its path, newest first, then sorted by path.
     ///
     /// `*` and `?` match within one name, `**` spans directories, and `{a,b}` and `[a-z]` are
     /// supported. Names with brackets, such as `[id]`, are matched literally as well. Names before
@@ -295,18 +262,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if `path` is missing;
+    /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if the path is missing;
     /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        self.find_files(&GlobRequest::new(pattern).with_path(path)).await
-    }
-
-    /// Finds files as [`glob`](Self::glob) does, within the scope of the request. Override this
-    /// method, not `glob`, for a faster search.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`glob`](Self::glob).
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         search::find_files(self, request).await
     }

@@ -102,14 +102,6 @@ macro_rules! forward {
             read_file<'p>(path: &'p std::path::Path, offset: Option<usize>, limit: Option<usize>) -> String
         );
     };
-    (@file_exists $field:ident) => {
-        $crate::forward!(@async $field file_exists<'p>(path: &'p std::path::Path) -> bool);
-    };
-    (@list_directory $field:ident) => {
-        $crate::forward!(
-            @async $field list_directory<'p>(path: &'p std::path::Path, depth: usize) -> Vec<$crate::DirEntry>
-        );
-    };
     (@find_files $field:ident) => {
         $crate::forward!(
             @async $field find_files<'r>(request: &'r $crate::GlobRequest) -> Vec<std::path::PathBuf>

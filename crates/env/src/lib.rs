@@ -5,7 +5,7 @@
     allow(dead_code, reason = "some shared code is used by one environment only")
 )]
 
-// The example of the guide is tested within the crate, which it refers to by name.
+// The examples of the guide are tested within the crate, which they refer to by name.
 #[cfg(test)]
 extern crate self as pintle_env;
 
@@ -24,12 +24,12 @@ mod forward;
 mod git;
 #[cfg(any(target_os = "linux", feature = "local"))]
 mod host_files;
+mod lines;
 #[cfg(feature = "local")]
 mod linked_backup;
 mod links;
 #[cfg(feature = "local")]
 mod local;
-mod logging;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 mod output;
@@ -55,19 +55,19 @@ pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink,
 pub use confined::Confined;
 #[cfg(feature = "docker")]
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
-pub use environment::{ExecutionEnvironment, IntoEnvironment};
+pub use environment::{ExecutionEnvironment, ExecutionEnvironmentExt, IntoEnvironment};
 pub use error::{BoxError, EnvError};
 pub use file::{
     COPIES_DIRECTORY, COPIES_MODE, DirEntry, FileIdentity, FileKind, MAX_ENTRIES, MAX_READ, Metadata,
     TEMPORARY_PREFIX,
 };
 pub use git::{Git, shell_word};
+pub use lines::{LineSplitter, LineTooLong};
 #[cfg(feature = "local")]
 pub use linked_backup::{BackupSide, LinkedBackup};
 pub use links::leads_outside;
 #[cfg(feature = "local")]
 pub use local::{LocalEnvironment, LocalEnvironmentBuilder};
-pub use logging::Logging;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{

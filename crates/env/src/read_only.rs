@@ -119,7 +119,7 @@ impl ExecutionEnvironment for ReadOnly {
     forward! {
         inner:
         working_directory, home_directory, platform, os_version, initialize, cleanup, output_limits, command_limits, read, metadata, list,
-        canonicalize, place, read_file, file_exists, list_directory, find_files, grep, walk, read_many, resolve,
+        canonicalize, place, read_file, find_files, grep, walk, read_many, resolve,
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
@@ -188,7 +188,8 @@ impl fmt::Debug for ReadOnly {
 mod tests {
     use super::*;
     use crate::{
-        CommandScript, FileContent, GrepRequest, MemoryEnvironment, Program, ReadLimits, WalkRequest,
+        CommandScript, ExecutionEnvironmentExt as _, FileContent, GrepRequest, MemoryEnvironment, Program,
+        ReadLimits, WalkRequest,
     };
 
     fn memory() -> MemoryEnvironment {

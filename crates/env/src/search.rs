@@ -113,7 +113,7 @@ impl GrepRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GlobRequest {
-    /// The glob, relative to `path`; see [`glob`](crate::ExecutionEnvironment::glob).
+    /// The glob, relative to `path`; see [`find_files`](crate::ExecutionEnvironment::find_files).
     pub pattern: String,
     /// The directory to search; default the working directory.
     pub path: Option<PathBuf>,

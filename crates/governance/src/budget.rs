@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_agent::{
     Account, Budget, BudgetAnswer, BudgetKind, BudgetRequest, BudgetScope, BudgetSource, Clock, Ledgers,
-    Principal, ReachedBudget, SessionId, SystemClock,
+    Principal, ReachedBudget, SessionId, SystemClock, error_chain,
 };
 
 use serde::Deserialize;
@@ -236,7 +236,7 @@ impl SessionBudget {
         let Some(ledgers) = &self.ledgers else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("the ledger `{day}` cannot be used: {error}");
         for _ in 0..ATTEMPTS {
-            let stored = ledgers.ledger(day).await.map_err(|error| failed(&with_causes(&error)))?;
+            let stored = ledgers.ledger(day).await.map_err(|error| failed(&error_chain(&error)))?;
             let mut ledger = match stored.text.as_str() {
                 "" => DayLedger::default(),
                 text => serde_json::from_str(text).map_err(|error| failed(&error))?,
@@ -247,7 +247,7 @@ impl SessionBudget {
                 || ledgers
                     .replace_ledger(day, stored.version, &text)
                     .await
-                    .map_err(|error| failed(&with_causes(&error)))?;
+                    .map_err(|error| failed(&error_chain(&error)))?;
             if replaced {
                 return Ok(Some(result));
             }
@@ -505,15 +505,4 @@ fn spent_only(request: &BudgetRequest) -> Account {
     let mut account = Account::default();
     account.spent = request.in_run;
     account
-}
-
-/// Returns an error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -226,6 +226,4 @@ impl Gate for GrantGate {
 }
 
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod tests;

@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
@@ -34,7 +33,6 @@ pub struct GovernedSession {
     policy: Policy,
     revocations: Revocations,
     grant: Arc<Grant>,
-    _slot: Option<Slot>,
 }
 
 /// Builder of a [`GovernedSession`].
@@ -48,7 +46,6 @@ pub struct GovernedBuilder {
     policy: Option<Policy>,
     revocations: Revocations,
     hidden: Vec<PathBuf>,
-    slots: Option<SessionSlots>,
     recorded: Option<Record>,
 }
 
@@ -62,52 +59,12 @@ pub enum GovernError {
     /// The grant does not hold.
     #[error("the grant does not hold: {0}")]
     Grant(String),
-    /// As many sessions as may be run already.
-    #[error("{0} sessions run already, which is the most at a time")]
-    Full(usize),
     /// The policy could not be restored from the record.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The session could not be built, or its first record not be written.
     #[error(transparent)]
     Session(#[from] SessionError),
-}
-
-/// Limit on sessions at a time. All clones share it.
-#[derive(Clone, Debug)]
-pub struct SessionSlots {
-    taken: Arc<AtomicUsize>,
-    max: usize,
-}
-
-/// Place of a session among those at a time. It is given back when it is dropped.
-#[derive(Debug)]
-struct Slot(Arc<AtomicUsize>);
-
-impl SessionSlots {
-    /// Creates a limit.
-    #[must_use]
-    pub fn new(max: usize) -> Self {
-        Self { taken: Arc::default(), max }
-    }
-
-    /// Returns the number of sessions that run.
-    #[must_use]
-    pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Acquire)
-    }
-
-    fn take(&self) -> Result<Slot, GovernError> {
-        let free = |taken| (taken < self.max).then_some(taken + 1);
-        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
-        taken.map(|_before| Slot(Arc::clone(&self.taken))).map_err(|_full| GovernError::Full(self.max))
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
 }
 
 impl GovernedSession {
@@ -124,7 +81,6 @@ impl GovernedSession {
             policy: None,
             revocations: Revocations::new(),
             hidden: Vec::new(),
-            slots: None,
             recorded: None,
         }
     }
@@ -161,14 +117,12 @@ impl GovernedSession {
 
     /// Closes the session, like [`Session::close`].
     pub async fn close(self) {
-        let Self { session, _slot, .. } = self;
-        session.close().await;
+        self.session.close().await;
     }
 
     /// Leaves the session to go on later, like [`Session::suspend`].
     pub async fn suspend(self) {
-        let Self { session, _slot, .. } = self;
-        session.suspend().await;
+        self.session.suspend().await;
     }
 }
 
@@ -247,13 +201,6 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets the limit on sessions at a time.
-    #[must_use]
-    pub fn slots(mut self, slots: SessionSlots) -> Self {
-        self.slots = Some(slots);
-        self
-    }
-
     /// Resumes the session of this record, with the mode and the rules that changed while it ran.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
@@ -276,7 +223,6 @@ impl GovernedBuilder {
         }
         let principal = self.principal.ok_or(GovernError::Missing("a principal, who uses it"))?;
         let policy = self.policy.ok_or(GovernError::Missing("a policy: mode and rules"))?;
-        let slot = self.slots.map(|slots| slots.take()).transpose()?;
         if let Some(record) = self.recorded {
             restore(&policy, &record)?;
             self.session = self.session.resume(record);
@@ -318,7 +264,7 @@ impl GovernedBuilder {
         let mut beginning: PolicyChange = policy.on_record().by(Some(principal));
         beginning.grant = serde_json::to_value(grant.as_ref()).ok();
         session.handle().record_policy(beginning).await?;
-        Ok(GovernedSession { session, policy, revocations: self.revocations, grant, _slot: slot })
+        Ok(GovernedSession { session, policy, revocations: self.revocations, grant })
     }
 }
 
@@ -334,7 +280,5 @@ fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
     Ok(())
 }
 
-#[cfg(test)]
-mod attacks;
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,7 @@ use self::answer::{Answer, for_model};
 pub use self::commands::{HookCommand, HookCommands};
 pub use self::error::HooksError;
 pub use self::event::HookEvent;
+use self::event::HookEventExt as _;
 use self::input::{Details, Surroundings, source_name};
 use self::merge::Answered;
 use self::run::{End, Finished, HookDirectories};

@@ -22,7 +22,7 @@ pub use budget::{
     UnknownPrice, parse_dollars,
 };
 pub use gate::GrantGate;
-pub use governed::{GovernError, GovernedBuilder, GovernedSession, SessionSlots};
+pub use governed::{GovernError, GovernedBuilder, GovernedSession};
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,

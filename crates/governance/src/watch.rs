@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use pintle_env::{EnvError, ExecutionEnvironment, ReadLimits};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, ReadLimits};
 use pintle_tools::gate::{Gate, Verdict};
 use pintle_tools::pipeline::PreparedCall;
 use pintle_tools::{Effect, SandboxSide};

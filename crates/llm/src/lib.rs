@@ -11,6 +11,7 @@ pub mod chat_json;
 mod client;
 mod content;
 mod error;
+mod error_chain;
 pub mod estimate;
 mod fingerprint;
 mod generate;
@@ -41,6 +42,7 @@ pub use content::{
     ToolCall, ToolCallKind, ToolResult,
 };
 pub use error::{Error, ErrorInfo, ErrorKind, Retry};
+pub use error_chain::error_chain;
 pub use fingerprint::Fingerprint;
 pub use generate::{
     CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,

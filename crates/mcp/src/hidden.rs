@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use pintle_env::{Command, ExecutionEnvironment, ExitStatus};
+use pintle_env::{Command, ExecutionEnvironment, ExecutionEnvironmentExt as _, ExitStatus};
 
 use crate::spec::{ServerSpec, ServerTransport};
 

@@ -7,7 +7,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 
 use crate::auth::{Authority, AuthorizedClient, TokenStore};
 use crate::http_client::{client, within_origin};
-use crate::lines::MAX_MESSAGE;
+use crate::message::MAX_MESSAGE;
 use crate::spec::HttpServer;
 
 /// Bytes of an answer that is no message, such as a page, that are read for the message of an error.

@@ -13,7 +13,6 @@ mod handler;
 mod hidden;
 mod http;
 mod http_client;
-mod lines;
 mod listing;
 mod message;
 mod names;

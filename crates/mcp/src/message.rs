@@ -4,6 +4,9 @@ use rmcp::RoleClient;
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::Value;
 
+/// Longest message that a server may send, in bytes.
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
+
 /// Parses a message. An answer may have `"error": null` beside its result, or `"result": null` beside its error, as in version
 /// 1 of JSON-RPC.
 ///

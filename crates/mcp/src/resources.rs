@@ -47,13 +47,15 @@ pub(crate) struct ListInput {
 impl ListResources {
     pub(crate) fn new(servers: McpServers, names: &[&ServerName]) -> Self {
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-        let description = format!(
-            "Lists the resources that these MCP servers offer, such as files, documents and records, and the templates for URIs \
-             of further ones: {}. Read one with `{READ}`.",
-            names.join(", ")
-        );
+        let description = describe(&names);
         Self { servers, description }
     }
+}
+
+fn describe(servers: &[&str]) -> String {
+    let text =
+        format!(include_str!("../prompts/list_mcp_resources.md"), servers = servers.join(", "), read = READ);
+    text.trim_ascii_end().to_owned()
 }
 
 impl Tool for ListResources {
@@ -219,4 +221,18 @@ fn line(server: &ServerName, uri: &str, described: [Option<String>; 4]) -> Strin
         let _ = write!(line, ", {}", shortened(&text.replace('\n', " "), MAX_DESCRIPTION));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_names_its_servers_and_the_tool_that_reads() {
+        assert_eq!(
+            describe(&["a", "b"]),
+            "Lists the resources that these MCP servers offer, such as files, documents and records, and the templates for \
+             URIs of further ones: a, b. Read one with `read_mcp_resource`."
+        );
+    }
 }

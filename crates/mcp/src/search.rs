@@ -50,13 +50,14 @@ pub(crate) struct SearchInput {
 impl SearchTools {
     pub(crate) fn new(servers: McpServers) -> Self {
         let names: Vec<&str> = servers.specs().map(|spec| spec.name.as_str()).collect();
-        let description = format!(
-            "Searches the tools of these servers, and describes the ones that fit best with their parameters: {}. Call a tool \
-             that was found with `{CALL}`.",
-            names.join(", ")
-        );
+        let description = describe(&names);
         Self { servers, description }
     }
+}
+
+fn describe(servers: &[&str]) -> String {
+    let text = format!(include_str!("../prompts/search_tools.md"), servers = servers.join(", "), call = CALL);
+    text.trim_ascii_end().to_owned()
 }
 
 impl Tool for SearchTools {
@@ -208,6 +209,15 @@ mod tests {
             parameters: json!({"type": "object"}),
             effect: Effect::Read,
         }
+    }
+
+    #[test]
+    fn a_search_names_its_servers_and_the_tool_for_calls() {
+        assert_eq!(
+            describe(&["a", "b"]),
+            "Searches the tools of these servers, and describes the ones that fit best with their parameters: a, b. Call a \
+             tool that was found with `call_tool`."
+        );
     }
 
     #[test]

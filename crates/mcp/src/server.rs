@@ -167,7 +167,9 @@ impl fmt::Debug for McpServer {
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::{ExecutionEnvironment, MemoryEnvironment, OutputChunk, OutputStream};
+    use pintle_env::{
+        ExecutionEnvironment, ExecutionEnvironmentExt as _, MemoryEnvironment, OutputChunk, OutputStream,
+    };
     use pintle_tools::gate::{EffectGate, Permission};
     use pintle_tools::{ToolError, ToolOutput, builtin};
     use rmcp::model::{CallToolRequest, ClientRequest, ProgressNotificationParam};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::{
-    Command, EnvError, ExecutionEnvironment, ExitStatus, OutputStream, Process, ProcessOutput, Stdin,
-    TERMINATE_GRACE,
+    Command, EnvError, ExecutionEnvironment, ExitStatus, LineSplitter, OutputStream, Process, ProcessOutput,
+    Stdin, TERMINATE_GRACE,
 };
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -19,8 +19,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
 use crate::diary::Diary;
-use crate::lines::{Lines, MAX_MESSAGE, TooLong};
-use crate::message;
+use crate::message::{self, MAX_MESSAGE};
 use crate::spec::StdioServer;
 
 /// How long a process may take to exit once its input is closed, before it is terminated.
@@ -36,7 +35,7 @@ pub(crate) struct StdioTransport {
     process: Box<dyn Process>,
     output: Box<dyn ProcessOutput>,
     input: Input,
-    lines: Lines,
+    lines: LineSplitter,
     diary: Diary,
 }
 
@@ -67,7 +66,7 @@ impl StdioTransport {
             process,
             output,
             input: Arc::new(Mutex::new(Some(input))),
-            lines: Lines::new(MAX_MESSAGE),
+            lines: LineSplitter::new(MAX_MESSAGE),
             diary,
         })
     }
@@ -108,13 +107,13 @@ impl Transport<RoleClient> for StdioTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            match self.lines.next() {
-                Ok(Some(line)) if line.trim_ascii().is_empty() => {}
-                Ok(Some(line)) => match message::parse(line) {
+            match self.lines.next_line() {
+                Some(Ok(line)) if line.trim_ascii().is_empty() => {}
+                Some(Ok(line)) => match message::parse(&line) {
                     Ok(message) => return Some(message),
-                    Err(_) => self.diary.unexpected(line),
+                    Err(_) => self.diary.unexpected(&line),
                 },
-                Ok(None) => match self.output.next_chunk().await {
+                None if !self.lines.is_above_limit() => match self.output.next_chunk().await {
                     Ok(Some(chunk)) if chunk.stream == OutputStream::Stdout => self.lines.push(&chunk.bytes),
                     Ok(Some(chunk)) => self.diary.stderr(&chunk.bytes),
                     Ok(None) => {
@@ -126,7 +125,7 @@ impl Transport<RoleClient> for StdioTransport {
                         return None;
                     }
                 },
-                Err(TooLong) => {
+                Some(Err(_)) | None => {
                     self.diary.end(format!("it sent a message above {} MiB", MAX_MESSAGE >> 20));
                     return None;
                 }

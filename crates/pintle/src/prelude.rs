@@ -4,7 +4,7 @@
 //! |---|---|
 //! | model calls | [`Client`], [`FromEnv`], [`GenerateOptions`], [`generate`], [`generate_object_as`], [`stream`], [`Message`] |
 //! | sessions | [`Session`], [`SessionConfig`], [`ProviderProfile`], [`EventKind`], [`OutcomeStatus`] |
-//! | environments | [`ExecutionEnvironment`], [`LocalEnvironment`] (feature `local`) |
+//! | environments | [`ExecutionEnvironment`], [`ExecutionEnvironmentExt`], [`LocalEnvironment`] (feature `local`) |
 //! | tools | [`tool_fn`], [`Tool`], [`ToolContext`], [`ToolOutput`], [`ToolError`], [`ToolErrorKind`], [`Effect`] |
 //! | types of objects and tool inputs | the derives [`Deserialize`](macro@Deserialize) and [`JsonSchema`](macro@JsonSchema), and their traits |
 //!
@@ -12,9 +12,9 @@
 //! [`pintle_llm::Tool`] and [`pintle_llm::ToolOutput`].
 
 pub use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, Session, SessionConfig};
-pub use pintle_env::ExecutionEnvironment;
 #[cfg(feature = "local")]
 pub use pintle_env::LocalEnvironment;
+pub use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt};
 pub use pintle_llm::{Client, GenerateOptions, Message};
 pub use pintle_providers::{FromEnv, generate, generate_object_as, stream};
 pub use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, tool_fn};

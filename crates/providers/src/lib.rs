@@ -64,13 +64,8 @@ mod tool_names;
 #[cfg(feature = "_http")]
 mod transport;
 
-// Two attributes each, because clippy recognises tests by `#[cfg(test)]` alone.
 #[cfg(test)]
-#[cfg(feature = "_http")]
-mod snapshot;
-#[cfg(test)]
-#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
-mod switch_tests;
+mod tests;
 
 #[cfg(feature = "anthropic")]
 pub use anthropic::Anthropic;

@@ -4,9 +4,6 @@
 //! chat template contains the opening tag, the response has the closing one only.
 
 mod decoder;
-#[cfg(test)]
-#[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
-mod dialect_tests;
 
 use memchr::memmem;
 use pintle_llm::{ContentPart, Response, TextData, ThinkingData};
@@ -203,6 +200,9 @@ fn partial_tag(text: &str, tag: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(all(feature = "anthropic", feature = "compatible", feature = "gemini", feature = "openai"))]
+    mod dialects;
+
     use proptest::prelude::*;
 
     use super::*;

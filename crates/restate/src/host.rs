@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{SessionId, StoreError};
-use pintle_workflow::{Desk, DurableHost, HostError};
+use pintle_workflow::{Desk, DurableHost, TaskHostError};
 use restate_sdk::context::{
     ContextAwakeables as _, ContextReadState as _, ContextSideEffects as _, ContextTimers as _,
     ContextWriteState as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -38,7 +38,7 @@ impl DurableHost for RestateHost<'_, '_> {
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         A: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<T, HostError>> + Send + 'static,
+        F: Future<Output = Result<T, TaskHostError>> + Send + 'static,
     {
         let kept = self.context.run(|| async move { action().await.map(Json).map_err(handler_error) });
         Ok(kept.name(name).await?.into_inner())
@@ -78,17 +78,17 @@ pub(crate) async fn wake(context: &SharedObjectContext<'_>) -> Result<(), Termin
 }
 
 /// Returns an error that the engine tries again after, unless that cannot help.
-pub(crate) fn handler_error(error: HostError) -> HandlerError {
+pub(crate) fn handler_error(error: TaskHostError) -> HandlerError {
     let code = match &error {
-        HostError::Store(StoreError::NotFound(_)) => NOT_FOUND,
-        HostError::Contract(_)
-        | HostError::Json(_)
-        | HostError::NotATask { .. }
-        | HostError::Store(StoreError::InvalidId(_)) => BAD_REQUEST,
-        HostError::Store(_)
-        | HostError::NotHere { .. }
-        | HostError::Interrupted(_)
-        | HostError::Stopped
+        TaskHostError::Store(StoreError::NotFound(_)) => NOT_FOUND,
+        TaskHostError::Contract(_)
+        | TaskHostError::Json(_)
+        | TaskHostError::NotATask { .. }
+        | TaskHostError::Store(StoreError::InvalidId(_)) => BAD_REQUEST,
+        TaskHostError::Store(_)
+        | TaskHostError::NotHere { .. }
+        | TaskHostError::Interrupted(_)
+        | TaskHostError::Stopped
         | _ => {
             return error.into();
         }

@@ -8,7 +8,7 @@ use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::{Decision, Signal, Spent};
 use pintle_workflow::{
-    Desk, Ending, HostError, Standing, attend, post_signal, read_moments, read_task, standing_of,
+    Desk, Ending, Standing, TaskHostError, attend, post_signal, read_moments, read_task, standing_of,
 };
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -187,7 +187,7 @@ impl TaskObject {
                 return Err(TerminalError::new_with_code(CONFLICT, refused).into());
             }
             let posted = post_signal(desk.store(), &id, &input, &signal, None).await;
-            posted.map(|_| ()).map_err(|error| handler_error(HostError::Store(error)))
+            posted.map(|_| ()).map_err(|error| handler_error(TaskHostError::Store(error)))
         };
         context.run(post).name("post").await?;
         Ok(wake(context).await?)

@@ -3,18 +3,18 @@
 mod following;
 mod live;
 mod room;
+mod slot;
+mod state;
 mod takeover;
 mod waiting;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::{SessionStore, StoreError, StoredJournal, Summary};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{Notify, broadcast, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +26,9 @@ use crate::problem::{CONFLICT, FAILED, Problem};
 
 pub(crate) use self::live::{Live, Watching};
 pub(crate) use self::room::TENANT;
+use self::state::HubState;
 pub use self::takeover::TakenUp;
-use self::waiting::{Tenant, Waiting};
+use self::waiting::Tenant;
 
 /// Property of the summaries of sessions that a server takes up again.
 pub(crate) const SERVED: &str = "served";
@@ -42,23 +43,17 @@ pub(crate) struct Hub {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: ServerLimits,
     pub(crate) counters: Arc<Counters>,
-    live: Mutex<BTreeMap<SessionId, Arc<Live>>>,
-    waiting: Mutex<Waiting>,
-    /// Whether somebody opens those that wait.
-    is_serving: AtomicBool,
-    /// Sessions that somebody else has and something was posted to here.
-    elsewhere: Mutex<HashSet<SessionId>>,
-    /// Held while a session is opened, so that it is opened once.
-    opening: tokio::sync::Mutex<()>,
-    /// Held while a session is deleted, so that it is deleted once.
-    deleting: tokio::sync::Mutex<()>,
+    /// Not locked while anything is awaited.
+    state: Mutex<HubState>,
+    /// Notified when a session is closed, and when an opening has ended.
+    freed: Notify,
+    /// Held while a session begins without room, so that one session at most is open beyond the limits.
+    beyond: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
     closing: CancellationToken,
     /// Cancelled once the sessions are closed.
     drained: CancellationToken,
-    /// Decisions on calls of open sessions, with the requests that made them.
-    decided: Mutex<HashMap<(SessionId, String, Fingerprint), String>>,
 }
 
 /// Something that lists of sessions show.
@@ -90,26 +85,22 @@ impl Hub {
             store,
             limits,
             counters: Arc::default(),
-            live: Mutex::default(),
-            waiting: Mutex::default(),
-            is_serving: AtomicBool::new(false),
-            elsewhere: Mutex::default(),
-            opening: tokio::sync::Mutex::default(),
-            deleting: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
+            freed: Notify::new(),
+            beyond: tokio::sync::Mutex::default(),
             changes: broadcast::Sender::new(CHANGES),
             tasks: Mutex::default(),
             closing: CancellationToken::new(),
             drained: CancellationToken::new(),
-            decided: Mutex::default(),
         })
     }
 
     pub(crate) fn live(&self, id: &SessionId) -> Option<Arc<Live>> {
-        lock(&self.live).get(id).cloned()
+        lock(&self.state).live.get(id).cloned()
     }
 
     pub(crate) fn all_live(&self) -> Vec<Arc<Live>> {
-        lock(&self.live).values().cloned().collect()
+        lock(&self.state).live.values().cloned().collect()
     }
 
     /// Returns the changes of sessions as they happen.
@@ -143,23 +134,23 @@ impl Hub {
             return Ok(live);
         }
         let tenant = self.tenant(id).await?;
-        let _opening = self.opening.lock().await;
+        let _slot = self.slot(id).await;
         if let Some(live) = self.live(id) {
             return Ok(live);
         }
-        if !self.make_room(&tenant).await? {
+        let Some(_reservation) = self.make_room(id, &tenant).await? else {
             return Err(self.full());
-        }
+        };
         self.open_now(id, tenant).await
     }
 
-    /// Opens a session for which there is room. The lock of openings is held.
+    /// Opens a session. Its slot and a reservation are held.
     async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<Live>, Problem> {
         let summary = self.store.summary(id).await?;
         let asks =
             summary.is_some_and(|summary| summary.properties.contains_key(StoredJournal::PENDING_APPROVALS));
         let opened = self.host.open(id).await?;
-        lock(&self.waiting).remove(id);
+        lock(&self.state).waiting.remove(id);
         Ok(self.add(opened, tenant, asks))
     }
 
@@ -174,13 +165,17 @@ impl Hub {
         self.begin(id.clone(), tenant, create).await
     }
 
-    /// Creates a fork, unless an earlier request has created it.
+    /// Creates a fork of a session in the tree of `root`, unless an earlier request has created it. The tree is not opened,
+    /// restored or deleted meanwhile.
     pub(crate) async fn fork(
         self: &Arc<Self>,
         origin: &SessionId,
+        root: &SessionId,
         turns: usize,
         fork: SessionId,
     ) -> Result<(SessionId, bool), Problem> {
+        // The id of a fork is derived from the id of its origin, so that two forks never wait for each other.
+        let _tree = self.slot(root).await;
         let tenant = self.tenant(origin).await?;
         self.begin(fork.clone(), tenant, || self.host.fork(origin, turns, fork.clone())).await
     }
@@ -195,14 +190,18 @@ impl Hub {
     where
         F: Future<Output = Result<OpenSession, HostError>>,
     {
-        let _opening = self.opening.lock().await;
+        let _slot = self.slot(&id).await;
         if self.store.summary(&id).await?.is_some() {
             return Ok((id, false));
         }
-        let has_room = self.make_room(&tenant).await?;
-        if !has_room {
-            self.has_room_to_wait()?;
-        }
+        let reservation = self.make_room(&id, &tenant).await?;
+        let _beyond = match &reservation {
+            Some(_) => None,
+            None => {
+                self.has_room_to_wait()?;
+                Some(self.beyond.lock().await)
+            }
+        };
         match begin().await {
             // The client could not find it under the id that it gets.
             Ok(opened) if opened.session.id() != &id => {
@@ -212,7 +211,7 @@ impl Hub {
             }
             Ok(opened) => {
                 self.add(opened, tenant, false);
-                if !has_room {
+                if reservation.is_none() {
                     self.release(&id).await;
                 }
                 Ok((id, true))
@@ -246,7 +245,7 @@ impl Hub {
             return Err(Problem::new(CONFLICT, detail));
         }
         // Held until the end, so that no request opens the session meanwhile.
-        let _opening = self.opening.lock().await;
+        let _slot = self.slot(id).await;
         if is_busy() {
             return Err(busy());
         }
@@ -256,28 +255,22 @@ impl Hub {
         Ok(restored?)
     }
 
-    /// Deletes a session of a tenant, which is closed for that. `before` reads its record once it is closed. Other sessions are
-    /// opened meanwhile.
+    /// Deletes a session of the tree of `root`, which is closed for that. `before` reads its record once it is closed.
     pub(crate) async fn delete<F>(
-        &self,
+        self: &Arc<Self>,
         id: &SessionId,
+        root: &SessionId,
         tenant: Option<String>,
-        before: impl Fn() -> F,
+        before: impl FnOnce() -> F,
     ) -> Result<(), Problem>
     where
         F: Future<Output = ()>,
     {
-        let _deleting = self.deleting.lock().await;
+        // Held until the end, so that no request opens the tree meanwhile.
+        let _slot = self.slot(root).await;
         self.release(id).await;
         before().await;
-        // Held until the end, so that no request opens the session meanwhile.
-        let _opening = self.opening.lock().await;
-        if self.live(id).is_some() {
-            // It was opened again, and its record may be longer.
-            self.release(id).await;
-            before().await;
-        }
-        lock(&self.waiting).remove(id);
+        lock(&self.state).waiting.remove(id);
         self.host.delete(id).await?;
         // Without a subscriber, nobody needs to know.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
@@ -286,7 +279,7 @@ impl Hub {
 
     fn add(self: &Arc<Self>, opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Arc<Live> {
         let live = Arc::new(Live::new(opened, tenant, asks_anew));
-        lock(&self.live).insert(live.id.clone(), Arc::clone(&live));
+        lock(&self.state).add(Arc::clone(&live));
         self.spawn(Arc::clone(self).keep(Arc::clone(&live)));
         self.changed(&live.id);
         live
@@ -321,9 +314,9 @@ impl Hub {
         ticket: Fingerprint,
         request: &str,
     ) -> bool {
-        let mut decided = lock(&self.decided);
+        let mut state = lock(&self.state);
         let first =
-            decided.entry((id.clone(), call.to_owned(), ticket)).or_insert_with(|| request.to_owned());
+            state.decided.entry((id.clone(), call.to_owned(), ticket)).or_insert_with(|| request.to_owned());
         first == request
     }
 
@@ -331,9 +324,9 @@ impl Hub {
     #[cfg(feature = "tasks")]
     pub(crate) fn undecided(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
         let key = (id.clone(), call.to_owned(), ticket);
-        let mut decided = lock(&self.decided);
-        if decided.get(&key).is_some_and(|first| first == request) {
-            decided.remove(&key);
+        let mut state = lock(&self.state);
+        if state.decided.get(&key).is_some_and(|first| first == request) {
+            state.decided.remove(&key);
         }
     }
 

@@ -4,6 +4,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pintle_agent::{SessionError, SessionId};
+use pintle_llm::error_chain;
 use pintle_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -89,21 +90,9 @@ impl Problem {
 
     /// Returns a problem whose cause is for the operator.
     pub(crate) fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
-        tracing::warn!(error = %chain(error), "{detail}");
+        tracing::warn!(error = %error_chain(error), "{detail}");
         Self::new(kind, detail)
     }
-}
-
-/// Returns an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 impl IntoResponse for Problem {

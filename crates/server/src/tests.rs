@@ -5,6 +5,7 @@ mod decisions;
 mod following;
 mod harness;
 mod lifecycle;
+mod opening;
 mod restarts;
 mod room;
 mod serialised;

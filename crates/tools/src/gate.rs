@@ -1,20 +1,16 @@
 //! Gates: rules that decide whether a call may run (design, section 7).
 //!
 //! A call passes a chain of gates. One denial refuses the call, and one question makes a person decide. The ready-made
-//! gates judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path ([`PathGate`]), by protected files
-//! ([`ProtectedPathGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
+//! gates judge by effect ([`EffectGate`]), by protected files ([`ProtectedPathGate`]), and by what the model has read
+//! ([`ReadBeforeWrite`]). Gates with rules, modes and grants are in `pintle-governance`.
 //!
 //! A gate judges what a call declares. Only an execution environment can confine what a command does once it runs: see
 //! [`Confined`](pintle_env::Confined) and the other wrappers.
 
 mod command;
 mod effect;
-#[cfg(test)]
-pub(crate) mod harness;
-mod path;
 mod protected;
 mod read_before_write;
-mod tool;
 mod verdict;
 
 use std::fmt;
@@ -24,14 +20,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use self::command::{
-    CommandGate, CommandLine, CommandMention, CommandPattern, PatternError, matches_wildcard,
-};
+pub use self::command::{CommandLine, CommandMention, CommandPattern, PatternError, matches_wildcard};
 pub use self::effect::EffectGate;
-pub use self::path::PathGate;
 pub use self::protected::{ProtectedPathGate, protected_target};
 pub use self::read_before_write::ReadBeforeWrite;
-pub use self::tool::ToolGate;
 pub use self::verdict::{Judgement, JudgementStep, Permission, Verdict};
 use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};

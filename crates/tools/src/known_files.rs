@@ -115,7 +115,7 @@ pub(crate) async fn canonical_path(env: &dyn ExecutionEnvironment, path: &Path) 
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::MemoryEnvironment;
+    use pintle_env::{ExecutionEnvironmentExt as _, MemoryEnvironment};
 
     use super::*;
 

@@ -8,8 +8,6 @@ mod context;
 mod error;
 mod form;
 pub mod gate;
-#[cfg(test)]
-mod harness;
 mod intent;
 mod kind;
 mod known_files;
@@ -22,6 +20,8 @@ mod registry;
 mod repair;
 mod schema;
 mod similarity;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod truncate;
 mod write_locations;

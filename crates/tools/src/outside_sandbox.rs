@@ -19,9 +19,7 @@ use crate::truncate::TruncationRule;
 pub const OUTSIDE_SANDBOX: &str = "outside_sandbox";
 
 /// Description of the argument, for the model.
-const DESCRIPTION: &str = "Set to true to run the command outside of the sandbox, with everything that the user can do. \
-    The user is asked each time. Use it only for a command that the sandbox has stopped or would stop, and say why the \
-    task needs it before you make the call.";
+const DESCRIPTION: &str = include_str!("../prompts/outside_sandbox.md").trim_ascii_end();
 
 /// Where a command runs in an environment that has a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -114,15 +114,15 @@ impl Kept<'_> {
 
 fn warning(mode: TruncationMode, removed: u64) -> String {
     match mode {
-        TruncationMode::HeadTail | TruncationMode::LongTail => format!(
-            "\n\n[WARNING: Tool output was truncated. {removed} characters were removed from the middle. \
-             The full output is available in the event stream. \
-             If you need to see specific parts, re-run the tool with more targeted parameters.]\n\n"
-        ),
-        TruncationMode::Tail => format!(
-            "[WARNING: Tool output was truncated. First {removed} characters were removed. \
-             The full output is available in the event stream.]\n\n"
-        ),
+        TruncationMode::HeadTail | TruncationMode::LongTail => {
+            format!(
+                concat!("\n\n", include_str!("../prompts/notes/truncated_middle.md"), "\n"),
+                removed = removed
+            )
+        }
+        TruncationMode::Tail => {
+            format!(concat!(include_str!("../prompts/notes/truncated_start.md"), "\n"), removed = removed)
+        }
     }
 }
 

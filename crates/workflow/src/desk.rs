@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::{Contract, Gate};
-use crate::local::{HostError, LocalHost, Performer, read_task};
+use crate::local::{LocalHost, Performer, TaskHostError, read_task};
 use crate::task::{Input, Outcome, StepId, Task};
 
 /// Interval in which a task of another process is read again.
@@ -136,11 +136,11 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
-    pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), HostError> {
+    /// [`TaskHostError::Contract`] before anything is written, and [`TaskHostError::Store`].
+    pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), TaskHostError> {
         match LocalHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
             Ok(host) => host.close().await,
-            Err(HostError::Store(StoreError::Exists(_))) => {
+            Err(TaskHostError::Store(StoreError::Exists(_))) => {
                 LocalHost::complete(self.store.as_ref(), id, &contract).await
             }
             Err(error) => Err(error),
@@ -151,8 +151,8 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// [`HostError::Stopped`] once the desk is closed, and the like; the task is as it was then.
-    pub async fn look(&self, id: &SessionId) -> Result<Standing, HostError> {
+    /// [`TaskHostError::Stopped`] once the desk is closed, and the like; the task is as it was then.
+    pub async fn look(&self, id: &SessionId) -> Result<Standing, TaskHostError> {
         let _guard = self.taking.lock().await;
         if let Some(standing) = self.owned(id) {
             return Ok(standing);
@@ -162,7 +162,7 @@ impl Desk {
             return Ok(read);
         }
         if self.closed.is_cancelled() {
-            return Err(HostError::Stopped);
+            return Err(TaskHostError::Stopped);
         }
         // The runs of some have ended since they were asked about.
         self.tasks().retain(|_, owned| owned.running.try_join_next().is_none());
@@ -171,14 +171,14 @@ impl Desk {
         }
         let mut host = match LocalHost::open(self.store(), id).await {
             Ok(host) => host,
-            Err(HostError::Store(StoreError::InUse { .. })) => return Ok(read),
+            Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(read),
             Err(error) => return Err(error),
         };
         let performer = match self.performers.performer(id).await {
             Ok(performer) => performer,
             Err(reason) => {
                 host.close().await?;
-                return Err(HostError::NotHere { id: id.clone(), reason });
+                return Err(TaskHostError::NotHere { id: id.clone(), reason });
             }
         };
         host.settle().await?;
@@ -202,7 +202,12 @@ impl Desk {
     /// # Errors
     ///
     /// As for [`look`](Self::look).
-    pub async fn wait(&self, id: &SessionId, step: &StepId, slice: Duration) -> Result<Progress, HostError> {
+    pub async fn wait(
+        &self,
+        id: &SessionId,
+        step: &StepId,
+        slice: Duration,
+    ) -> Result<Progress, TaskHostError> {
         let goes_on =
             |standing: &Standing| matches!(standing, Standing::Steps(steps) if steps.contains(step));
         let waiting = async {
@@ -216,11 +221,11 @@ impl Desk {
                     // The sender is gone early only if the store failed.
                     Some(mut here) => {
                         let ended = here.wait_for(|standing| !goes_on(standing)).await;
-                        ended.map_err(|_| HostError::Interrupted(id.clone()))?;
+                        ended.map_err(|_| TaskHostError::Interrupted(id.clone()))?;
                     }
                     None => tokio::select! {
                         () = tokio::time::sleep(ELSEWHERE) => {}
-                        () = self.closed.cancelled() => return Err(HostError::Stopped),
+                        () = self.closed.cancelled() => return Err(TaskHostError::Stopped),
                     },
                 }
             }
@@ -277,7 +282,7 @@ impl Desk {
             let ((), ended) = tokio::join!(follow(task, inputs, &sender), run);
             match ended {
                 Ok(Some(_)) => clean(performer.as_ref(), &id, &contract).await,
-                Ok(None) | Err(HostError::Stopped) => {}
+                Ok(None) | Err(TaskHostError::Stopped) => {}
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
                     tracing::warn!(task = %id, error, "the task goes on when it is asked about again");

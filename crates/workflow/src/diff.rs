@@ -1,20 +1,9 @@
 //! Changes of files.
 
+pub use pintle_agent::ChangeKind;
 use serde::{Deserialize, Serialize};
 
 use crate::command_run::Reference;
-
-/// Kind of a change of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeKind {
-    /// It is new.
-    Added,
-    /// It has other content, or is another kind of file.
-    Modified,
-    /// It is gone.
-    Deleted,
-}
 
 /// A file that changed. A file that was renamed is one that is gone and one that is new.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,5 +48,27 @@ impl Diff {
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn changed_files_have_their_names_in_json() {
+        let cases = [
+            (ChangeKind::Added, "added"),
+            (ChangeKind::Modified, "modified"),
+            (ChangeKind::Deleted, "deleted"),
+        ];
+        for (kind, name) in cases {
+            let file = ChangedFile { path: "a.rs".to_owned(), kind, added: 1, removed: 2 };
+            let recorded = json!({"path": "a.rs", "kind": name, "added": 1, "removed": 2});
+            assert_eq!(serde_json::to_value(&file).unwrap(), recorded);
+            assert_eq!(serde_json::from_value::<ChangedFile>(recorded).unwrap(), file);
+        }
     }
 }

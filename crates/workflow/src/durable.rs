@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::desk::{Desk, Ending, Progress, Standing};
-use crate::local::HostError;
+use crate::local::TaskHostError;
 
 /// Longest time that a step of a host takes.
 pub const SLICE: Duration = Duration::from_secs(20);
@@ -44,7 +44,7 @@ pub trait DurableHost: Send {
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         A: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<T, HostError>> + Send + 'static;
+        F: Future<Output = Result<T, TaskHostError>> + Send + 'static;
 
     /// Waits.
     ///
@@ -115,8 +115,8 @@ impl InProcess {
     ///
     /// # Errors
     ///
-    /// [`HostError`].
-    pub async fn attend(mut self) -> Result<Ending, HostError> {
+    /// [`TaskHostError`].
+    pub async fn attend(mut self) -> Result<Ending, TaskHostError> {
         let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
         loop {
             if let Some(ending) = attend(&mut self, &desk, &id, u32::MAX).await? {
@@ -127,23 +127,23 @@ impl InProcess {
 }
 
 impl DurableHost for InProcess {
-    type Error = HostError;
+    type Error = TaskHostError;
 
-    async fn step<T, A, F>(&mut self, _name: String, action: A) -> Result<T, HostError>
+    async fn step<T, A, F>(&mut self, _name: String, action: A) -> Result<T, TaskHostError>
     where
         T: Serialize + DeserializeOwned + Send + 'static,
         A: FnOnce() -> F + Send + 'static,
-        F: Future<Output = Result<T, HostError>> + Send + 'static,
+        F: Future<Output = Result<T, TaskHostError>> + Send + 'static,
     {
         action().await
     }
 
-    async fn sleep(&mut self, time: Duration) -> Result<(), HostError> {
+    async fn sleep(&mut self, time: Duration) -> Result<(), TaskHostError> {
         tokio::time::sleep(time).await;
         Ok(())
     }
 
-    async fn signal(&mut self, at_most: Duration) -> Result<(), HostError> {
+    async fn signal(&mut self, at_most: Duration) -> Result<(), TaskHostError> {
         let waiting = async {
             while !self.desk.store().has_posted(&self.id).await? {
                 tokio::time::sleep(INBOX).await;

@@ -8,8 +8,6 @@ mod desk;
 mod diff;
 mod durable;
 pub mod evidence;
-#[cfg(test)]
-mod facts_for_tests;
 mod git;
 mod last_lines;
 mod local;
@@ -25,6 +23,8 @@ mod spent;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
@@ -32,8 +32,8 @@ pub use desk::{Desk, Ending, Performers, Progress, Standing, standing_of};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
 pub use local::{
-    HostError, IntactTask, KIND, KIND_TASK, LocalHost, Moment, Performer, TaskLine, TaskReader, post_signal,
-    read_intact_task, read_moments, read_task,
+    IntactTask, KIND, KIND_TASK, LocalHost, Moment, Performer, TaskHostError, TaskLine, TaskReader,
+    post_signal, read_intact_task, read_moments, read_task,
 };
 pub use perform::RepositoryPerformer;
 pub use selection::{Proved, ranked};

@@ -72,7 +72,7 @@ pub trait Performer: fmt::Debug + Send + Sync {
 /// Error of a host.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum HostError {
+pub enum TaskHostError {
     /// The store failed. What was recorded until then counts.
     #[error("the store of the task failed")]
     Store(#[from] StoreError),
@@ -111,6 +111,8 @@ pub enum HostError {
 pub struct LocalHost {
     id: SessionId,
     writer: Box<dyn SessionWriter>,
+    /// Whether closing the writer was attempted. Another attempt would fail.
+    is_closed: bool,
     inbox: Box<dyn InboxSignal>,
     task: Task,
     /// Ids of the posted signals that are on record.
@@ -134,12 +136,12 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Contract`] before anything is written, and [`HostError::Store`].
+    /// [`TaskHostError::Contract`] before anything is written, and [`TaskHostError::Store`].
     pub async fn create(
         store: &dyn SessionStore,
         id: SessionId,
         contract: Contract,
-    ) -> Result<Self, HostError> {
+    ) -> Result<Self, TaskHostError> {
         let task = Task::new(contract)?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let mut summary = Summary::new(id.clone(), clock.now()).with_property(KIND, KIND_TASK);
@@ -147,7 +149,7 @@ impl LocalHost {
         let mut writer = store.create(summary).await?;
         writer.append(vec![line::first(task.contract())?], Barrier::Synced).await?;
         let (inbox, known) = (writer.inbox_signal(), HashSet::new());
-        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
+        Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
 
     /// Records the contract of a task whose process died before it had done so. Leaves any other task as it is.
@@ -159,7 +161,7 @@ impl LocalHost {
         store: &dyn SessionStore,
         id: &SessionId,
         contract: &Contract,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         if !has_no_line(store, id).await? {
             return Ok(());
         }
@@ -180,14 +182,14 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`], such as that another process has it, and [`HostError::NotATask`].
-    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, HostError> {
+    /// [`TaskHostError::Store`], such as that another process has it, and [`TaskHostError::NotATask`].
+    pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, TaskHostError> {
         let opened = store.open(id).await?;
         let (task, known) = replay(store, id).await?;
         let writer = opened.writer;
         let clock = Arc::new(SystemClock);
         let (id, inbox) = (id.clone(), writer.inbox_signal());
-        Ok(Self { id, inbox, writer, task, known, clock, observer: None })
+        Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
 
     /// Returns the id of the task.
@@ -214,8 +216,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`].
-    pub async fn settle(&mut self) -> Result<Option<Outcome>, HostError> {
+    /// [`TaskHostError::Store`].
+    pub async fn settle(&mut self) -> Result<Option<Outcome>, TaskHostError> {
         self.take_signals(None).await?;
         Ok(self.task.outcome().cloned())
     }
@@ -225,12 +227,12 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run), and [`HostError::Stopped`].
+    /// As for [`run`](Self::run), and [`TaskHostError::Stopped`].
     pub async fn run_until(
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Outcome, HostError> {
+    ) -> Result<Outcome, TaskHostError> {
         loop {
             if let Some(outcome) = self.run_until_asked(Arc::clone(&performer), stop).await? {
                 return Ok(outcome);
@@ -238,8 +240,8 @@ impl LocalHost {
             tokio::select! {
                 () = self.inbox.wait() => {}
                 () = stop.cancelled() => {
-                    self.writer.close().await?;
-                    return Err(HostError::Stopped);
+                    self.close_writer().await?;
+                    return Err(TaskHostError::Stopped);
                 }
             }
         }
@@ -255,30 +257,40 @@ impl LocalHost {
         &mut self,
         performer: Arc<dyn Performer>,
         stop: &CancellationToken,
-    ) -> Result<Option<Outcome>, HostError> {
+    ) -> Result<Option<Outcome>, TaskHostError> {
         let mut running = Running::new();
         let ended = tokio::select! {
             biased;
             ended = self.go_on(&performer, &mut running) => ended,
-            () = stop.cancelled() => Err(HostError::Stopped),
+            () = stop.cancelled() => Err(TaskHostError::Stopped),
         };
         running.stop().await;
         if matches!(ended, Ok(None)) {
             return Ok(None);
         }
-        let closed = self.writer.close().await;
+        let closed = self.close_writer().await;
         let outcome = ended?;
         closed?;
         Ok(outcome)
     }
 
-    /// Lets another process have the task. Dropping it does so too, at some time.
+    /// Closes the journal, so that another process can open the task. Dropping the host has the same effect, at some later time.
+    /// A [run](Self::run) that has ended has closed the journal and reported any failure, so this returns `Ok` then.
+    ///
+    /// If the future is dropped, the journal may lack the mark that it is complete. The task can still be opened.
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`].
-    pub async fn close(mut self) -> Result<(), HostError> {
-        self.writer.close().await?;
+    /// [`TaskHostError::Store`].
+    pub async fn close(mut self) -> Result<(), TaskHostError> {
+        self.close_writer().await
+    }
+
+    async fn close_writer(&mut self) -> Result<(), TaskHostError> {
+        // The writer is at its end after any attempt, also after one that failed or was cancelled.
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.writer.close().await?;
+        }
         Ok(())
     }
 
@@ -288,8 +300,8 @@ impl LocalHost {
     ///
     /// # Errors
     ///
-    /// [`HostError::Store`]; the steps that are under way are stopped then.
-    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, HostError> {
+    /// [`TaskHostError::Store`]; the running steps are stopped then.
+    pub async fn run(&mut self, performer: Arc<dyn Performer>) -> Result<Outcome, TaskHostError> {
         self.run_until(performer, &CancellationToken::new()).await
     }
 
@@ -297,7 +309,7 @@ impl LocalHost {
         &mut self,
         performer: &Arc<dyn Performer>,
         running: &mut Running,
-    ) -> Result<Option<Outcome>, HostError> {
+    ) -> Result<Option<Outcome>, TaskHostError> {
         loop {
             self.take_signals(Some((performer, &*running))).await?;
             if let Some(outcome) = self.task.outcome() {
@@ -323,7 +335,7 @@ impl LocalHost {
         &mut self,
         performer: &Arc<dyn Performer>,
         running: &mut Running,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         let wanted = self.task.wants().steps;
         for (id, token) in &running.tokens {
             if !wanted.iter().any(|step| step.id == *id) {
@@ -346,7 +358,7 @@ impl LocalHost {
     async fn take_signals(
         &mut self,
         under_way: Option<(&Arc<dyn Performer>, &Running)>,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
                 // Something that no version of us wrote is put away.
@@ -366,7 +378,7 @@ impl LocalHost {
     }
 
     /// Records an input, and takes it.
-    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), HostError> {
+    async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), TaskHostError> {
         self.record_by(input, posted, None).await
     }
 
@@ -375,7 +387,7 @@ impl LocalHost {
         input: Input,
         posted: Option<String>,
         by: Option<Principal>,
-    ) -> Result<(), HostError> {
+    ) -> Result<(), TaskHostError> {
         let line = line::of(self.clock.now(), posted.as_deref(), by, &input)?;
         self.writer.append(vec![line], Barrier::Synced).await?;
         self.known.extend(posted);
@@ -451,7 +463,7 @@ pub async fn post_signal(
     store.post(id, input_id, serde_json::to_string(&posted).unwrap_or_default()).await
 }
 
-async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, HostError> {
+async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, TaskHostError> {
     match pintle_store::read_objects(store, id).await {
         // Other lines are of the store itself.
         Ok(objects) => Ok(objects.iter().all(|object| matches!(Line::parse(object), Ok(None)))),
@@ -465,11 +477,11 @@ async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, H
 /// # Errors
 ///
 /// As for [`LocalHost::open`].
-pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, HostError> {
+pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, TaskHostError> {
     Ok(replay(store, id).await?.0)
 }
 
-async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), HostError> {
+async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashSet<String>), TaskHostError> {
     let IntactTask { task, moments, damage } = read_intact_task(store, id).await?;
     match damage {
         Some(damage) => Err(damage.into()),

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::Fence;
-use pintle_env::{EnvError, ExecutionEnvironment, Redactions};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, Redactions};
 use pintle_store::{Blobs, StoreError};
 use thiserror::Error;
 use tokio::sync::Mutex;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::anchor::Anchor;
-use crate::contract::{AnchorPlan, CandidatePlan, Contract};
+use crate::contract::{AnchorPlan, CandidatePlan, Contract, Pass, Scope};
 use crate::results::ResultsFormat;
 
 /// Most bytes of a patch in a message.
@@ -72,49 +72,37 @@ pub(crate) fn review_schema() -> Value {
 
 /// Asks for a contract. Messages to one session differ, so that each can be told from those before it.
 pub(crate) fn draft(text: &str, number: usize, problems: Option<&str>) -> String {
-    if let Some(problems) = problems {
-        return format!(
-            "Draft {number}. The one before cannot be used:\n{problems}\nAnswer with one that can."
-        );
+    match problems {
+        None => format!(include_str!("../prompts/draft.md"), text = text.trim()),
+        Some(problems) => {
+            let again =
+                format!(include_str!("../prompts/draft_again.md"), number = number, problems = problems);
+            again.trim_ascii_end().to_owned()
+        }
     }
-    format!(
-        "Draft a contract for this piece of work on the repository that you are in. Read what you need, and change nothing.\n\n\
-         {}\n\n\
-         Rules:\n\
-         - The goal says what is to be reached, with each requirement of the text and none of your own.\n\
-         - A check is a command that works here today without a network. Run it before you name it. Leave out what fails now for other reasons.\n\
-         - Name no check that only repeats another one.\n",
-        text.trim()
-    )
 }
 
 /// Asks for a test that fails until the goal is reached. Messages to one session differ, as those of [`draft`].
 pub(crate) fn anchor(contract: &Contract, number: u32, feedback: Option<&str>) -> String {
-    let mut text = numbered("Proposal", number);
-    text.push_str(&format!(
-        "Write a test that fails now and passes once this goal is reached. Do not work on the goal itself.\n\n\
-         {}\n\
-         Rules:\n\
-         - Add to test files only: a new file, or new lines in one. Change and remove nothing that is there.\n\
-         - It must come to its assertion and fail there. An error of compilation, of an import or of what prepares the test does not count, and neither does a time-out.\n\
-         - It must fail in the same way each time, without a network and without the time of day.\n\
-         - If the project has no tests, write a script below `tests/` that exits with 1 while the goal is not reached, and with 0 afterwards.\n\
-         - Your answer names the command that runs the new test and as little else as possible.\n",
-        goal(contract)
-    ));
+    let mut text = format!(
+        include_str!("../prompts/anchor.md"),
+        attempt = numbered("Proposal", number),
+        goal = goal(contract)
+    );
     if let Some(feedback) = feedback {
-        text.push_str(&format!("\nAn earlier proposal was refused:\n{feedback}\n"));
+        text.push_str(&format!(include_str!("../prompts/anchor_refused.md"), feedback = feedback));
     }
     text
 }
 
 /// Asks a session that knows the goal to go on. Messages to one session differ, as those of [`draft`].
 pub(crate) fn more_work(number: u32, feedback: Option<&str>) -> String {
-    format!(
-        "{}The work was judged on a clean copy, and is not finished:\n{}\nGo on until this is mended. The rules are the same.",
-        numbered("Attempt", number),
-        feedback.unwrap_or_default()
-    )
+    let text = format!(
+        include_str!("../prompts/more_work.md"),
+        attempt = numbered("Attempt", number),
+        feedback = feedback.unwrap_or_default()
+    );
+    text.trim_ascii_end().to_owned()
 }
 
 /// Asks for the goal. Messages to one session differ, as those of [`draft`].
@@ -125,24 +113,20 @@ pub(crate) fn work(
     number: u32,
     feedback: Option<&str>,
 ) -> String {
-    let mut text = numbered("Attempt", number);
-    text.push_str(&format!("Reach this goal in the repository that you are in.\n\n{}\n", goal(contract)));
-    text.push_str("It is judged by commands that run on a clean copy of your changes:\n");
-    if let Some(anchor) = anchor {
-        text.push_str(&format!("- `{}` fails now and has to pass", anchor.command()));
-        if !anchor.files().is_empty() {
-            text.push_str(&format!(" (its test is in {})", crate::names::named(anchor.files())));
-        }
-        text.push_str(".\n");
+    let scope = &contract.scope;
+    let mut text = format!(
+        include_str!("../prompts/work.md"),
+        attempt = numbered("Attempt", number),
+        goal = goal(contract),
+        checks = checks(contract, anchor),
+        paths = paths(scope),
+        unprotected = listed(&scope.unprotected, |files| format!(", except {files}")),
+        protected = listed(&scope.protected, |files| format!("- So do files in {files}.\n")),
+        lines = Count(scope.max_lines, "line")
+    );
+    if let AnchorPlan::None { because } = &contract.anchor {
+        text.push_str(&format!("- No test fails first: {because}.\n"));
     }
-    for check in &contract.checks {
-        text.push_str(&format!("- `{}` has to pass", check.command));
-        text.push_str(match check.pass {
-            crate::contract::Pass::Success => ".\n",
-            crate::contract::Pass::NoWorse => " as far as it does now: no test may fail that passes now.\n",
-        });
-    }
-    text.push_str(&rules(contract));
     if let Some(more) = &plan.prompt {
         text.push_str(&format!("\n{more}\n"));
     }
@@ -160,16 +144,17 @@ fn numbered(kind: &str, number: u32) -> String {
 /// Asks for a review of a change that has its evidence.
 pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
     let shown = patch.get(..floor(patch, MAX_PATCH)).unwrap_or_default();
-    let cut = if shown.len() < patch.len() { "\n(The rest is in the working tree.)\n" } else { "" };
-    let fence = fence(shown);
-    format!(
-        "Review this change before it is merged. Somebody else made it; the working tree has it applied. Change nothing.\n\n\
-         {}\n\
-         This was found by running it:\n{evidence}\n\
-         Look for what the tests do not show: parts of the goal that are missing, cases that are treated for the tests alone, faults beside the goal. A matter of taste is a remark and no finding.\n\n\
-         {fence}diff\n{shown}\n{fence}\n{cut}",
-        goal(contract)
-    )
+    let mut text = format!(
+        include_str!("../prompts/review.md"),
+        goal = goal(contract),
+        evidence = evidence,
+        fence = fence(shown),
+        patch = shown
+    );
+    if shown.len() < patch.len() {
+        text.push_str("\n(The rest is in the working tree.)\n");
+    }
+    text
 }
 
 fn goal(contract: &Contract) -> String {
@@ -177,32 +162,33 @@ fn goal(contract: &Contract) -> String {
     format!("Goal:\n{quoted}")
 }
 
-fn rules(contract: &Contract) -> String {
-    let list = |patterns: &[String]| crate::names::named(patterns);
-    let scope = &contract.scope;
-    let mut text = "\nRules:\n".to_owned();
-    if !scope.paths.is_empty() {
-        text.push_str(&format!("- Only files in {} may change.\n", list(&scope.paths)));
-    }
-    if !scope.except.is_empty() {
-        text.push_str(&format!("- Files in {} may not.\n", list(&scope.except)));
-    }
-    text.push_str(
-        "- Tests, their configuration, continuous integration and lock files stay as they are; they are compared",
-    );
-    if scope.unprotected.is_empty() {
+/// Returns the lines of the commands that judge the work.
+fn checks(contract: &Contract, anchor: Option<&Anchor>) -> String {
+    let mut text = String::new();
+    if let Some(anchor) = anchor {
+        text.push_str(&format!("- `{}` fails now and has to pass", anchor.command()));
+        text.push_str(&listed(anchor.files(), |files| format!(" (its test is in {files})")));
         text.push_str(".\n");
-    } else {
-        text.push_str(&format!(", except {}.\n", list(&scope.unprotected)));
     }
-    if !scope.protected.is_empty() {
-        text.push_str(&format!("- So do files in {}.\n", list(&scope.protected)));
-    }
-    text.push_str(&format!("- At most {} may change.\n", Count(scope.max_lines, "line")));
-    if let AnchorPlan::None { because } = &contract.anchor {
-        text.push_str(&format!("- No test fails first: {because}.\n"));
+    for check in &contract.checks {
+        text.push_str(&format!("- `{}` has to pass", check.command));
+        text.push_str(match check.pass {
+            Pass::Success => ".\n",
+            Pass::NoWorse => " as far as it does now: no test may fail that passes now.\n",
+        });
     }
     text
+}
+
+/// Returns the lines of the paths that may change.
+fn paths(scope: &Scope) -> String {
+    let only = listed(&scope.paths, |files| format!("- Only files in {files} may change.\n"));
+    only + &listed(&scope.except, |files| format!("- Files in {files} may not.\n"))
+}
+
+/// Returns the text about these files or patterns; none if there are none.
+fn listed(names: &[String], text: impl Fn(String) -> String) -> String {
+    if names.is_empty() { String::new() } else { text(crate::names::named(names)) }
 }
 
 /// Returns a fence of code that a text does not close.
@@ -219,7 +205,7 @@ pub(crate) fn floor(text: &str, most: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Check, Pass, Scope};
+    use crate::contract::Check;
 
     fn contract() -> Contract {
         let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
@@ -291,6 +277,47 @@ mod tests {
 
         ```
         "#);
+    }
+
+    #[test]
+    fn drafts_have_the_text_or_the_problems() {
+        insta::assert_snapshot!(draft(" Add a cache.\n", 1, None), @"
+        Draft a contract for this piece of work on the repository that you are in. Read what you need, and change nothing.
+
+        Add a cache.
+
+        Rules:
+        - The goal says what is to be reached, with each requirement of the text and none of your own.
+        - A check is a command that works here today without a network. Run it before you name it. Leave out what fails now for other reasons.
+        - Name no check that only repeats another one.
+        ");
+        assert_eq!(
+            draft("Add a cache.", 2, Some("no goal")),
+            "Draft 2. The one before cannot be used:\nno goal\nAnswer with one that can."
+        );
+        assert!(draft("a", 1, None).ends_with("only repeats another one.\n"));
+        assert!(more_work(2, None).ends_with("The rules are the same."));
+    }
+
+    #[test]
+    fn work_names_every_exception_of_the_scope() {
+        let mut contract = contract();
+        contract.scope.except = vec!["src/old/".to_owned()];
+        contract.scope.unprotected = vec!["Cargo.lock".to_owned()];
+        contract.scope.protected = vec!["docs/".to_owned()];
+        contract.anchor = AnchorPlan::None { because: "it is a text".to_owned() };
+        let text = work(&contract, &CandidatePlan::default(), None, 1, None);
+        let (_, rules) = text.split_once("\nRules:\n").unwrap();
+        assert_eq!(
+            rules,
+            "- Only files in `src/` may change.\n\
+             - Files in `src/old/` may not.\n\
+             - Tests, their configuration, continuous integration and lock files stay as they are; they are compared, except \
+             `Cargo.lock`.\n\
+             - So do files in `docs/`.\n\
+             - At most 5,000 lines may change.\n\
+             - No test fails first: it is a text.\n"
+        );
     }
 
     #[test]

@@ -80,7 +80,7 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-agent", "pintle-llm"],
         to_in_tests: &["pintle-env", "pintle-server", "pintle-store", "pintle-tools", "pintle-workflow"],
     },
-    Arrows { from: "pintle", to: LAYERS, to_in_tests: &["pintle-testkit"] },
+    Arrows { from: FACADE, to: LAYERS, to_in_tests: &[] },
     Arrows { from: "pintle-cli", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &["pintle-test-conditions"] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
@@ -89,15 +89,30 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "xtask", to: &[], to_in_tests: &["pintle-test-conditions"] },
 ];
 
-/// The layers that the library `pintle` re-exports.
+/// The library that re-exports all layers, each as a module.
+const FACADE: &str = "pintle";
+
+/// The layers that it re-exports.
 const LAYERS: &[&str] = &[
+    "pintle-acp",
     "pintle-agent",
+    "pintle-client",
+    "pintle-compat",
     "pintle-env",
+    "pintle-governance",
     "pintle-llm",
+    "pintle-mcp",
+    "pintle-middleware",
     "pintle-patch",
+    "pintle-postgres",
     "pintle-providers",
+    "pintle-restate",
+    "pintle-server",
+    "pintle-store",
+    "pintle-testkit",
     "pintle-tools",
     "pintle-web",
+    "pintle-workflow",
 ];
 
 const LIBRARIES: &[&str] = &[
@@ -181,6 +196,14 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
                 violations.push(violation(entry, "", name, entry.to));
             }
         }
+        if package.name == FACADE {
+            let missing = LAYERS
+                .iter()
+                .filter(|name| is_member(name) && !package.normal.iter().any(|normal| *normal == **name));
+            violations.extend(
+                missing.map(|name| Violation::new(FACADE, format!("does not re-export the layer {name}"))),
+            );
+        }
         for name in package.other.iter().filter(|name| is_member(name)) {
             let allowed = [entry.to, entry.to_in_tests].concat();
             if !allowed.contains(&name.as_str()) {
@@ -251,6 +274,13 @@ mod tests {
             messages(&tree),
             [r#"pintle-env: depends on pintle-testkit in its tests, allowed are ["pintle-test-conditions"]"#]
         );
+    }
+
+    #[test]
+    fn the_library_has_every_layer() {
+        let layers = Tree::default().with_arrows("pintle-llm", &[], &[]).with_arrows("pintle-env", &[], &[]);
+        let tree = layers.with_arrows("pintle", &["pintle-llm"], &["pintle-env"]);
+        assert_eq!(messages(&tree), ["pintle: does not re-export the layer pintle-env"]);
     }
 
     #[test]

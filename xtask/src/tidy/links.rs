@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Prompts are text for a model; links in them are not ours.
-const PROMPTS: &str = "crates/agent/prompts/";
+const PROMPTS: &str = "/prompts/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 fn pages(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.files.iter().filter(|file| file.path.ends_with(".md") && !file.path.starts_with(PROMPTS))
+    tree.files.iter().filter(|file| file.path.ends_with(".md") && !file.path.contains(PROMPTS))
 }
 
 /// Returns the relative targets of inline links outside of code blocks, without fragments.
@@ -96,6 +96,7 @@ mod tests {
             ("README.md", "[a](docs/a.md#part) [d](docs/project/decisions/) [w](https://example.org/x)"),
             ("docs/a.md", "[up](../README.md)\n```text\n[not](a/link)\n```\n"),
             ("docs/project/decisions/0001-x.md", ""),
+            ("crates/a/prompts/b.md", "[of the model](nowhere.md)"),
         ];
         assert_eq!(shown(&files), [""; 0]);
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::{
-    CommandScript, EnvError, ExecRequest, ExecutionEnvironment, LocalEnvironment, MemoryEnvironment, contract,
+    CommandScript, EnvError, ExecRequest, ExecutionEnvironment, ExecutionEnvironmentExt as _,
+    LocalEnvironment, MemoryEnvironment, contract,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -105,7 +106,7 @@ fn connect(
     let answering = Arc::clone(&editor);
     tasks.spawn(async move {
         let mut lines = crate::lines::Lines::new(tokio::io::BufReader::new(far), usize::MAX);
-        while let Ok(Some(crate::lines::Line::Complete(line))) = lines.next().await {
+        while let Ok(Some(Ok(line))) = lines.next().await {
             let Incoming::Request { id, method, params } = rpc::parse(&line) else { continue };
             let mut editor = answering.lock().await;
             if let Some(result) = editor.answer(&method, &params).await {
@@ -156,6 +157,19 @@ async fn unsaved_changes_are_read_and_writes_go_to_the_editor() {
     let asked = &editor.lock().await.asked;
     assert!(asked.contains(&"fs/write_text_file /w/a.txt".to_owned()), "{asked:?}");
     assert!(!asked.iter().any(|line| line.ends_with("bin")), "{asked:?}");
+}
+
+/// Reads by ranges could mix two versions of the text.
+#[tokio::test]
+async fn lines_of_a_large_file_are_one_request() {
+    let disk = MemoryEnvironment::new("/w");
+    disk.write(Path::new("/w/a.txt"), b"saved\n").await.unwrap();
+    let mut editor = editor(disk);
+    let text = "an unsaved line\n".repeat(200_000);
+    editor.unsaved.insert("/w/a.txt".to_owned(), text.clone());
+    let (environment, editor, _tasks) = connect(editor, false);
+    assert!(environment.read_file(Path::new("a.txt"), None, None).await.unwrap() == text);
+    assert_eq!(editor.lock().await.asked, ["fs/read_text_file /w/a.txt"]);
 }
 
 #[tokio::test]

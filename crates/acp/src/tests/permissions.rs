@@ -21,7 +21,7 @@ async fn decided(answer: Value) -> (Value, TestHost, TestClient) {
 }
 
 async fn is_written(host: &TestHost) -> bool {
-    use pintle_env::ExecutionEnvironment as _;
+    use pintle_env::ExecutionEnvironmentExt as _;
     host.env.file_exists(std::path::Path::new("/project/a.txt")).await.unwrap()
 }
 

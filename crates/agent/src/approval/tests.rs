@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pintle_env::{Command, CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
+use pintle_env::{
+    Command, CommandScript, ExecutionEnvironment, ExecutionEnvironmentExt as _, MemoryEnvironment, Program,
+};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_tools::Effect;
-use pintle_tools::gate::{EffectGate, PathGate, Permission, ReadBeforeWrite};
+use pintle_tools::gate::{EffectGate, Permission, ReadBeforeWrite};
 use pintle_tools::pipeline::{Gate, Verdict};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -23,6 +25,7 @@ use crate::error::SessionError;
 use crate::profile::ProviderProfile;
 use crate::protocol::{EventKind, OutcomeStatus, SessionState, TurnLimits};
 use crate::session::{Session, SessionBuilder};
+use crate::tests::ChangesBelow;
 
 mod endings;
 mod many;
@@ -365,8 +368,8 @@ async fn a_gate_that_asks_late_refuses_the_call() {
 async fn a_denial_precedes_an_earlier_question() {
     let (env, approver) = (env(), FixedApprover::new(Decision::Approve));
     let rounds = [calls(&[("write_file", json!({"file_path": "/etc/x", "content": ""}))])];
-    let roots = PathGate::new(env.clone());
-    let session = session(&env, &rounds, |builder| builder.gate(roots).approver(approver.clone()));
+    let session =
+        session(&env, &rounds, |builder| builder.gate(ChangesBelow("/p")).approver(approver.clone()));
     session.submit("go").await.unwrap();
     assert_eq!(results(&session), ["The call of write_file was denied: /etc/x is outside of /p"]);
     assert!(approver.asked().is_empty(), "no one is asked about a denied call");

@@ -56,8 +56,7 @@ impl Driver {
         if !self.machine.was_denied(key, &request.arguments) {
             return prepared;
         }
-        let reason = "it was denied before, with the same arguments, and nobody is asked again until the \
-                      user's next message";
+        let reason = include_str!("../../prompts/calls/denied_before.md").trim_ascii_end();
         let error = gate::denied(&request.tool_name, reason);
         prepared.judgement.push(JudgementStep::new("denials", Verdict::deny(reason)));
         prepared.result = Err(error);
@@ -100,8 +99,8 @@ pub(super) async fn request(
     Arc::new(request.with_origin(origin))
 }
 
-/// Returns what a decision is bound to: the session, the exact call, the locations of its paths, and the rules of gates
-/// that bind it, such as the grant.
+/// Returns the fingerprint that binds a decision to the session, the exact call, the locations of its paths, and the rules of
+/// gates that bind it, such as the grant.
 pub(super) fn ticket(session: &SessionId, call: &PreparedCall, judgement: &Judgement) -> Fingerprint {
     let binding = judgement.steps().iter().filter(|step| step.binds);
     let rules = binding.filter_map(|step| step.rule.as_deref()).map(|rule| Fingerprint::of(rule.as_bytes()));

@@ -158,7 +158,7 @@ impl CallSlots {
         }
     }
 
-    /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` if there is none.
+    /// Applies a decision to the pending call with this id and fingerprint. Returns its key, or `None` without such a call.
     pub(super) fn decide(
         &mut self,
         call_id: &str,
@@ -176,7 +176,7 @@ impl CallSlots {
     }
 
     /// Removes the pending call with this id and fingerprint, whose arguments a decision changes. It remains available for its
-    /// next preparation. Returns its key, or `None` if there is none.
+    /// next preparation. Returns its key, or `None` without such a call.
     pub(super) fn change(&mut self, call_id: &str, exactly: Fingerprint) -> Option<CallKey> {
         let key = self.find_pending(call_id, exactly)?;
         if let Some(CallSlot::Pending { call, .. }) = self.slots.remove(&key) {

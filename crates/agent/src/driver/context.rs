@@ -141,11 +141,27 @@ impl ContextLoader {
     }
 
     async fn gather_environment(&self) -> Result<EnvironmentContext, Error> {
-        self.init.ensure().await.map_err(|error| {
+        let ready = async {
+            self.init.ensure().await?;
+            expect_working_directory(self.env.as_ref()).await
+        };
+        ready.await.map_err(|error| {
             Error::new(ErrorKind::Configuration, "the execution environment cannot be used")
                 .with_source(error)
         })?;
         Ok(EnvironmentContext::gather(self.env.as_ref(), self.date.clone()).await)
+    }
+}
+
+/// Returns an error if the working directory is missing or is a file. The session does not initialise a shared environment or one
+/// that was set later, and not every `initialize` checks the directory.
+async fn expect_working_directory(env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
+    let directory = env.working_directory();
+    match env.metadata(directory).await {
+        Ok(metadata) if !metadata.is_dir() => Err(EnvError::NotADirectory { path: directory.to_path_buf() }),
+        Err(error @ (EnvError::NotFound { .. } | EnvError::NotADirectory { .. })) => Err(error),
+        // Any other failure is reported by the tool that meets it.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

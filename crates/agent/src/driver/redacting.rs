@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::protocol::{HookAdditions, InputKind, Preparation, UserMessage};
 
 /// Text of an output that cannot be read, so that nobody knows what is in it.
-const UNREADABLE: &str = "[left out: the output cannot be read, and may contain a secret]";
+const UNREADABLE: &str = include_str!("../../prompts/unreadable.md").trim_ascii_end();
 
 /// Replaces the secrets in texts of users and hosts. Results of calls are redacted where they come from.
 pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {

@@ -15,8 +15,7 @@ use crate::skills;
 const MAX_DEPTH: usize = 64;
 
 /// Description of both tools.
-const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind \
-                           that a skill in the list of skills describes, and follow what it says.";
+const DESCRIPTION: &str = include_str!("../../prompts/skill.md");
 
 /// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
@@ -182,6 +181,15 @@ mod tests {
         };
         let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::new()).await;
         execution.result.text()
+    }
+
+    #[test]
+    fn the_description_is_that_of_earlier_sessions() {
+        assert_eq!(
+            Tool::description(&claude_skill(&[])),
+            "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in \
+             the list of skills describes, and follow what it says."
+        );
     }
 
     #[tokio::test]

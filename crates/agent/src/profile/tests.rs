@@ -2,7 +2,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_env::{CommandScript, ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
+use pintle_env::{
+    CommandScript, ExecutionEnvironment, ExecutionEnvironmentExt as _, LocalEnvironment, MemoryEnvironment,
+};
 use pintle_llm::{ToolCall, ToolDefinition};
 use pintle_tools::builtin::{
     FetchRequest, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,

@@ -204,7 +204,8 @@ impl Record {
     }
 
     /// Handles all inputs again, with contexts that `change` has modified. This shows whether a different prompt or tool
-    /// would have changed the requests, and where first.
+    /// would have changed the requests, and where first. The tools of a context include those that the session added to its
+    /// profile: [`ProviderProfile::as_in_session`](crate::ProviderProfile::as_in_session).
     ///
     /// # Errors
     ///

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Client;
 use pintle_tools::pipeline::Gate;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -146,7 +147,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Leaves `initialize` and `cleanup` of the environment to the embedding application, which shares it with others.
+    /// Leaves `initialize` and `cleanup` of the environment to the embedding application, which shares it with others. A run
+    /// still fails if the working directory does not exist.
     #[must_use]
     pub fn shared_environment(mut self) -> Self {
         self.keep_environment = true;
@@ -224,16 +226,17 @@ impl SessionBuilder {
         self.options.shared = Some(shared);
     }
 
-    /// Builds the session. Must be called within a tokio runtime, which drives it.
+    /// Builds the session, which the current tokio runtime drives.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Build`] if the client has no provider of the profile's name, [`SessionError::Resume`] or
+    /// [`SessionError::NoRuntime`] outside a tokio runtime, [`SessionError::Build`] if the client has no provider of the profile's name, [`SessionError::Resume`] or
     /// [`SessionError::Ended`] if the record cannot be resumed, [`SessionError::Journal`] if its first line cannot be
     /// written.
     pub fn build(self) -> Result<Session, SessionError> {
+        let runtime = Handle::try_current().map_err(|_| SessionError::NoRuntime)?;
         let (mut session, driver, commands) = self.assemble()?;
-        session.driver.spawn(Box::new(driver).run(commands));
+        session.driver.spawn_on(Box::new(driver).run(commands), &runtime);
         Ok(session)
     }
 

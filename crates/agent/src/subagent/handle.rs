@@ -159,8 +159,8 @@ impl SubagentHandle {
 }
 
 impl Session {
-    /// Lists the subagents of this session, in the order in which they were spawned: those that are open, and the
-    /// newest 64 that are closed. Those of a subagent are listed by the handle of [its
+    /// Lists the subagents of this session by the numbers in their names, which is the order in which their calls started:
+    /// those that are open, and the newest 64 that are closed. Those of a subagent are listed by the handle of [its
     /// session](SubagentHandle::session).
     #[must_use]
     pub fn subagents(&self) -> Vec<SubagentHandle> {

@@ -5,12 +5,10 @@ use crate::protocol::{InputKind, SessionId, SubagentSettings, SubagentStatus};
 use crate::record::Record;
 
 /// Failure reason of a subagent that was open when its process ended.
-pub(super) const LOST: &str =
-    "the program that ran it ended, and the agent with it; what it had changed is still there";
+pub(super) const LOST: &str = include_str!("../../prompts/subagent/lost.md").trim_ascii_end();
 
 /// Output of a subagent that had ended before its process did.
-const NOT_KEPT: &str =
-    "(The program that ran this agent has ended since, and its last message was not kept.)";
+pub(super) const NOT_KEPT: &str = include_str!("../../prompts/subagent/not_kept.md").trim_ascii_end();
 
 /// A subagent as the record of its parent describes it.
 #[derive(Clone, Debug)]

@@ -29,7 +29,7 @@ pub(crate) struct Roster {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// In the order in which they were spawned.
+    /// In the order of the numbers in their names.
     pub(super) handles: Vec<SubagentHandle>,
     /// Number in the newest name.
     last_number: u64,
@@ -107,11 +107,11 @@ impl Roster {
             let origin = self.child_origin(past.name.clone(), past.session_id.clone(), past.settings.role);
             let tree = Arc::clone(&self.lineage.tree);
             if !(keep_open && past.is_open()) {
-                state.handles.push(SubagentHandle::ended(origin, past.report(), tree));
+                state.add(SubagentHandle::ended(origin, past.report(), tree));
                 continue;
             }
             let handle = SubagentHandle::new(origin, Mailbox::resuming(), tree);
-            state.handles.push(handle.clone());
+            state.add(handle.clone());
             state.unattached.push((handle, past));
         }
     }
@@ -162,6 +162,14 @@ pub(crate) enum Shutdown {
 }
 
 impl State {
+    /// Adds a subagent after those with lower numbers. The calls of a round spawn concurrently, so the first call may be the
+    /// last to finish.
+    pub(super) fn add(&mut self, handle: SubagentHandle) {
+        let number = agent_number(handle.id());
+        let at = self.handles.partition_point(|known| agent_number(known.id()) <= number);
+        self.handles.insert(at, handle);
+    }
+
     /// Reserves the next name for a call, unless its subagent exists.
     pub(super) fn reserve(&mut self, call_id: &str, spec: SubagentSpec) {
         if self.resumed_calls.contains_key(call_id) {

@@ -40,7 +40,7 @@ impl Roster {
         state.make_room(self.limits.max_open)?;
         let announcement = self.announce(&mut state, &handle, call_id, request);
         self.start_worker(&mut state, spec, &handle, announcement, Beginning::default());
-        state.handles.push(handle.clone());
+        state.add(handle.clone());
         Ok(handle)
     }
 

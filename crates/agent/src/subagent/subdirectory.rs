@@ -128,18 +128,6 @@ impl ExecutionEnvironment for Subdirectory {
         self.inner.read_file(&self.resolve(path), offset, limit).await
     }
 
-    async fn write_file(&self, path: &Path, content: &str) -> Result<(), EnvError> {
-        self.inner.write_file(&self.resolve(path), content).await
-    }
-
-    async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
-        self.inner.file_exists(&self.resolve(path)).await
-    }
-
-    async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
-        self.inner.list_directory(&self.resolve(path), depth).await
-    }
-
     async fn create_directory(&self, path: &Path) -> Result<(), EnvError> {
         self.inner.create_directory(&self.resolve(path)).await
     }

@@ -8,6 +8,7 @@ mod recorded;
 mod resumed;
 mod retention;
 mod stopping;
+mod texts;
 mod work;
 
 use std::sync::Arc;

@@ -14,10 +14,10 @@ use crate::run::Run;
 use crate::session::{Session, SessionBuilder, SessionHandle};
 
 /// Input of the run after one that ended before it read all messages; the messages follow it.
-const LATE: &str = "You had finished before this reached you:";
+pub(super) const LATE: &str = include_str!("../../prompts/subagent/finished_before.md").trim_ascii_end();
 
 /// The same after a run that was stopped.
-const STOPPED: &str = "You were stopped before this reached you:";
+pub(super) const STOPPED: &str = include_str!("../../prompts/subagent/stopped_before.md").trim_ascii_end();
 
 /// Owns the session of a subagent and handles one message of its mailbox after the other.
 pub(super) struct Worker {

@@ -35,9 +35,12 @@ const MAX_REQUESTS: u32 = 10;
 /// Size below which a request for the summary of a piece is not made smaller again, in tokens.
 const LEAST_ROOM: u64 = 250;
 
-const INTRODUCTION: &str = "Summary of the conversation so far, which it replaces:\n\n";
+pub(super) const INTRODUCTION: &str = concat!(include_str!("../../prompts/compaction/introduction.md"), "\n");
 
-const USER_MESSAGES: &str = "Messages of the user in it, verbatim, the oldest first:\n\n";
+pub(super) const USER_MESSAGES: &str =
+    concat!(include_str!("../../prompts/compaction/user_messages.md"), "\n");
+
+pub(super) const PIECE: &str = concat!(include_str!("../../prompts/compaction/piece.md"), "\n");
 
 /// State of compaction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

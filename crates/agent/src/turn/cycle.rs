@@ -511,9 +511,9 @@ impl Machine {
         let window = self.limits.loop_window();
         if self.calls.repeats(window) {
             self.calls.clear();
-            let message = format!(
-                "Loop detected: the last {window} tool calls follow a repeating pattern. Try a different approach."
-            );
+            let message = format!(include_str!("../../prompts/loop_detected.md"), window = window)
+                .trim_ascii_end()
+                .to_owned();
             self.record(Turn::steering(UserMessage::notice(message.clone()), self.now));
             out.push(Action::emit(EventKind::LoopDetection { message }));
         }

@@ -349,15 +349,17 @@ impl Machine {
         }
     }
 
-    /// Goes on after a response without calls: with a message that waits, or with the end of the run.
+    /// Goes on after a response without calls: with a message that waits, with another request if the response was cut off or
+    /// empty, or with the end of the run.
     fn fold_answer(&mut self, response: &Response, followed: &Followed, out: &mut Vec<Action>) {
         let goes_on = self.fold_steering(followed, out) || (is_pause(response) && followed.ended.is_empty());
-        let is_cut_off =
-            response.finish_reason.reason == Finish::Length && !response.text().trim().is_empty();
+        let is_asked_again = followed.is_complete && followed.ended.is_empty() && followed.begun == 0;
         if goes_on {
             self.await_request();
-        } else if is_cut_off && followed.is_complete && followed.ended.is_empty() && followed.begun == 0 {
-            self.record_continuation();
+        } else if is_asked_again {
+            if !response.text().trim().is_empty() {
+                self.record_continuation();
+            }
             self.await_request();
         } else {
             let status = status_after(&response.text());

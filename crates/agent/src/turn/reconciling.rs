@@ -80,27 +80,24 @@ impl Machine {
 
 fn done(files: &[FileIntent]) -> String {
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    format!(
-        "The program that ran this call ended before it could report, but the call had done its work. Changed: {}.",
-        listed(&paths)
-    )
+    format!(include_str!("../../prompts/calls/had_done_its_work.md"), files = listed(&paths))
+        .trim_ascii_end()
+        .to_owned()
 }
 
 /// Describes a conflict: nothing was overwritten, and the model has to look.
 fn conflict(done: &[PathBuf], untouched: &[PathBuf], changed: &[PathBuf]) -> String {
-    let mut message =
-        "The program that ran this call ended in the middle of it, and it was not run again.".to_owned();
+    let mut states = String::new();
     for (state, paths) in [
         ("Perhaps changed by somebody else since", changed),
         ("Changed by this call", done),
         ("Not changed", untouched),
     ] {
         if !paths.is_empty() {
-            message.push_str(&format!(" {state}: {}.", listed(paths)));
+            states.push_str(&format!(" {state}: {}.", listed(paths)));
         }
     }
-    message.push_str(" Nothing was overwritten. Read the files before you change them again.");
-    message
+    format!(include_str!("../../prompts/calls/conflict.md"), states = states).trim_ascii_end().to_owned()
 }
 
 fn listed(paths: &[PathBuf]) -> String {

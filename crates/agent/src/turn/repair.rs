@@ -194,5 +194,5 @@ fn replace_images(result: &mut ToolResult, is_refused: &dyn Fn(&MediaSource) -> 
 }
 
 fn note(media: &str) -> String {
-    format!("[The {media} that was here is left out: the provider refused a request with it.]")
+    format!(include_str!("../../prompts/media_left_out.md"), media = media).trim_ascii_end().to_owned()
 }

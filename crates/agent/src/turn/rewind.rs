@@ -10,7 +10,7 @@ use super::{Machine, Phase};
 use crate::count::Count;
 use crate::protocol::{Action, Checkpoint, CheckpointReason, EventKind, SessionState, Turn};
 
-const REWOUND: &str = "Not run here: the session was rewound to before this call had a result.";
+pub(super) const REWOUND: &str = include_str!("../../prompts/calls/rewound.md").trim_ascii_end();
 
 /// Conversation before a rewind, so that it can be undone.
 #[derive(Clone, Debug, Serialize, Deserialize)]

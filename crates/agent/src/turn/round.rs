@@ -122,19 +122,20 @@ pub(super) enum NotRun {
 impl NotRun {
     pub(super) fn for_model(self) -> &'static str {
         match self {
-            Self::CutOff => {
-                "Not run: the answer was cut off by the output limit, so this call may be incomplete. Make it again, in smaller pieces if it is long."
-            }
-            Self::Blocked => "Not run: the answer was blocked by a content filter.",
-            Self::Stopped => "Not run: the turn was stopped before this call started.",
-            Self::OverBudget => {
-                "Not run: the session has reached a limit on what it may spend, and is paused until the user raises it."
-            }
+            Self::CutOff => include_str!("../../prompts/calls/cut_off.md"),
+            Self::Blocked => include_str!("../../prompts/calls/blocked.md"),
+            Self::Stopped => include_str!("../../prompts/calls/stopped.md"),
+            Self::OverBudget => include_str!("../../prompts/calls/over_budget.md"),
         }
+        .trim_ascii_end()
     }
 }
 
-pub(super) const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
+/// Result of a call whose process ended while it ran.
+pub(super) const HOST_GONE: &str = include_str!("../../prompts/calls/host_gone.md").trim_ascii_end();
+
+/// Result of a call that ran when the turn was stopped.
+pub(super) const LOST: &str = include_str!("../../prompts/calls/interrupted.md").trim_ascii_end();
 
 /// Returns the result of a call that was stopped before its tool ran. The machine fills in the id of the call.
 pub(crate) fn not_run() -> Execution {

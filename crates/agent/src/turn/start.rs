@@ -12,7 +12,7 @@ use crate::protocol::{
     Action, EventKind, ForkedFrom, SessionId, SessionState, Start, Timestamp, Turn, TurnContext,
 };
 
-const FORKED: &str = "Not run here: the session was forked before this call had a result.";
+pub(super) const FORKED: &str = include_str!("../../prompts/calls/forked.md").trim_ascii_end();
 
 impl Machine {
     /// Returns whether its history began as that of another session.

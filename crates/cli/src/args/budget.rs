@@ -54,10 +54,6 @@ pub(crate) enum PriceAction {
 
 impl BudgetArgs {
     /// Replaces limits by those of the flags.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a limit that is wrong.
     pub(crate) fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
         let session = &mut limits.session;
         session.tokens = self.max_tokens.or(session.tokens);

@@ -59,10 +59,6 @@ pub(crate) enum TitleName {
 
 impl ConversationArgs {
     /// Checks that no flag is given where nobody converses.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure that names the flag.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
         let flags = [
             ("--plain", self.plain),

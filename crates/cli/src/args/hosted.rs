@@ -47,10 +47,6 @@ pub(crate) fn sandbox_remedy(given: &Flags) -> &'static str {
 
 impl RunArgs {
     /// Checks that no flag is given that is about one task, nor one of `also`. `message` is told the flag.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure with the message.
     pub(crate) fn refuse_hosted(
         &self,
         also: &[(&str, bool)],

@@ -3,16 +3,15 @@
 use futures_util::future::BoxFuture;
 use pintle_agent::{Record, SessionId};
 use pintle_governance::audit::{Audit, AuditReport, ChainReport};
+use pintle_llm::error_chain;
 use pintle_store::{Position, SessionStore, StoreError, Verification, read_intact};
 
-use crate::failure::{Failure, OrFailure as _, chain};
+use crate::failure::{Failure, OrFailure as _};
 use crate::sessions::{Sessions, verify};
 
 /// Verifies and reads a session with its subagents.
 ///
-/// # Errors
-///
-/// A failure if the store cannot be read. Damage is a result.
+/// Damage is a result, not a failure.
 pub(super) fn report(
     sessions: &Sessions,
     id: SessionId,
@@ -31,7 +30,7 @@ async fn report_of(
     let mut report = match record(store, &id).await? {
         Ok(record) => match Audit::of_record(&record) {
             Ok(audit) => AuditReport::new(audit).with_chain(verified(sessions, &id, &found, &record).await?),
-            Err(error) => AuditReport::unreadable(id, chain(&error)).with_chain(of_lines(&found)),
+            Err(error) => AuditReport::unreadable(id, error_chain(&error)).with_chain(of_lines(&found)),
         },
         Err(problem) => AuditReport::unreadable(id, problem).with_chain(of_lines(&found)),
     };
@@ -51,9 +50,9 @@ async fn record(store: &dyn SessionStore, id: &SessionId) -> Result<Result<Recor
         Ok(intact) => Ok(Ok(intact.record)),
         Err(StoreError::NotFound(_)) => Ok(Err("nothing of its record can be read".to_owned())),
         Err(error) if error.is_damage() => {
-            Ok(Err(format!("nothing of its record can be read: {}", chain(&error))))
+            Ok(Err(format!("nothing of its record can be read: {}", error_chain(&error))))
         }
-        Err(error @ StoreError::Version { .. }) => Ok(Err(chain(&error))),
+        Err(error @ StoreError::Version { .. }) => Ok(Err(error_chain(&error))),
         Err(error) => Err(Failure::failed(format!("cannot read session {id}")).caused_by(&error)),
     }
 }

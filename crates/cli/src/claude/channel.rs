@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pintle_compat::Line;
 use pintle_compat::claude::{
-    Control, ControlError, ControlLimits, Event, HookAnswer, Incoming, LineError, LineSplitter, MAX_LINE,
+    Control, ControlError, ControlLimits, Event, HookAnswer, Incoming, InputLines, LineError, MAX_LINE,
     PermissionAnswer, PermissionRequest, Sent, Step,
 };
 use serde_json::Value;
@@ -173,11 +173,11 @@ impl Drop for Withdraw<'_> {
 /// Reads lines until the input ends. A bad line is reported and skipped.
 pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) {
     let mut input = tokio::io::stdin();
-    let mut splitter = LineSplitter::new(MAX_LINE);
+    let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; READ];
     while let Ok(count @ 1..) = input.read(&mut buffer).await {
         channel.room().await;
-        for line in splitter.feed(buffer.get(..count).unwrap_or_default()) {
+        for line in lines.feed(buffer.get(..count).unwrap_or_default()) {
             match channel.take(line) {
                 // Without a receiver, the conversation has ended.
                 Ok(Some(event)) => drop(events.send(event)),
@@ -186,7 +186,7 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) 
             }
         }
     }
-    if let Some(error) = splitter.finish() {
+    if let Some(error) = lines.finish() {
         console::notice(&format!("the last line of the input is skipped: {error}"));
     }
     channel.close();

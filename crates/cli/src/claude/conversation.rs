@@ -216,9 +216,7 @@ impl<'a> Conversation<'a> {
 
     /// Takes an event of the host.
     ///
-    /// # Errors
-    ///
-    /// A failure for a handshake that cannot be accepted: without it, hooks and rules would not apply.
+    /// A handshake that cannot be accepted is a failure: without it, hooks and rules would not apply.
     async fn take(&mut self, event: Option<Event>, live: Option<&mut Live<'a>>) -> Result<(), Failure> {
         match event {
             None => self.is_input_at_end = true,
@@ -479,10 +477,6 @@ fn denied<'r>(
 }
 
 /// Returns our rules for one of the host.
-///
-/// # Errors
-///
-/// A usage failure for a rule without a counterpart.
 fn translated(rule: &ToolRule, behavior: RuleBehavior) -> Result<Vec<String>, Failure> {
     let known = toolset::all_names()?;
     own_rules(rule, behavior, |name| known.contains(name)).ok_or_else(|| {

@@ -52,9 +52,7 @@ impl Permissions {
 
     /// Changes the mode.
     ///
-    /// # Errors
-    ///
-    /// A reason, if the mode is not allowed or cannot be recorded.
+    /// The error is the reason why the mode is not allowed or cannot be recorded.
     pub(super) async fn set_mode(&self, mode: PermissionMode) -> Result<(), String> {
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
             return Err("mode bypassPermissions needs --allow-dangerously-skip-permissions".to_owned());
@@ -68,9 +66,7 @@ impl Permissions {
 
     /// Applies a change that came with an answer.
     ///
-    /// # Errors
-    ///
-    /// A reason, if a change that restricts cannot be applied.
+    /// Fails with a reason if a change that restricts cannot be applied.
     async fn apply(&self, update: &PermissionUpdate, request: &ApprovalRequest) -> Result<(), String> {
         match update {
             PermissionUpdate::SetMode(mode) => self.set_mode(*mode).await,

@@ -30,10 +30,6 @@ pub(super) struct DeclaredServers {
 }
 
 /// Returns the servers of the command line.
-///
-/// # Errors
-///
-/// A usage failure for a declaration that is wrong, or that this build does not support.
 pub(super) fn declared(
     options: &StreamOptions,
     args: &mut RunArgs,

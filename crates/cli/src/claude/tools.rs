@@ -69,10 +69,6 @@ pub(super) struct HostTool {
 
 impl HostTool {
     /// Asks a server for its tools.
-    ///
-    /// # Errors
-    ///
-    /// A reason, if the server does not answer in time or with something else.
     pub(super) async fn list(
         channel: &Arc<Channel>,
         server: &str,

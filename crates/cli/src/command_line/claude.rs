@@ -19,9 +19,7 @@ const NAME: &str = "stream-json";
 
 /// Returns the arguments of a run for those of the SDK; `None` for another command line.
 ///
-/// # Errors
-///
-/// A usage failure for an option that is not understood, or that could restrict the session and is not supported.
+/// An option that is not understood, or that could restrict the session and is not supported, is a usage failure.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, first, ..] = args else { return Ok(None) };
     let words = args.get(1..).unwrap_or_default();
@@ -38,10 +36,6 @@ pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failur
 }
 
 /// Returns the options of this process.
-///
-/// # Errors
-///
-/// As [`translated`].
 pub(crate) fn options() -> Result<StreamOptions, Failure> {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     parsed(&args).map(|(options, _)| options)

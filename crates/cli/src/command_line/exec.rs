@@ -55,9 +55,7 @@ pub(super) struct Translated {
 
 /// Returns the arguments of a run for those of `exec`; `None` for another command.
 ///
-/// # Errors
-///
-/// A usage failure for an option that is not understood, or that could restrict the run and is not supported.
+/// An option that is not understood, or that could restrict the run and is not supported, is a usage failure.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, command, rest @ ..] = args else { return Ok(None) };
     if command == APP_SERVER {
@@ -136,9 +134,8 @@ impl Translated {
         }
         if options.sandbox == Some(SandboxMode::DangerFullAccess) {
             self.flag("no-sandbox");
-        } else if options.network.is_some() {
-            self.value("network", Some(if options.network == Some(true) { "on" } else { "off" }));
         }
+        self.value("network", options.network.map(|is_on| if is_on { "on" } else { "off" }));
         if options.web_search == Some(WebSearchMode::Disabled) {
             self.value("deny", Some("web_search"));
         }
@@ -207,6 +204,14 @@ mod tests {
                 "pintle exec --sandbox workspace-write -c sandbox_workspace_write.network_access=true x",
                 "pintle run --mode=auto --network=on -- x",
             ),
+            (
+                "pintle exec --sandbox read-only -c sandbox_workspace_write.network_access=true x",
+                "pintle run --mode=plan --network=off -- x",
+            ),
+            (
+                "pintle exec --sandbox danger-full-access -c sandbox_workspace_write.network_access=false x",
+                "pintle run --mode=auto --no-sandbox -- x",
+            ),
             ("pintle exec --full-auto -c sandbox_mode=read-only Go", "pintle run --mode=plan -- Go"),
             ("pintle exec --full-auto Go -c approval_policy=untrusted", "pintle run --mode=edit -- Go"),
             (
@@ -224,9 +229,6 @@ mod tests {
     fn usage_errors_end_with_the_way_to_the_help() {
         for (line, problem) in [
             ("pintle exec --json --deny-tools shell", "--deny-tools"),
-            ("pintle exec --sandboxx read-only", "did you mean --sandbox?"),
-            ("pintle exec --cdd ../p2 Go", "did you mean --cd?"),
-            ("pintle exec --output-schem s.json Go", "did you mean --output-schema?"),
             ("pintle exec --yolo --sandbox read-only Go", "--yolo permits more than --sandbox read-only"),
             ("pintle exec --sandbox none", "expected read-only"),
             ("pintle exec one two", "unexpected argument `two`"),
@@ -235,6 +237,15 @@ mod tests {
             let message = translate(line).unwrap_err();
             assert!(message.contains(problem), "{line}: {message}");
             assert!(message.ends_with("; see `pintle exec --help`"), "{line}: {message}");
+        }
+        for (line, meant) in [
+            ("pintle exec --sandboxx read-only", "--sandbox"),
+            ("pintle exec --cdd ../p2 Go", "--cd"),
+            ("pintle exec --output-schem s.json Go", "--output-schema"),
+        ] {
+            let message = translate(line).unwrap_err();
+            let end = format!("is unknown; did you mean {meant}? See `pintle exec --help`");
+            assert!(message.ends_with(&end), "{line}: {message}");
         }
     }
 

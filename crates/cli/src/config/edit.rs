@@ -25,10 +25,6 @@ pub(super) const TEMPLATE: &str = "\
 ";
 
 /// Edits a file, and checks it.
-///
-/// # Errors
-///
-/// A usage failure without an editor, or with mistakes in the edited file.
 pub(super) async fn edit(args: &EditConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let editor = user_editor::named(process_env);
     let editor = editor.ok_or_else(|| Failure::usage("no editor: expected one in VISUAL or EDITOR"))?;

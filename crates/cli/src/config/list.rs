@@ -24,10 +24,6 @@ struct Row {
 }
 
 /// Lists the value of each key in the current directory.
-///
-/// # Errors
-///
-/// A usage failure for a configuration with mistakes, or an unknown profile.
 pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let scope = Scope::new(process_env.directory(None).ok(), args.configuration);
     let scope = Scope { profile: args.profile.clone(), ..scope };
@@ -60,10 +56,6 @@ pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failur
 }
 
 /// Prints the paths of both files.
-///
-/// # Errors
-///
-/// A failure if the current directory cannot be used.
 pub(super) async fn paths(process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let user = config_file::user_path(process_env).map(|path| path.display().to_string());
     let project = configuration_in(&load::project_root(process_env).await?);

@@ -30,10 +30,6 @@ pub(super) struct Configuration {
 
 /// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
 /// the repository, or else the current directory.
-///
-/// # Errors
-///
-/// A failure if the current directory cannot be used.
 pub(super) async fn project_root(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     Project::root(&environment).await
@@ -45,10 +41,6 @@ pub(super) fn needs_trust(file: &File) -> bool {
 }
 
 /// Loads the configuration for a command that works in `directory`; without one, no project counts.
-///
-/// # Errors
-///
-/// A failure if the project's files cannot be read, or the list of trusted projects.
 pub(super) async fn load(
     directory: Option<&Path>,
     process_env: &ProcessEnv,

@@ -26,9 +26,7 @@ impl fmt::Display for Problem {
 
 /// Reports the mistakes as notices if they are to be ignored.
 ///
-/// # Errors
-///
-/// Otherwise a usage failure with all of them, if there are any.
+/// Otherwise returns a usage failure with all of them, if there are any.
 pub(crate) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Failure> {
     if are_ignored {
         for problem in problems.iter().take(MAX_LISTED) {

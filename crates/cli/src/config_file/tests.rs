@@ -83,8 +83,8 @@ fn mistakes_name_position_value_and_expectation() {
         ("[profiles.a.key_command]", "line 1, column 13: `key_command` cannot be part of a profile"),
         (
             "[key_command]\nopenapi = [\"x\"]",
-            "line 2, column 1: unknown provider `openapi`; did you mean `openai`?; expected one of openai, anthropic, \
-             gemini, openai-compatible",
+            "line 2, column 1: unknown provider `openapi`, expected one of openai, anthropic, gemini, \
+             openai-compatible; did you mean `openai`?",
         ),
     ];
     for (text, message) in cases {

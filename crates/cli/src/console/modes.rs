@@ -40,10 +40,6 @@ static IS_LEFT_BY_PANIC: AtomicBool = AtomicBool::new(false);
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Enters the modes of a conversation: keys arrive one by one, and are not shown.
-///
-/// # Errors
-///
-/// The error of the terminal, or that there is none.
 pub(crate) fn enter() -> io::Result<()> {
     let before = tcgetattr(io::stdin())?;
     let raw = raw(&before);
@@ -57,10 +53,6 @@ pub(crate) fn enter() -> io::Result<()> {
 }
 
 /// Enters the modes again: while the process was stopped, the shell has set others. What was typed since is kept.
-///
-/// # Errors
-///
-/// As [`enter`].
 pub(crate) fn enter_again() -> io::Result<()> {
     let Some(before) = lock().clone() else { return enter() };
     tcsetattr(io::stdin(), OptionalActions::Now, &raw(&before))?;

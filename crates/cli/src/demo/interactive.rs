@@ -19,10 +19,6 @@ const FLAGS: [&str; 9] =
     ["--provider", "scripted", "--dialect", "anthropic", "--toolset", "spec", "--mode", "ask", "--script"];
 
 /// Becomes `pintle chat` with the scripted model. Project, script and sessions are in a temporary directory, which stays.
-///
-/// # Errors
-///
-/// A usage failure without a terminal, or for a directory that has something already.
 pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &Default::default())?;
     let place = temporary_directory()?;

@@ -1,6 +1,6 @@
 //! Example project of the demo and the script of its model, both embedded in the binary.
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_patch::{Change, ChangeKind};
 
 /// Files of `demo/roman`, by relative path.
@@ -22,10 +22,6 @@ pub(super) const FILES: [(&str, &str); 9] = [
 pub(super) const SCRIPT: &str = include_str!("../../demo/script.toml");
 
 /// Writes the project to the environment's working directory.
-///
-/// # Errors
-///
-/// The errors of [`ExecutionEnvironment::write_file`].
 pub(super) async fn copy_to(env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
     for (path, content) in FILES {
         env.write_file(path.as_ref(), content).await?;
@@ -35,10 +31,6 @@ pub(super) async fn copy_to(env: &dyn ExecutionEnvironment) -> Result<(), EnvErr
 
 /// Returns a unified diff between the project and the working directory, ignoring files that match the project's
 /// `.gitignore`.
-///
-/// # Errors
-///
-/// The errors of listing and reading files.
 pub(super) async fn diff(env: &dyn ExecutionEnvironment) -> Result<String, EnvError> {
     let mut paths: Vec<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
     for found in env.glob("**/*", "".as_ref()).await? {

@@ -111,10 +111,6 @@ impl SandboxState {
 }
 
 /// Rejects flags that do not apply to the target.
-///
-/// # Errors
-///
-/// A usage failure.
 pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Failure> {
     let level = args.level();
     if matches!(level, SandboxName::Full | SandboxName::Writes) && *spec != EnvSpec::Local {
@@ -143,9 +139,7 @@ pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
 
 /// Builds the local environment.
 ///
-/// # Errors
-///
-/// A usage failure if a level is asked for that cannot be set up.
+/// A level that is asked for and cannot be set up is a usage failure.
 pub(super) async fn local(
     args: &ConfinementArgs,
     use_of: &SandboxUse,
@@ -205,10 +199,6 @@ enum Sandbox {
 }
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
-///
-/// # Errors
-///
-/// A usage failure if this machine has no sandbox.
 #[cfg(target_os = "linux")]
 pub(crate) async fn without_network(
     directory: &std::path::Path,
@@ -234,9 +224,7 @@ pub(crate) async fn without_network(
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
 ///
-/// # Errors
-///
-/// A usage failure: a sandbox requires Linux.
+/// Always a usage failure: a sandbox requires Linux.
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn without_network(
     _directory: &std::path::Path,

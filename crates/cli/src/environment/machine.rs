@@ -21,10 +21,6 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Remembers what an earlier run found out, else tries it, and writes it down if `keeps_state` is set.
-    ///
-    /// # Errors
-    ///
-    /// A failure if no process can be started.
     pub(super) async fn recall_or_probe(
         local: &LocalEnvironment,
         keeps_state: bool,
@@ -42,10 +38,6 @@ impl Machine {
     }
 
     /// Tries it, whatever was found out before.
-    ///
-    /// # Errors
-    ///
-    /// A failure if no process can be started.
     pub(super) async fn probe(
         local: &LocalEnvironment,
         keeps_state: bool,

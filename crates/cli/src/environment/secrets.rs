@@ -85,9 +85,7 @@ pub(crate) struct HiddenPaths {
 /// directories of other users of the same server. A workspace in the state directory, such as a worktree, is visible to its own
 /// session.
 ///
-/// # Errors
-///
-/// A usage failure if the home directory is unknown, since its files could not be hidden, and for another workspace that
+/// An unknown home directory is a usage failure, since its files could not be hidden, as is another workspace that
 /// would be hidden itself.
 pub(super) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
     hidden_among(hidden_paths(process_env)?, workspace, process_env)
@@ -121,9 +119,7 @@ fn hidden_among(
 /// Returns the files and directories of a server that its sessions do not see without a sandbox either: those that its flags
 /// name, its configuration and its state. None in a process that serves no sessions.
 ///
-/// # Errors
-///
-/// A usage failure for a workspace that would be hidden itself.
+/// A workspace that would be hidden itself is a usage failure.
 pub(super) fn hidden_without_sandbox(
     workspace: &Path,
     process_env: &ProcessEnv,
@@ -145,10 +141,6 @@ pub(crate) fn server_paths(process_env: &ProcessEnv) -> impl Iterator<Item = Pat
 }
 
 /// Returns the files and directories with keys of the user, and the own files of the command.
-///
-/// # Errors
-///
-/// A usage failure if the home directory is unknown.
 pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Failure> {
     let home = process_env.home().ok_or_else(|| {
         Failure::usage("the home directory is not known, so the files with keys below it cannot be hidden")

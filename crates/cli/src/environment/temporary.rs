@@ -26,10 +26,6 @@ pub(super) struct TemporaryDirectory {
 
 impl TemporaryDirectory {
     /// Creates a directory in the temporary directory of the system.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the file system.
     pub(super) fn create() -> io::Result<Self> {
         Self::create_in(&tempfile::env::temp_dir())
     }
@@ -101,9 +97,7 @@ fn remove_abandoned_in(parent: &Path) {
 /// Removes a directory with everything below it, also directories without permissions. No link is followed. Call it once no
 /// command runs.
 ///
-/// # Errors
-///
-/// The first error of the file system; what could be removed is gone.
+/// After an error of the file system, part of the directory may be gone.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -32,9 +32,7 @@ struct RecordFile {
 impl WatchRecord {
     /// Reads the record of a workspace. Keeps it up to date if `keeps_state` is set and no other session does.
     ///
-    /// # Errors
-    ///
-    /// A failure for a record that cannot be read: something may have changed that it knew.
+    /// A record that cannot be read is a failure: a file that it lists may have changed.
     pub(super) fn open(
         workspace: &Path,
         keeps_state: bool,

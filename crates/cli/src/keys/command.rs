@@ -42,9 +42,7 @@ impl KeyCommands {
 
     /// Runs the command of a provider and returns the first line of its output; `None` without a command.
     ///
-    /// # Errors
-    ///
-    /// An authentication failure if the command cannot run, fails, takes too long or prints no key.
+    /// Every error is an authentication failure.
     pub(crate) async fn run(
         &self,
         provider: Provider,

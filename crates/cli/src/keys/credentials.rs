@@ -31,9 +31,7 @@ struct Form {
 impl Credentials {
     /// Reads the file. No file is an empty one.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that others can read, or that is wrong.
+    /// A file that other users can read is a usage failure.
     pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let Some(path) = Self::path(process_env) else { return Ok(Self::default()) };
         let Some(text) = process_env::read_private_if_there("file of keys", &path)? else {
@@ -80,10 +78,6 @@ impl Credentials {
     }
 
     /// Sets or, with `None`, removes the key of a provider and writes the file. Returns whether there was a key before.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the file cannot be written.
     pub(crate) fn set(
         &mut self,
         provider: Provider,

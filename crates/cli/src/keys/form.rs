@@ -14,10 +14,6 @@ const LONGEST: usize = 4096;
 const SUBSCRIPTION: &str = "sk-ant-oat";
 
 /// Checks that a text can be the key of a provider. Messages never repeat it.
-///
-/// # Errors
-///
-/// A usage failure that says what is wrong.
 pub(crate) fn check(provider: Provider, key: &str) -> Result<(), Failure> {
     let wrong =
         |problem: String| Err(Failure::usage(format!("this is no key of {}: {problem}", provider.name())));

@@ -16,10 +16,6 @@ pub(super) struct HiddenInput {
 impl HiddenInput {
     /// Hides what is typed from now on, and discards what was typed before. Neither can the command be stopped or quit with
     /// a key meanwhile: the shell would get a terminal that shows nothing.
-    ///
-    /// # Errors
-    ///
-    /// The error of the terminal.
     pub(super) fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();

@@ -31,10 +31,6 @@ use crate::server_tokens::{self, FileTokens};
 const LOCAL: &str = "local";
 
 /// Runs `pintle mcp`.
-///
-/// # Errors
-///
-/// A usage failure for a server that is not declared or a file with mistakes, otherwise a failure with the cause.
 pub(crate) async fn command(args: McpArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let text = match args.command {
         McpCommand::List(args) => list(&args, process_env).await?,

@@ -48,9 +48,7 @@ impl Declarations {
     /// Collects the declarations of trusted projects, of the user, and of the command line. Of two with one name the later
     /// one counts: a project does not change what a name of the user means.
     ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that cannot be read, or one with mistakes that the command line names.
+    /// Mistakes are a usage failure in a file that the command line names.
     pub(crate) fn collect(
         projects: &[ServerFile],
         args: &ServerArgs,
@@ -82,9 +80,7 @@ impl Declarations {
 
     /// Removes servers whose tool names can collide with another server's: rules and approvals would apply to both.
     ///
-    /// # Errors
-    ///
-    /// A usage failure if both servers are the user's.
+    /// If both servers are the user's, that is a usage failure.
     fn without_shared_names(mut self) -> Result<Self, Failure> {
         let mut kept: Vec<Declared> = Vec::new();
         let mut servers = std::mem::take(&mut self.servers);
@@ -110,10 +106,6 @@ impl Declarations {
     }
 
     /// Returns the server with this name.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if there is none.
     pub(crate) fn find(&self, name: &ServerName) -> Result<&Declared, Failure> {
         self.servers.iter().find(|declared| declared.spec.name == *name).ok_or_else(|| {
             let problem = self.problems.iter().find(|problem| problem.contains(&format!("`{name}`")));
@@ -226,10 +218,6 @@ pub(crate) fn shown(spec: &ServerSpec) -> String {
 }
 
 /// Returns the directory whose file `pintle mcp add --project` changes.
-///
-/// # Errors
-///
-/// A usage failure without a directory.
 pub(crate) async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let root = policy::Project::root(&environment).await?;
@@ -237,10 +225,6 @@ pub(crate) async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Fa
 }
 
 /// Reads a file of servers as it is; an empty one if there is none.
-///
-/// # Errors
-///
-/// A usage failure for a file that cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let text = process_env::read_text_if_there("file of servers", path)?;
     Ok(text.unwrap_or_else(|| "{}".to_owned()))

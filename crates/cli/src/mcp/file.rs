@@ -46,9 +46,7 @@ pub(crate) fn declaration(args: &AddServerArgs) -> Value {
 
 /// Returns the text of a file with one more declaration.
 ///
-/// # Errors
-///
-/// A usage failure for a file that is not understood, or that has the name already unless `replaces` is set.
+/// A name that the file already has is a usage failure, unless `replaces` is set.
 pub(crate) fn with(text: &str, name: &str, declaration: Value, replaces: bool) -> Result<String, Failure> {
     let mut file = parse(text)?;
     let servers = servers_of(&mut file)?;
@@ -61,10 +59,6 @@ pub(crate) fn with(text: &str, name: &str, declaration: Value, replaces: bool) -
 }
 
 /// Returns the text of a file without a declaration; `None` if it has none of that name.
-///
-/// # Errors
-///
-/// A usage failure for a file that is not understood.
 pub(crate) fn without(text: &str, name: &str) -> Result<Option<String>, Failure> {
     let mut file = parse(text)?;
     Ok(servers_of(&mut file)?.remove(name).map(|_removed| written(&file)))

@@ -51,19 +51,11 @@ impl Listings {
     }
 
     /// Keeps what the server has listed.
-    ///
-    /// # Errors
-    ///
-    /// A failure if it cannot be written.
     pub(crate) fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
         self.write_to(self.path(spec, "json"), listing)
     }
 
     /// Keeps the prompts that the server has listed.
-    ///
-    /// # Errors
-    ///
-    /// A failure if they cannot be written.
     pub(crate) fn write_prompts(&self, spec: &ServerSpec, prompts: &[PromptCommand]) -> Result<(), Failure> {
         self.write_to(self.path(spec, "prompts.json"), prompts)
     }

@@ -16,10 +16,6 @@ use crate::server_tokens::FileTokens;
 const LOGIN_TIME: Duration = Duration::from_secs(600);
 
 /// Logs in to a server.
-///
-/// # Errors
-///
-/// A usage failure for a server that knows no logins, otherwise a failure with the cause.
 pub(super) async fn login(
     name: &ServerName,
     declarations: &Declarations,
@@ -49,10 +45,6 @@ pub(super) async fn login(
 }
 
 /// Removes the tokens of a server.
-///
-/// # Errors
-///
-/// A usage failure for a server that knows no logins, otherwise a failure with the cause.
 pub(super) async fn logout(
     name: &ServerName,
     declarations: &Declarations,

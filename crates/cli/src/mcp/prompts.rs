@@ -30,10 +30,6 @@ impl Prompts {
 }
 
 /// Lists the prompts of a server, which is started if it does not run.
-///
-/// # Errors
-///
-/// The server cannot be started or does not answer.
 pub(super) async fn listed(
     servers: &McpServers,
     server: &ServerName,
@@ -57,9 +53,7 @@ fn command(prompt: ServerPrompt) -> PromptCommand {
 
 /// Has a server say what its prompt says.
 ///
-/// # Errors
-///
-/// The message of the server.
+/// The error is the message of the server.
 pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result<PromptText, String> {
     let failed = |error: &dyn std::error::Error| sanitize(&error.to_string()).into_owned();
     let server: ServerName = called.server.parse().map_err(|error| failed(&error))?;

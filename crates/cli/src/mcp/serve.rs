@@ -26,10 +26,6 @@ use crate::provider::Provider;
 const ANY_MODEL: &str = "any";
 
 /// Answers a client on standard input and output until it closes its end.
-///
-/// # Errors
-///
-/// A usage failure for flags that do not apply, and a failure if the client does not complete the handshake.
 pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
         .with_denials(&args.policy.deny)
@@ -116,9 +112,7 @@ fn with_gates(
 
 /// Prints a notice that hooks do not run: only sessions run them.
 ///
-/// # Errors
-///
-/// A usage failure for a required hook, which would have to decide on each call.
+/// A required hook is a usage failure, because it would have to decide on each call.
 fn check_hooks(of_user: Vec<&HookCommand>, of_projects: Vec<&HookCommand>) -> Result<(), Failure> {
     for (hooks, remedy) in [
         // It applies in every directory.

@@ -95,10 +95,6 @@ impl ServerPlace<'_> {
 
 impl SessionServers {
     /// Gives a session the declared servers and their tools. Starts none.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a file that cannot be read.
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         files: &[ServerFile],
@@ -189,9 +185,7 @@ impl SessionServers {
 
     /// Has a server say what its prompt says. It is started if it does not run.
     ///
-    /// # Errors
-    ///
-    /// The message of the server.
+    /// The error is the message of the server.
     pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
         prompts::fetch(&self.servers, called).await
     }

@@ -29,10 +29,6 @@ pub(super) struct Root {
 
 impl Root {
     /// Resolves the directory at an absolute path.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if it cannot be resolved.
     pub(super) fn new(directory: &Path) -> Result<Self, Failure> {
         let path = canonicalize(directory).map_err(|error| {
             Failure::usage(format!("cannot use {}", directory.display())).caused_by(&error)
@@ -48,9 +44,7 @@ impl Root {
     /// Returns the canonical relative name of a file in the directory. Symbolic links are resolved, except for the last
     /// component. `env` must have this directory as its working directory.
     ///
-    /// # Errors
-    ///
-    /// A failure if the path is outside of the directory, if its last component is a link that is dangling or leads
+    /// Fails if the path is outside of the directory, if its last component is a link that is dangling or leads
     /// outside, if it cannot be resolved, or if it is too long.
     pub(super) fn canonical_name(
         &self,

@@ -23,19 +23,11 @@ pub(crate) struct RevocationFile(PathBuf);
 
 impl RevocationFile {
     /// Locates the file. It may be missing.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure without a state directory.
     pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         Ok(Self(process_env.state_directory()?.join(REVOKED)))
     }
 
     /// Returns the revoked grants.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the file cannot be read.
     pub(crate) fn read(&self) -> Result<RevokedGrants, Failure> {
         match process_env::read_text_if_there("list of revoked grants", &self.0)? {
             None => Ok(RevokedGrants::default()),
@@ -44,10 +36,6 @@ impl RevocationFile {
     }
 
     /// Adds grants, and raises the epoch below which all are revoked.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the file cannot be read or written.
     pub(crate) async fn revoke(
         &self,
         ids: impl IntoIterator<Item = GrantId>,
@@ -72,10 +60,7 @@ impl RevocationSource for RevocationFile {
 /// Returns the grant in the file, or else the recorded grant of the session. A session that is resumed or forked cannot get a
 /// wider grant.
 ///
-/// # Errors
-///
-/// A usage failure if the file is invalid or wider than the session's grant, and a failure if the recorded grant cannot be
-/// parsed.
+/// A file that is wider than the session's grant is a usage failure.
 pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
     let recorded = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
     let recorded = recorded.or_failed("the grant of the session cannot be restored")?;

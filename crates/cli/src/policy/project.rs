@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_governance::{HookCommands, TrustedPrograms};
 use pintle_store::Hash;
 use pintle_tools::gate::CommandLine;
@@ -74,9 +74,7 @@ impl Project {
     /// the working directory up to the root of the outermost repository. A directory that is made later is one more, and
     /// takes nothing away from those above it.
     ///
-    /// # Errors
-    ///
-    /// A failure for a file that cannot be read: it could deny something.
+    /// A file that cannot be read is a failure: it could deny something.
     pub(crate) async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
         let mut projects = Vec::new();
         for (level, root) in levels(environment).await.into_iter().enumerate() {
@@ -87,10 +85,6 @@ impl Project {
     }
 
     /// Reads only the nearest file with values for flags; `None` if no project has one.
-    ///
-    /// # Errors
-    ///
-    /// A failure for a file that cannot be read.
     pub(crate) async fn read_configuration(
         environment: &dyn ExecutionEnvironment,
     ) -> Result<Option<Configuration>, Failure> {
@@ -105,10 +99,6 @@ impl Project {
 
     /// Returns the root of the project that `environment` works in: the nearest directory that has files of a project, or else
     /// the root of the repository, or else the working directory.
-    ///
-    /// # Errors
-    ///
-    /// A failure for a file that cannot be read.
     pub(crate) async fn root(environment: &dyn ExecutionEnvironment) -> Result<PathBuf, Failure> {
         let mut levels = levels(environment).await;
         for root in &levels {

@@ -35,10 +35,6 @@ impl Trusted {
     const VERSION: u32 = 1;
 
     /// Reads the file in the user's state directory.
-    ///
-    /// # Errors
-    ///
-    /// A failure if it cannot be read, or is of another version.
     pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let path = process_env.state_directory()?.join(FILE);
         let form = match process_env::read_text_if_there("list of trusted projects", &path)? {
@@ -74,10 +70,6 @@ impl Trusted {
     }
 
     /// Trusts a project as it is now.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the list cannot be written.
     pub(crate) fn add(
         &mut self,
         environment: &str,
@@ -92,10 +84,6 @@ impl Trusted {
     }
 
     /// Remembers that the user does not trust a project as it is now.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the list cannot be written.
     pub(crate) fn refuse(
         &mut self,
         environment: &str,
@@ -107,10 +95,6 @@ impl Trusted {
     }
 
     /// Trusts a project no longer. Returns whether it was trusted.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the list cannot be written.
     pub(crate) fn remove(
         &mut self,
         environment: &str,

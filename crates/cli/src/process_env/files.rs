@@ -16,30 +16,18 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl ProcessEnv {
     /// Creates a directory and its parents.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn create_directory(&self, path: &Path) -> Result<(), Failure> {
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::failed(format!("cannot create {}", path.display())).caused_by(&error))
     }
 
     /// Removes a directory with everything in it.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Failure> {
         std::fs::remove_dir_all(path)
             .map_err(|error| Failure::failed(format!("cannot remove {}", path.display())).caused_by(&error))
     }
 
     /// Writes a text file that only the user can read, whole or not at all. Its directory is created.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn write_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
         use std::io::Write as _;
         let write = || {
@@ -56,19 +44,13 @@ impl ProcessEnv {
 
     /// Writes a file of the user's configuration as [`write_private`](Self::write_private) does. If it is a symbolic link, its
     /// target is written and the link stays.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn write_configuration(&self, path: &Path, text: &str) -> Result<(), Failure> {
         self.write_private(&self.real_path(path), text)
     }
 
     /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
     ///
-    /// # Errors
-    ///
-    /// A failure that names it, also if it is still locked at the end of `time`.
+    /// A file that is still locked at the end of `time` is a failure.
     pub(crate) async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
         let until = Instant::now() + time;
         loop {
@@ -84,10 +66,6 @@ impl ProcessEnv {
 
     /// Locks a file that only the user can read, which is created, with its directory; `None` while another process has the lock.
     /// Dropping the file releases it.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
         use std::fs::TryLockError;
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -111,10 +89,6 @@ impl ProcessEnv {
     }
 
     /// Removes a file. Returns whether it was there.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn remove_file(&self, path: &Path) -> Result<bool, Failure> {
         match std::fs::remove_file(path) {
             Ok(()) => Ok(true),
@@ -138,10 +112,6 @@ impl ProcessEnv {
 
     /// Writes a text file, whole or not at all. An existing one keeps its mode, and a symbolic link its target; a new one has
     /// `new_mode`. Its directory is created.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn write_keeping_mode(&self, path: &Path, text: &str, new_mode: u32) -> Result<(), Failure> {
         use std::io::Write as _;
         use std::os::unix::fs::PermissionsExt as _;
@@ -160,10 +130,6 @@ impl ProcessEnv {
     }
 
     /// Writes a text file that only the user can read and that does not exist yet. Returns its absolute path.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn write_new(&self, path: &Path, text: &str) -> Result<PathBuf, Failure> {
         use std::io::Write as _;
         let path = absolute(path)?;
@@ -179,10 +145,6 @@ impl ProcessEnv {
     }
 
     /// Appends to a text file that only the user can read. It is created, with its directory.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn append_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
         use std::io::Write as _;
         use std::os::unix::fs::OpenOptionsExt as _;
@@ -197,10 +159,6 @@ impl ProcessEnv {
     }
 
     /// Moves a file of at least this size aside, to its name with `.1` at the end, in place of the one before.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     #[cfg(feature = "server")]
     pub(crate) fn rotate(&self, path: &Path, size: u64) -> Result<(), Failure> {
         if std::fs::metadata(path).map_or(0, |found| found.len()) < size {
@@ -212,10 +170,6 @@ impl ProcessEnv {
     }
 
     /// Copies a file or a link from below one directory to the same place below another, with its mode.
-    ///
-    /// # Errors
-    ///
-    /// A failure that names it.
     pub(crate) fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let name = Path::new(OsStr::from_bytes(name));

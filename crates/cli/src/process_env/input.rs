@@ -16,19 +16,11 @@ const MAX_TEXT: u64 = 8 << 20;
 pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads a text file named on the command line. `what` describes it in errors.
-///
-/// # Errors
-///
-/// A usage failure if it cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
     read_text_within(MAX_TEXT, what, path)
 }
 
 /// Reads a text file of the user's configuration or state; `None` if it does not exist. A dangling link is an error.
-///
-/// # Errors
-///
-/// As [`read_text`].
 pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     refuse_pipe(what, path)?;
     match File::open(path) {
@@ -54,11 +46,9 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
     is_missing && nearest.is_none_or(|found| !found.is_symlink() || found.exists())
 }
 
-/// Reads a text file that only its owner may read; `None` if there is none.
+/// Reads a text file that only its owner may read; `None` if it does not exist.
 ///
-/// # Errors
-///
-/// A usage failure for a file that others can read or change, otherwise as [`read_text`].
+/// A file that other users can read or change is a usage failure.
 pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     refuse_pipe(what, path)?;
@@ -81,10 +71,6 @@ pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<St
 }
 
 /// Reads a text file of at most `limit` bytes.
-///
-/// # Errors
-///
-/// As [`read_text`].
 pub(crate) fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<String, Failure> {
     let what = format!("the {what} {}", path.display());
     let file = File::open(path).map_err(|error| unreadable(&what, &error))?;
@@ -92,19 +78,11 @@ pub(crate) fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<St
 }
 
 /// Reads standard input to its end.
-///
-/// # Errors
-///
-/// As [`read_text`].
 pub(crate) fn read_stdin() -> Result<String, Failure> {
     read_stdin_within(MAX_TEXT)
 }
 
 /// Reads standard input of at most `limit` bytes to its end.
-///
-/// # Errors
-///
-/// As [`read_text`].
 pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
     bounded_text(limit, "standard input", io::stdin().lock())
 }

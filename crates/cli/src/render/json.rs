@@ -13,9 +13,7 @@ use crate::failure::{Failure, OrFailure as _};
 
 /// Serialises a value as one line of JSON without control or invisible characters.
 ///
-/// # Errors
-///
-/// A failure if serialisation fails, for example because a spool file cannot be read back.
+/// Fails, for example, if a spool file cannot be read back.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string(value).or_failed("cannot serialise an event as JSON")?;
     let mut text = escape(&text).into_owned();
@@ -43,10 +41,6 @@ fn escape(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns the object that reports a failure: the only one of `--output json`, and the last of `stream-json`.
-///
-/// # Errors
-///
-/// The errors of [`json_line`].
 pub(crate) fn failure_line(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
     json_line(&FailureLine { kind, error: failure.to_json() })
 }

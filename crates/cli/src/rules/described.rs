@@ -35,10 +35,6 @@ pub(super) struct DescribedCall {
 
 impl DescribedCall {
     /// Reads a call such as `shell(git push)`. The tool is one of any toolset, an effect, or a tool that is not known here.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure, which says what was expected.
     pub(super) async fn parse(text: &str, environment: &dyn ExecutionEnvironment) -> Result<Self, Failure> {
         let text = text.trim();
         let (name, target) = text.split_once('(').unwrap_or((text, ""));
@@ -100,10 +96,6 @@ impl DescribedCall {
     }
 
     /// Lets gates judge the call, as before it would run.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for a name that no tool can have.
     pub(super) async fn judged_by(
         self,
         gates: &[Arc<dyn Gate>],

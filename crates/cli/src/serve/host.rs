@@ -83,9 +83,7 @@ struct Wanted {
 impl ServeHost {
     /// Creates a host whose sessions have the flags of this process.
     ///
-    /// # Errors
-    ///
-    /// A failure without a model, such as for want of a key.
+    /// Fails without a model, such as for lack of a key.
     pub(super) async fn new(
         args: &RunArgs,
         roots: WorkspaceRoots,
@@ -240,10 +238,7 @@ impl ServeHost {
     /// Returns a directory of this machine with all links resolved if sessions of the tenant may work there; `None` for another
     /// environment, where the roots do not apply.
     ///
-    /// # Errors
-    ///
-    /// [`HostError::Forbidden`] for another environment than the server has if there is a tenant, and the errors of
-    /// [`WorkspaceRoots::resolve`].
+    /// A tenant gets [`HostError::Forbidden`] for an environment that is not the server's.
     fn resolve_workspace(&self, tenant: Option<&str>, args: &EnvArgs) -> Result<Option<PathBuf>, HostError> {
         let environment = &args.env;
         if *environment != EnvSpec::Local {
@@ -526,10 +521,6 @@ fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
 }
 
 /// Applies the settings of a client to the flags of a session.
-///
-/// # Errors
-///
-/// [`HostError::Invalid`] for an unknown mode.
 fn apply_settings(settings: SettingsChange, args: &mut RunArgs) -> Result<(), HostError> {
     args.model.model = settings.model.or(args.model.model.take());
     args.model.reasoning_effort = settings.effort.or(args.model.reasoning_effort.take());

@@ -34,10 +34,6 @@ pub(super) struct WorkspaceRoots(Vec<ServedRoot>);
 
 impl WorkspaceRoots {
     /// Resolves the roots that are given, or else the `default`, which is the current directory if it is `None`.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for one that is no directory.
     pub(super) fn new(
         given: &[ServedRoot],
         default: Option<&Path>,
@@ -60,10 +56,9 @@ impl WorkspaceRoots {
 
     /// Returns the directory of a session with all links resolved.
     ///
-    /// # Errors
-    ///
-    /// [`HostError::Forbidden`] for one that is in no root of the tenant, [`HostError::Unprocessable`] for one of a pseudo file
-    /// system, [`HostError::Invalid`] if it does not exist.
+    /// Returns [`HostError::Forbidden`] for a directory that is in no root of the tenant,
+    /// [`HostError::Unprocessable`] for one of a pseudo file system, and [`HostError::Invalid`] for one that does not
+    /// exist.
     pub(super) fn resolve(
         &self,
         tenant: Option<&str>,
@@ -101,8 +96,8 @@ impl WorkspaceRoots {
         Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))
     }
 
-    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the workspace,
-    /// and those inside a root of its own tenant, are not included.
+    /// Returns the roots of other tenants that a session in a resolved `workspace` must not read. Roots that contain the
+    /// workspace or are inside a root of its tenant are not included.
     pub(super) fn foreign_roots(&self, tenant: Option<&str>, workspace: &Path) -> Vec<PathBuf> {
         let others = self.0.iter().filter(|root| root.tenant.is_some() && root.tenant.as_deref() != tenant);
         let others = others.map(|root| &root.directory);

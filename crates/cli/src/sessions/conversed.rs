@@ -25,10 +25,6 @@ pub(crate) struct Conversed {
 
 impl Conversed {
     /// Returns the session with this id, whose tools work in the environment.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the store cannot be opened.
     pub(crate) async fn open(
         id: SessionId,
         environment: Arc<dyn ExecutionEnvironment>,
@@ -40,9 +36,7 @@ impl Conversed {
 
     /// Returns the id of the only session whose id begins like this, if nobody else runs it.
     ///
-    /// # Errors
-    ///
-    /// A failure if there is none or more than one, or if it is this one or one that runs.
+    /// The session of this conversation is refused, as is one that runs.
     pub(crate) async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
         let id = self.sessions.find(prefix).await?.id;
         if id == self.id {
@@ -55,38 +49,22 @@ impl Conversed {
     }
 
     /// Returns the changes in the directory since the beginning of the session, as a unified diff.
-    ///
-    /// # Errors
-    ///
-    /// A failure if a checkpoint cannot be read or taken.
     pub(crate) async fn diff(&self) -> Result<String, Failure> {
         self.files().await?.diff(&Point::Turns(0), ListFormat::Text).await
     }
 
     /// Returns what a rewind to the first entries of the history would do.
-    ///
-    /// # Errors
-    ///
-    /// As [`Conversed::diff`].
     pub(crate) async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(&self.id, turns, false, true);
         self.files().await?.rewind(&Point::Turns(turns), &args).await
     }
 
     /// Returns the session as text.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the record cannot be read.
     pub(crate) async fn export(&self, format: ExportFormat) -> Result<String, Failure> {
         export::text(&self.sessions, self.id.as_str(), format).await
     }
 
     /// Returns a line for each of the newest sessions of the same directory.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the store cannot be read.
     pub(crate) async fn neighbours(&self) -> Result<Vec<String>, Failure> {
         let here = Place::of_summary(&self.sessions.find(self.id.as_str()).await?);
         list::lines(&self.sessions, &here.filter(), LISTED).await
@@ -103,9 +81,7 @@ impl Conversed {
 
 /// Takes a session that nobody runs back to the first entries of its history, with its files, and returns what was done.
 ///
-/// # Errors
-///
-/// A failure if something was changed by somebody else, unless it is forced, or if not every file was restored.
+/// Fails if another process has changed something, unless it is forced, or if a file was not restored.
 pub(crate) async fn rewind(
     id: &SessionId,
     turns: usize,

@@ -44,9 +44,7 @@ pub(super) async fn delete(
 
 /// Deletes one session with its subagents.
 ///
-/// # Errors
-///
-/// A usage failure if it has a worktree, and a failure if another process has it.
+/// A session with a worktree is not deleted, nor one that another process has.
 #[cfg(any(feature = "acp", feature = "server"))]
 pub(crate) async fn delete_one(
     sessions: &Sessions,

@@ -19,10 +19,6 @@ pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exi
 }
 
 /// Returns a session as text.
-///
-/// # Errors
-///
-/// A failure if there is no such session, or if its record cannot be read.
 pub(crate) async fn text(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result<String, Failure> {
     read(sessions, prefix, format).await.map(|(text, _)| text)
 }

@@ -8,8 +8,8 @@ use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _,
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::Rules;
 use pintle_store::checkpoint::{
-    Action, ChangeKind, Comparison, DiffLimits, LeftReason, Limits, Manifest, Patch, RepositoryPosition,
-    RestorePlan, Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
+    Action, Comparison, DiffLimits, LeftReason, Limits, Manifest, Patch, RepositoryPosition, RestorePlan,
+    Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
 };
 #[cfg(feature = "server")]
 use pintle_store::checkpoint::{FileDiffs, file_diffs};
@@ -130,10 +130,6 @@ pub(crate) async fn in_place<'a, T>(
 impl<'a> Files<'a> {
     /// Returns the files of a session in its environment, without hidden ones and those that rules of the user, of the project
     /// and of the session deny to read.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the rules cannot be read or the environment is lost.
     pub(super) async fn open(
         sessions: &'a Sessions,
         summary: Summary,
@@ -231,7 +227,7 @@ impl Files<'_> {
             let changes: Vec<Value> = comparison
                 .changes
                 .iter()
-                .map(|change| json!({"path": change.path.to_string_lossy(), "kind": kind_name(change.kind)}))
+                .map(|change| json!({"path": change.path.to_string_lossy(), "kind": change.kind}))
                 .collect();
             let unknown: Vec<_> = comparison.unknown.iter().map(|path| path.to_string_lossy()).collect();
             return render::json_line(&json!({"checkpoint": id, "changes": changes, "unknown": unknown}));
@@ -461,17 +457,6 @@ impl Report {
             None | Some(_) => {}
         }
         Ok(text)
-    }
-}
-
-fn kind_name(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Added => "added",
-        ChangeKind::Removed => "removed",
-        ChangeKind::Modified => "modified",
-        ChangeKind::ModeChanged => "mode_changed",
-        ChangeKind::TypeChanged => "type_changed",
-        ChangeKind::Retargeted => "retargeted",
     }
 }
 

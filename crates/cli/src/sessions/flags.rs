@@ -58,10 +58,6 @@ pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summa
 }
 
 /// Returns the rules that deny and that a session remembers.
-///
-/// # Errors
-///
-/// A failure if its flags cannot be read.
 pub(super) fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(of_summary(summary)?.remove("deny").unwrap_or_default())
 }
@@ -72,10 +68,6 @@ fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
 }
 
 /// Returns the flags of a session that are not in `given`, as words of a command line.
-///
-/// # Errors
-///
-/// A failure if they cannot be read.
 pub(crate) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
     let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);

@@ -65,10 +65,6 @@ pub(super) async fn list(
 }
 
 /// Returns a line for each of the newest sessions, without line ends.
-///
-/// # Errors
-///
-/// A failure if the store cannot be read.
 pub(super) async fn lines(
     sessions: &Sessions,
     filter: &Filter,

@@ -25,10 +25,6 @@ pub(crate) struct Place {
 
 impl Place {
     /// Returns the flags that name this place, in which the session with this id works.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the session does not say where it works.
     pub(crate) fn to_args(&self, id: &SessionId) -> Result<EnvArgs, Failure> {
         let env = self.environment().parse();
         let env = env.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
@@ -37,10 +33,6 @@ impl Place {
     }
 
     /// Returns the place that these flags name.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure for an invalid local directory.
     pub(crate) fn of_args(args: &EnvArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let directory = match &args.env {
             EnvSpec::Local => process_env.directory(args.dir.as_deref())?.display().to_string(),
@@ -84,10 +76,6 @@ impl Place {
 }
 
 /// Checks that the directory of a session on this machine still exists, which may be in its worktree.
-///
-/// # Errors
-///
-/// A usage failure that says how the session gets another directory.
 pub(super) fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
     let place = Place::of_summary(summary);
     let is_elsewhere = place.environment != EnvSpec::Local.to_string();

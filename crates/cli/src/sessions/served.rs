@@ -13,10 +13,6 @@ use crate::remote::{Remote, explain};
 use crate::render;
 
 /// Carries out a command that is about the sessions of a server; `None` if it is about those of this user.
-///
-/// # Errors
-///
-/// A failure if the server cannot be asked.
 pub(super) async fn of_server(
     command: &SessionsCommand,
     process_env: &ProcessEnv,

@@ -39,10 +39,6 @@ pub(super) async fn show(
 
 /// Returns a session as JSON: what a list says of it, its history, its checkpoints, and the
 /// `damage` before which the history ends.
-///
-/// # Errors
-///
-/// A failure if the record cannot be replayed.
 pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Result<String, Failure> {
     let replay = record.replay().or_failed("the session cannot be shown")?;
     let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();

@@ -59,10 +59,6 @@ async fn checkpoints(sessions: &Sessions, id: &SessionId) -> Result<VerifiedChec
 }
 
 /// Verifies the checkpoints that a record names.
-///
-/// # Errors
-///
-/// A failure if the store cannot be read.
 pub(crate) async fn checkpoints_of(
     sessions: &Sessions,
     id: &SessionId,
@@ -137,10 +133,6 @@ pub(crate) fn head_text(head: &Position) -> String {
 }
 
 /// Parses `EPOCH:LINE:HASH`.
-///
-/// # Errors
-///
-/// A usage failure.
 pub(crate) fn parse_head(text: &str) -> Result<Position, Failure> {
     let mut parts = text.splitn(3, ':');
     let mut number = || parts.next().and_then(|part| part.parse::<u64>().ok());

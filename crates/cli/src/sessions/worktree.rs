@@ -12,7 +12,7 @@ use pintle_store::Summary;
 
 pub(crate) use self::command::command;
 use self::git::Git;
-use self::repositories::{Listing, lossy, submodules_with_work};
+use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
 use crate::args::WorktreeBase;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -75,9 +75,7 @@ impl Worktree {
     /// Creates a worktree for a new session, from `HEAD` or with the local changes of `directory`'s repository, and returns
     /// it with the directory in it that corresponds to `directory`.
     ///
-    /// # Errors
-    ///
-    /// A usage failure outside of a repository, otherwise one with git's own message. Nothing is left behind then.
+    /// A failure leaves nothing behind.
     pub(crate) async fn create(
         directory: &Path,
         base: WorktreeBase,
@@ -189,10 +187,6 @@ impl Worktree {
     }
 
     /// Returns the branch that the session checked out instead of its own one. It stays when the worktree is removed.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let current = self.current_branch(&self.git(process_env)?).await?;
         Ok(current.filter(|branch| !self.branches().contains(branch)))
@@ -250,10 +244,6 @@ impl Worktree {
     }
 
     /// Returns the differences from the first state. Ignored files are listed separately.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     pub(crate) async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
         let failure = match self.read_changes(process_env).await {
             Ok(changes) => return Ok(changes),
@@ -290,9 +280,10 @@ impl Worktree {
         let raw = git.run(&[&with(&["--raw"])[..], &trees].concat()).await?;
         let mut files: Vec<String> = status.lines().map(str::to_owned).collect();
         let recorded: Vec<&str> = raw.lines().filter_map(repository_of_raw_line).collect();
-        let listing = git.bytes(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]).await?;
+        let listing = git.bytes(&LIST_IGNORED).await?;
         let ignored = Listing::read(&listing, &self.root, process_env);
-        let created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
+        let mut created: Vec<String> = repositories.into_iter().chain(ignored.repositories).collect();
+        created.extend(ignored_in_submodules(&self.root, &tree, process_env).await?);
         // Other work in a submodule is neither in the tree nor in the patch.
         let submodules = git.bytes(&pintle_env::Git::SUBMODULE_STATUS).await?;
         let mut changed: BTreeSet<String> =
@@ -339,9 +330,7 @@ impl Worktree {
     /// Applies the changes to the repository's working tree, all or none, and removes the worktree. The index of the
     /// repository is not touched.
     ///
-    /// # Errors
-    ///
-    /// A failure if a change does not apply, or if the session made repositories; nothing is changed then.
+    /// Changes nothing and fails if a change does not apply, or if the session made repositories.
     async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Merged, Failure> {
         if !changes.repositories.is_empty() {
             let names = changes.repositories.join(", ");
@@ -403,10 +392,6 @@ impl Worktree {
     }
 
     /// Removes the worktree with everything in it, and the session's branch.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     pub(crate) async fn remove(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
         let found = self.git(process_env)?.attempt(&["rev-parse", "--show-toplevel"]).await?;
         if found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.root)) {

@@ -27,10 +27,6 @@ pub(super) struct Change {
 }
 
 /// Returns the change of a candidate, or of the one that reached the goal.
-///
-/// # Errors
-///
-/// A usage failure if there is none.
 pub(super) async fn change_of(
     sessions: &Sessions,
     id: &SessionId,
@@ -60,10 +56,6 @@ pub(super) async fn change_of(
 }
 
 /// Returns the diff of the candidate that reached the goal, or else the newest one of each.
-///
-/// # Errors
-///
-/// A failure if one cannot be read.
 pub(super) async fn shown_diffs(
     sessions: &Sessions,
     id: &SessionId,

@@ -21,10 +21,6 @@ const SHORT_PROMPT: &str = "[a]pprove or [r]efuse for good: ";
 /// and for an empty line.
 ///
 /// Cancel safe: the prompt ends, and nothing is posted.
-///
-/// # Errors
-///
-/// A failure of the store.
 pub(super) async fn ask(
     prompter: &Prompter,
     sessions: &Sessions,

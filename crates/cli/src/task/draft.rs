@@ -20,10 +20,6 @@ use crate::user_editor;
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
 
 /// Rejects a draft that nobody could accept.
-///
-/// # Errors
-///
-/// A usage failure.
 pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
     if is_accepted || Prompter::has_terminal() {
         return Ok(());
@@ -45,10 +41,6 @@ pub(super) struct Asking<'a> {
 
 impl Asking<'_> {
     /// Lets a session draft a contract, and asks whether it is the one that is wanted, unless any is.
-    ///
-    /// # Errors
-    ///
-    /// A failure if there is no draft that can be kept, or if it is not accepted.
     pub(super) async fn contract(
         &self,
         performer: &RepositoryPerformer,

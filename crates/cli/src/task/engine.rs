@@ -21,10 +21,7 @@ pub(super) const RESTATE: &str = "PINTLE_RESTATE";
 
 /// Serves the tasks of a desk to an engine until a signal.
 ///
-/// # Errors
-///
-/// A usage failure for an invalid key, or if any client on the network could run unsandboxed commands. A failure if nothing can be
-/// listened on, or if the engine does not take the worker.
+/// Refuses to serve if any client on the network could run unsandboxed commands.
 pub(super) async fn serve(
     address: SocketAddr,
     args: &WorkerArgs,
@@ -69,19 +66,11 @@ pub(super) async fn serve(
 }
 
 /// Requires an engine at this address.
-///
-/// # Errors
-///
-/// A usage failure for an invalid address, and a failure if no engine answers.
 pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
     engine(url)?.check().await.map_err(|error| failure(&error))
 }
 
 /// Hands a task over.
-///
-/// # Errors
-///
-/// A failure if the engine does not take it.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
     engine(url)?.begin(id, None).await.map_err(|error| failure(&error))?;
     console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));

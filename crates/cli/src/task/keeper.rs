@@ -8,7 +8,7 @@ use std::time::Duration;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_store::{Filter, Page};
-use pintle_workflow::{Desk, HostError, InProcess, KIND, KIND_TASK};
+use pintle_workflow::{Desk, InProcess, KIND, KIND_TASK, TaskHostError};
 use tokio::task::JoinSet;
 
 use super::performers::TaskPerformers;
@@ -28,10 +28,6 @@ use crate::sessions::Sessions;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs `pintle worker`, until a signal.
-///
-/// # Errors
-///
-/// A usage failure for flags that are about one task, and a failure if nothing can be listened on.
 pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
     let run = config::complete_run(&[], process_env).await?;
@@ -93,7 +89,7 @@ async fn keep(desk: &Arc<Desk>) -> Infallible {
             () = tokio::time::sleep(INTERVAL) => {}
             Some(Ok((id, ended))) = attending.join_next() => match ended {
                 Ok(_) => {}
-                Err(error @ (HostError::NotHere { .. } | HostError::NotATask { .. })) => {
+                Err(error @ (TaskHostError::NotHere { .. } | TaskHostError::NotATask { .. })) => {
                     console::notice(&error.to_string());
                 }
                 Err(error) => {

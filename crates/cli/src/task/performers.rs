@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_workflow::{Performer, Performers, RepositoryPerformer, read_task};
 
 use super::files_of;
@@ -35,10 +35,6 @@ impl TaskPerformers {
     }
 
     /// Returns the performer of a task.
-    ///
-    /// # Errors
-    ///
-    /// A usage failure if no variable names a directory for its files.
     pub(super) fn of(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
         let process_env = &self.places.process_env;
         let performer = RepositoryPerformer::new(

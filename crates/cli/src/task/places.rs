@@ -24,10 +24,6 @@ impl TaskPlaces {
     }
 
     /// Opens the environment of a place.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the sandbox cannot be set up.
     pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
         let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
         let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };

@@ -9,7 +9,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Found, Input, Outcome, Task};
-use pintle_workflow::{HostError, LocalHost, Performer};
+use pintle_workflow::{LocalHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -85,7 +85,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             }
             end(&sessions, &id, &outcome, format).await
         }
-        Err(HostError::Stopped) => {
+        Err(TaskHostError::Stopped) => {
             let hint = format!("`pintle task run --task {id}` goes on");
             Err(Failure::new(Exit::Interrupted, "the task was stopped").with_hint(&hint))
         }
@@ -180,7 +180,7 @@ impl Following<'_> {
         mut host: LocalHost,
         performer: Arc<dyn Performer>,
         interrupts: &Interrupts,
-    ) -> Result<Result<Outcome, HostError>, Failure> {
+    ) -> Result<Result<Outcome, TaskHostError>, Failure> {
         let (stop, inputs) = (CancellationToken::new(), host.inputs());
         let shown = host.task().clone();
         let following = async {

@@ -8,7 +8,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_store::StoreError;
 use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{HostError, LocalHost, post_signal};
+use pintle_workflow::{LocalHost, TaskHostError, post_signal};
 
 use super::{files_of, find, host_failure, open_failure, read};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
@@ -59,10 +59,6 @@ pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Re
 }
 
 /// Cancels a task that was never started.
-///
-/// # Errors
-///
-/// A failure with the cause.
 #[cfg(feature = "restate")]
 pub(super) async fn cancel_unstarted(
     sessions: &Sessions,
@@ -83,7 +79,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     let mut host = match LocalHost::open(sessions.store(), id).await {
         Ok(host) => host,
         // A process has opened it meanwhile, which takes what was posted.
-        Err(HostError::Store(StoreError::InUse { .. })) => return Ok(()),
+        Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(()),
         Err(error) => return Err(open_failure(sessions, &error, id).await),
     };
     host.settle().await.map_err(|error| host_failure(&error, id))?;

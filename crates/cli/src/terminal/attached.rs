@@ -28,10 +28,6 @@ use crate::remote::Remote;
 const ENVIRONMENT: &str = "server";
 
 /// Converses until the user leaves.
-///
-/// # Errors
-///
-/// A failure if the terminal is gone or cannot be used, or if the session cannot be followed any more.
 pub(crate) async fn converse(
     remote: &Remote,
     session: &SessionInfo,

@@ -44,10 +44,6 @@ pub(super) struct Attention {
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 
 /// Checks that the flags fit together.
-///
-/// # Errors
-///
-/// A usage failure for escape sequences in a conversation in lines.
 pub(super) fn check(flags: &ConversationArgs) -> Result<(), Failure> {
     let flag = match flags {
         ConversationArgs { plain: true, notify: NotifyName::Osc9, .. } => "--notify osc9",

@@ -28,9 +28,7 @@ pub(super) fn put(text: &str) -> String {
 
 /// Returns the image on the clipboard.
 ///
-/// # Errors
-///
-/// Why there is none, for the user.
+/// The error is a message for the user.
 pub(super) async fn image(process_env: &ProcessEnv) -> Result<ImageData, String> {
     let mut problem =
         "no desktop to paste from (WAYLAND_DISPLAY and DISPLAY are not set); paste the path of an image instead"

@@ -75,9 +75,7 @@ pub(crate) const COMMANDS: [(Command, &str, &str, &str); 28] = [
 impl Called {
     /// Parses a line that begins with a slash.
     ///
-    /// # Errors
-    ///
-    /// A message with the nearest name or all names with this beginning, or that there are no arguments.
+    /// The error is a message with the nearest name, or with all names that begin like it.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let (name, arguments) = split(line);
         let arguments = arguments.to_owned();

@@ -53,10 +53,6 @@ pub(super) fn is_terminal() -> bool {
 
 impl Device {
     /// Enters the modes of a conversation and begins to read.
-    ///
-    /// # Errors
-    ///
-    /// A failure if standard input is no terminal, or gone.
     pub(super) fn enter() -> Result<Self, Failure> {
         modes::enter().or_failed("cannot use the terminal")?;
         let (sender, signals) = mpsc::unbounded_channel();
@@ -70,10 +66,6 @@ impl Device {
     }
 
     /// Begins to read, in the modes that the terminal has: it sends lines.
-    ///
-    /// # Errors
-    ///
-    /// A failure if there are no more pipes.
     pub(super) fn lines() -> Result<Self, Failure> {
         let (_, signals) = mpsc::unbounded_channel();
         let (_, input) = mpsc::channel(PIECES);
@@ -93,10 +85,6 @@ impl Device {
     }
 
     /// Leaves the modes of the conversation while something else uses the terminal, and enters them again.
-    ///
-    /// # Errors
-    ///
-    /// As [`enter`](Self::enter).
     pub(super) fn suspend(&mut self, other: impl FnOnce()) -> Result<(), Failure> {
         self.close();
         other();

@@ -164,10 +164,6 @@ impl<'a> Driver<'a> {
     }
 
     /// Converses until the user leaves, or turns to another session.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the terminal is gone or cannot be used, or if the session ends by one.
     pub(super) async fn run(
         &mut self,
         device: &mut Device,

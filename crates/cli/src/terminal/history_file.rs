@@ -42,10 +42,6 @@ impl HistoryFile {
     }
 
     /// Appends an input.
-    ///
-    /// # Errors
-    ///
-    /// A failure if it cannot be written.
     pub(crate) fn append(&self, entry: &str) -> Result<(), Failure> {
         self.process_env.append_private(&self.path, &line(entry)?)
     }

@@ -1,34 +1,38 @@
 //! Input of a conversation in lines.
 
+use pintle_env::LineSplitter;
+
 /// Bytes of a message, above which it is not continued.
 const MAX_MESSAGE: usize = 4 << 20;
 
 /// Joins the pieces that a terminal sends to messages: lines, continued where they end with a backslash.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LineReader {
-    /// Bytes of the line that has not ended.
-    pending: Vec<u8>,
+    lines: LineSplitter,
     /// Lines before it, if they are continued.
     continued: String,
+}
+
+impl Default for LineReader {
+    fn default() -> Self {
+        // A line above a limit would be lost.
+        Self { lines: LineSplitter::new(usize::MAX), continued: String::new() }
+    }
 }
 
 impl LineReader {
     /// Takes the next bytes, and returns the messages that have ended, without control characters.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        self.lines.push(bytes);
         let mut messages = Vec::new();
-        for byte in bytes {
-            if *byte == b'\n' {
-                messages.extend(self.end_line());
-            } else {
-                self.pending.push(*byte);
-            }
+        while let Some(Ok(line)) = self.lines.next_line() {
+            messages.extend(self.end_line(&line));
         }
         messages
     }
 
-    fn end_line(&mut self) -> Option<String> {
-        let bytes = std::mem::take(&mut self.pending);
-        let line: String = String::from_utf8_lossy(&bytes).chars().filter(is_text).collect();
+    fn end_line(&mut self, bytes: &[u8]) -> Option<String> {
+        let line: String = String::from_utf8_lossy(bytes).chars().filter(is_text).collect();
         let backslashes = line.chars().rev().take_while(|character| *character == '\\').count();
         let is_continued = backslashes % 2 == 1 && self.continued.len() + line.len() < MAX_MESSAGE;
         if is_continued {

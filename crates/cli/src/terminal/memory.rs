@@ -41,10 +41,7 @@ const NEW_MODE: u32 = 0o600;
 /// Adds a line to a file, and returns the name of the file. The user's file may be a link. Dropping the future may leave the line
 /// unwritten.
 ///
-/// # Errors
-///
-/// A file that cannot be read or written, and one of the project that is a link out of the working directory or to a protected
-/// file.
+/// A file of the project that is a link out of the working directory or to a protected file is refused.
 pub(crate) async fn add(
     file: MemoryFile,
     line: &str,

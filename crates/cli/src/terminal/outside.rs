@@ -11,9 +11,7 @@ const DEFAULT: &str = "vi";
 
 /// Has a text edited, and returns it without the line end that editors add.
 ///
-/// # Errors
-///
-/// A failure if the editor cannot be started or fails: nothing is lost then.
+/// An editor that cannot be started or fails loses nothing.
 pub(super) fn edit(text: &str, process_env: &ProcessEnv) -> Result<String, Failure> {
     let editor = user_editor::named(process_env).unwrap_or_else(|| DEFAULT.to_owned());
     // Editors know by the name how to treat it.

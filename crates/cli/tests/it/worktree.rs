@@ -362,12 +362,13 @@ fn a_merge_deletes_no_repository_that_the_session_made() {
 
 const SUBMODULE: [&str; 4] = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
 
-/// A repository with a library as its submodule `sub`, and an ignored directory. A tag of the library has a commit that none of
-/// its branches has.
+/// A repository with a library as its submodule `sub`, each with an ignored directory. A tag of the library has a commit that
+/// none of its branches has.
 fn with_submodule() -> (Repository, tempfile::TempDir) {
     let library = tempfile::tempdir().unwrap();
     git(library.path(), &["init", "--quiet", "--initial-branch=main"]);
     std::fs::write(library.path().join("f"), "1\n").unwrap();
+    std::fs::write(library.path().join(".gitignore"), "build/\n").unwrap();
     git(library.path(), &["add", "--all"]);
     git(library.path(), &["commit", "--quiet", "--message=f"]);
     git(library.path(), &["checkout", "--quiet", "--detach"]);
@@ -404,12 +405,20 @@ fn assert_is_kept(repository: &Repository, id: &str, line: &str) {
 #[test]
 fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
     let (repository, _library) = with_submodule();
-    for (file, line) in [("sub/f", "M\tsub"), ("sub/new", "M\tsub"), ("build/vendor/f", "A\tbuild/vendor/")] {
+    for (file, line) in [
+        ("sub/f", "M\tsub"),
+        ("sub/new", "M\tsub"),
+        ("build/vendor/f", "A\tbuild/vendor/"),
+        ("sub/build/vendor/f", "A\tsub/build/vendor/"),
+        ("sub/build/bare.git/f", "A\tsub/build/bare.git/"),
+    ] {
         let (id, directory) = session(&repository);
         git(&directory, &[&SUBMODULE[..], &["update", "--init"]].concat());
-        std::fs::create_dir_all(directory.join("build/vendor")).unwrap();
-        if file.starts_with("build") {
-            git(&directory.join("build/vendor"), &["init", "--quiet"]);
+        let made = line.strip_prefix("A\t").map(|name| directory.join(name));
+        if let Some(made) = &made {
+            std::fs::create_dir_all(made).unwrap();
+            let is_bare = made.extension().is_some();
+            git(made, if is_bare { &["init", "--quiet", "--bare"] } else { &["init", "--quiet"] });
         }
         std::fs::write(directory.join(file), "2\n").unwrap();
         assert_is_kept(&repository, &id, line);
@@ -417,10 +426,31 @@ fn uncommitted_work_in_a_submodule_and_ignored_repositories_are_kept() {
         // Nothing is left that would be lost.
         git(&directory.join("sub"), &["checkout", "--quiet", "--", "."]);
         git(&directory.join("sub"), &["clean", "--quiet", "--force"]);
-        std::fs::remove_dir_all(directory.join("build")).unwrap();
+        if let Some(made) = made {
+            std::fs::remove_dir_all(made).unwrap();
+        }
         repository.json(&["worktree", "merge", &id]);
         assert!(!directory.exists(), "{file}");
     }
+}
+
+#[test]
+fn ignored_repositories_in_nested_submodules_are_found() {
+    let (repository, library) = with_submodule();
+    let (id, directory) = session(&repository);
+    git(&directory, &[&SUBMODULE[..], &["update", "--init"]].concat());
+    let sub = directory.join("sub");
+    git(&sub, &[&SUBMODULE[..], &["add", library.path().to_str().unwrap(), "inner"]].concat());
+    let diff = repository.json(&["worktree", "diff", &id]);
+    assert_eq!(diff["not_in_patch"], serde_json::json!(["sub"]));
+    let made = sub.join("inner/build/vendor");
+    std::fs::create_dir_all(&made).unwrap();
+    git(&made, &["init", "--quiet"]);
+    let diff = repository.json(&["worktree", "diff", &id]);
+    assert_eq!(diff["not_in_patch"], serde_json::json!(["sub/inner/build/vendor/", "sub"]));
+    let refused = repository.pintle(&["worktree", "drop", &id]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("sub/inner/build/vendor/"), "{refused:?}");
+    assert!(made.join(".git").exists());
 }
 
 #[test]

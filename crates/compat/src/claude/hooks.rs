@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::{CallAnswer, Decision, EndAnswer, InputAnswer, ResultAnswer};
+use pintle_agent::{CallAnswer, Decision, EndAnswer, HookEvent, InputAnswer, ResultAnswer};
 use pintle_tools::gate::Permission;
 use serde_json::{Map, Value};
 
@@ -11,64 +11,8 @@ use super::lines::LineError;
 use super::tool_names::claude_tool_name;
 use crate::command_line::{find_misspelt, shortened};
 
-/// Point of a session at which hooks run. Claude Code has more; hooks for those are ignored, since nothing of the kind
-/// happens here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HookEvent {
-    /// Before a call.
-    PreToolUse,
-    /// After a call that succeeded.
-    PostToolUse,
-    /// After a call that failed.
-    PostToolUseFailure,
-    /// Before a person is asked about a call.
-    PermissionRequest,
-    /// Before an input is taken.
-    UserPromptSubmit,
-    /// At the start of a session.
-    SessionStart,
-    /// At its end.
-    SessionEnd,
-    /// Before a run ends.
-    Stop,
-    /// At the start of a subagent.
-    SubagentStart,
-    /// Before a run of a subagent ends.
-    SubagentStop,
-    /// Before a compaction.
-    PreCompact,
-}
-
-const EVENTS: &[(&str, HookEvent)] = &[
-    ("PreToolUse", HookEvent::PreToolUse),
-    ("PostToolUse", HookEvent::PostToolUse),
-    ("PostToolUseFailure", HookEvent::PostToolUseFailure),
-    ("PermissionRequest", HookEvent::PermissionRequest),
-    ("UserPromptSubmit", HookEvent::UserPromptSubmit),
-    ("SessionStart", HookEvent::SessionStart),
-    ("SessionEnd", HookEvent::SessionEnd),
-    ("Stop", HookEvent::Stop),
-    ("SubagentStart", HookEvent::SubagentStart),
-    ("SubagentStop", HookEvent::SubagentStop),
-    ("PreCompact", HookEvent::PreCompact),
-];
-
 /// Fields of a hook in the handshake.
 const FIELDS: [&str; 4] = ["matcher", "hookCallbackIds", "timeout", "onFailure"];
-
-impl HookEvent {
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        EVENTS.iter().find(|(_, event)| *event == self).map_or("", |(name, _)| name)
-    }
-
-    /// Returns the event with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        EVENTS.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
-    }
-}
 
 /// Hooks of the host for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,8 +100,8 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 impl HookRegistration {
-    /// Reads the hooks of all events in the handshake. Hooks of an unknown event are warnings, unless its name is misspelt:
-    /// they may deny calls.
+    /// Reads the hooks of all events in the handshake. Claude Code has more events; nothing of the kind happens here, so
+    /// hooks for them are warnings. A misspelt name is an error: its hooks may deny calls.
     pub(super) fn read_all(
         hooks: &Map<String, Value>,
         warnings: &mut Vec<String>,
@@ -165,7 +109,7 @@ impl HookRegistration {
         let mut registrations = Vec::new();
         for (name, entries) in hooks {
             let Some(event) = HookEvent::from_name(name) else {
-                if let Some(known) = find_misspelt(name, EVENTS.iter().map(|(known, _)| *known)) {
+                if let Some(known) = find_misspelt(name, HookEvent::ALL.into_iter().map(HookEvent::as_str)) {
                     let field = format!("hooks.{}", shortened(name));
                     return Err(LineError::field(field, format!("a known event; did you mean {known}?")));
                 }

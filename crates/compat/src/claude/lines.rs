@@ -1,5 +1,6 @@
 //! Lines of standard input.
 
+use pintle_env::{LineSplitter, LineTooLong};
 use thiserror::Error;
 
 /// Default limit on a line, in bytes: several images of the largest size that providers accept.
@@ -54,72 +55,60 @@ impl LineError {
     }
 }
 
-/// Splits bytes into lines, in memory of bounded size.
-///
-/// ```
-/// use pintle_compat::claude::{LineError, LineSplitter};
-///
-/// let mut splitter = LineSplitter::new(8);
-/// let lines = splitter.feed(b"{}\n0123456789\n{\"a\"");
-/// assert_eq!(lines, [Ok("{}".to_owned()), Err(LineError::TooLong { bytes: 10, limit: 8 })]);
-/// assert_eq!(splitter.feed(b":1}\n"), [Ok("{\"a\":1}".to_owned())]);
-/// assert_eq!(splitter.finish(), None);
-/// ```
-#[derive(Clone, Debug)]
-pub struct LineSplitter {
-    limit: usize,
-    buffer: Vec<u8>,
-    /// Bytes of the line that is being skipped.
-    skipped: u64,
+impl From<LineTooLong> for LineError {
+    fn from(LineTooLong { bytes, limit }: LineTooLong) -> Self {
+        Self::TooLong { bytes, limit }
+    }
 }
 
-impl LineSplitter {
-    /// Creates a splitter with a limit on a line, in bytes. [`MAX_LINE`] is a good one.
+/// Lines of standard input as text, in memory of bounded size.
+///
+/// ```
+/// use pintle_compat::claude::{InputLines, LineError};
+///
+/// let mut input = InputLines::new(8);
+/// let lines = input.feed(b"{}\n0123456789\n{\"a\"");
+/// assert_eq!(lines, [Ok("{}".to_owned()), Err(LineError::TooLong { bytes: 10, limit: 8 })]);
+/// assert_eq!(input.feed(b":1}\n"), [Ok("{\"a\":1}".to_owned())]);
+/// assert_eq!(input.finish(), None);
+/// ```
+#[derive(Clone, Debug)]
+pub struct InputLines(LineSplitter);
+
+impl InputLines {
+    /// Creates it with a limit on a line, in bytes. [`MAX_LINE`] is a good one.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, buffer: Vec::new(), skipped: 0 }
+        Self(LineSplitter::new(limit))
     }
 
-    /// Takes bytes and returns the lines that they complete. Empty lines are left out.
+    /// Adds bytes and returns the lines that they complete, without their line ends. Blank lines are left out.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Result<String, LineError>> {
-        let mut lines = Vec::new();
-        let mut pieces = bytes.split(|byte| *byte == b'\n');
-        // The last piece has no line feed after it.
-        let last = pieces.next_back().unwrap_or_default();
-        for piece in pieces {
-            self.add(piece);
-            lines.extend(self.take());
-        }
-        self.add(last);
-        lines
+        self.0.push(bytes);
+        std::iter::from_fn(|| self.0.next_line()).filter_map(to_text).collect()
     }
 
-    /// Returns the error for what is left at the end of the input.
+    /// Returns the error for the bytes after the last line, at the end of the input.
     #[must_use]
-    pub fn finish(self) -> Option<LineError> {
-        let bytes = self.skipped.saturating_add(self.buffer.len() as u64);
-        let is_blank = self.buffer.iter().all(u8::is_ascii_whitespace) && self.skipped == 0;
-        (!is_blank).then_some(LineError::Incomplete { bytes })
+    pub fn finish(mut self) -> Option<LineError> {
+        let bytes = match self.0.finish()? {
+            Ok(line) if is_blank(&line) => return None,
+            Ok(line) => line.len() as u64,
+            Err(error) => error.bytes,
+        };
+        Some(LineError::Incomplete { bytes })
     }
+}
 
-    fn add(&mut self, piece: &[u8]) {
-        if self.skipped > 0 || self.buffer.len().saturating_add(piece.len()) > self.limit {
-            let more = self.buffer.len().saturating_add(piece.len()) as u64;
-            self.skipped = self.skipped.saturating_add(more);
-            self.buffer = Vec::new();
-        } else {
-            self.buffer.extend_from_slice(piece);
-        }
+/// Returns a line as text; `None` if it is blank.
+fn to_text(line: Result<Vec<u8>, LineTooLong>) -> Option<Result<String, LineError>> {
+    match line {
+        Ok(line) if is_blank(&line) => None,
+        Ok(line) => Some(String::from_utf8(line).map_err(|_| LineError::NotUtf8)),
+        Err(error) => Some(Err(error.into())),
     }
+}
 
-    fn take(&mut self) -> Option<Result<String, LineError>> {
-        let (bytes, skipped) = (std::mem::take(&mut self.buffer), std::mem::take(&mut self.skipped));
-        if skipped > 0 {
-            return Some(Err(LineError::TooLong { bytes: skipped, limit: self.limit }));
-        }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return None;
-        }
-        Some(String::from_utf8(bytes).map_err(|_| LineError::NotUtf8))
-    }
+fn is_blank(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty()
 }

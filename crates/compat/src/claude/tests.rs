@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use pintle_agent::SessionId;
 
 use super::*;
-use crate::scripted::{self, SESSION};
+use crate::tests::scripted::{self, SESSION};
 
 fn info() -> InitInfo {
     InitInfo {

@@ -15,7 +15,9 @@ pub struct ExecOptions {
     pub model: Option<String>,
     /// Sandbox mode (`--sandbox`).
     pub sandbox: Option<SandboxMode>,
-    /// Whether commands may use the network (`sandbox_workspace_write.network_access`).
+    /// Whether commands may use the network (`sandbox_workspace_write.network_access`). The key concerns
+    /// [`SandboxMode::WorkspaceWrite`]: if it is given with another mode, [`SandboxMode::ReadOnly`] has no network, and
+    /// [`SandboxMode::DangerFullAccess`] is not restricted (`None`).
     pub network: Option<bool>,
     /// When a person is asked about a call (`approval_policy`).
     pub approval: Option<ApprovalPolicy>,

@@ -123,7 +123,7 @@ impl Parser {
         }
         let Self { mut words, options, configured, permissions, positionals } = self;
         let mut options = options.over(configured);
-        permissions.apply(&mut options)?;
+        permissions.apply(&mut options, &mut words.warnings)?;
         let is_resume = positionals.is_resume();
         let found = positionals.resolve(options.resume.is_none(), &mut words)?;
         options.prompt = found.prompt;

@@ -17,10 +17,14 @@ pub(super) struct Permissions {
 }
 
 impl Permissions {
-    /// Sets the options that concern permissions.
+    /// Sets the options that concern permissions. Adds a warning for a setting without effect in the sandbox mode.
     ///
     /// An error if one option permits less than the one that applies.
-    pub(super) fn apply(mut self, options: &mut ExecOptions) -> Result<(), OptionError> {
+    pub(super) fn apply(
+        mut self,
+        options: &mut ExecOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), OptionError> {
         if let Some(bypass) = self.bypass {
             if self.is_full_auto {
                 return Err(OptionError::Conflict {
@@ -35,19 +39,40 @@ impl Permissions {
         let sandbox = self.sandbox.resolve()?;
         let approval = self.approval.resolve()?;
         let network = self.network.resolve()?;
-        if let (Some((wider, SandboxMode::DangerFullAccess)), Some((narrower, false))) = (&sandbox, &network)
-        {
-            return Err(OptionError::Contradiction { wider: wider.clone(), narrower: narrower.clone() });
-        }
         options.sandbox = sandbox.map(|(_, mode)| mode);
         options.approval = approval.map(|(_, policy)| policy);
-        options.network = network.map(|(_, is_on)| is_on);
         options.web_search = self.web_search.resolve()?.map(|(_, mode)| mode);
         if self.is_full_auto {
             options.sandbox.get_or_insert(SandboxMode::WorkspaceWrite);
             options.approval.get_or_insert(ApprovalPolicy::OnRequest);
         }
+        options.network = network.and_then(|stated| network_in(options.sandbox, stated, warnings));
         Ok(())
+    }
+}
+
+/// Returns whether commands have the network in a sandbox mode; `None` without a sandbox. The setting concerns
+/// `workspace-write` alone, so programs pass it with every mode. Adds a warning if the mode does the contrary.
+fn network_in(
+    mode: Option<SandboxMode>,
+    (option, is_on): (String, bool),
+    warnings: &mut Vec<String>,
+) -> Option<bool> {
+    let mut warn = |reason: &str| warnings.push(format!("option {option} has no effect: {reason}"));
+    match mode {
+        Some(SandboxMode::WorkspaceWrite) => Some(is_on),
+        Some(SandboxMode::DangerFullAccess) => {
+            if !is_on {
+                warn("danger-full-access does not restrict the network");
+            }
+            None
+        }
+        None | Some(SandboxMode::ReadOnly) => {
+            if is_on {
+                warn("read-only has no network");
+            }
+            Some(false)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod options;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::scripted::{self, SESSION};
+use crate::tests::scripted::{self, SESSION};
 use pintle_agent::SessionId;
 
 /// Returns the stream of one scripted run.

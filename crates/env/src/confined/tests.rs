@@ -10,7 +10,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{ExecRequest, LocalEnvironment, MemoryEnvironment, contract};
+use crate::{ExecRequest, ExecutionEnvironmentExt as _, LocalEnvironment, MemoryEnvironment, contract};
 
 /// The two implementations of the confinement.
 #[derive(Clone, Copy, Debug)]

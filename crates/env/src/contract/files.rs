@@ -6,7 +6,11 @@ use super::{
     Checked, Subject, equals, fails, holds, is_a_directory, is_not_a_directory, is_not_found, succeeds,
     trees::trees,
 };
-use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
+use crate::{
+    environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
+    error::EnvError,
+    file::DirEntry,
+};
 
 /// Names that break careless quoting.
 const HOSTILE: [&[u8]; 9] = [

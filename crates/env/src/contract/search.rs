@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Checked, Subject, equals, fails, holds, is_not_found, succeeds};
 use crate::{
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
     error::EnvError,
     search::{GlobRequest, GrepFile, GrepMode, GrepOutput, GrepRequest, SearchScope},
 };

@@ -6,7 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, LocalEnvironment, OutputLimits};
+use pintle_env::{
+    EnvError, ExecRequest, ExecutionEnvironment, ExecutionEnvironmentExt as _, LocalEnvironment, OutputLimits,
+};
 use tempfile::TempDir;
 
 use super::harness::run_case;

@@ -1,6 +1,8 @@
 //! Calls of built-in tools, judged in a real directory.
 #![expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
 
+mod random;
+
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicI64, Ordering};
 

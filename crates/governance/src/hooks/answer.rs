@@ -5,7 +5,7 @@ use pintle_tools::gate::Permission;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::event::HookEvent;
+use super::event::{HookEvent, HookEventExt as _};
 use super::run::HookAnswer;
 
 /// Longest text of one hook for the model, in characters.

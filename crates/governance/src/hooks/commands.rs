@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::event::HookEvent;
+use super::event::{HookEvent, HookEventExt as _};
 use super::programs;
 use crate::pattern::Pattern;
 use crate::tool_names;

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::commands::{HookCommand, HookCommands, MAX_TIMEOUT};
 use super::error::{HooksError, Source};
-use super::event::HookEvent;
+use super::event::{HookEvent, HookEventExt as _};
 use super::input::SOURCES;
 use crate::pattern::Pattern;
 use crate::tool_names;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::commands::{HookCommand, HookCommands, MAX_TIMEOUT};
 use super::error::{HooksError, Source};
-use super::event::HookEvent;
+use super::event::{HookEvent, HookEventExt as _};
 use super::file::patterns;
 use crate::pattern::Pattern;
 

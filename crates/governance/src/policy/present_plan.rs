@@ -37,17 +37,11 @@ impl PresentPlan {
     pub const NAME: &'static str = "present_plan";
 
     /// Instructions for a session that starts in mode plan with this tool.
-    pub const INSTRUCTIONS: &'static str = "This session starts in mode plan: read, search, and work out how the task is \
-        to be done. You cannot change files, and commands cannot change anything either, if they run at all. When the plan \
-        is complete, present it with the tool `present_plan`. The user accepts it or says what should be different. Carry \
-        it out only after it was accepted; the result of that call says what you may do from then on. Answer a question \
-        that needs no changes without a plan.";
+    pub const INSTRUCTIONS: &'static str = include_str!("../../prompts/plan.md").trim_ascii_end();
 
     /// Instructions for a session in mode plan where nobody can accept the plan.
-    pub const INSTRUCTIONS_WITHOUT_A_PERSON: &'static str = "This session is in mode plan: read, search, and work out how \
-        the task is to be done. You cannot change files, and commands cannot change anything either, if they run at all. \
-        Nobody can accept a plan while you work, so give the complete plan as your final answer, in Markdown: what is \
-        changed in which files, in which order, and how it is verified.";
+    pub const INSTRUCTIONS_WITHOUT_A_PERSON: &'static str =
+        include_str!("../../prompts/plan_without_a_person.md").trim_ascii_end();
 
     /// Creates the tool. `after` is the mode that follows an accepted plan; [`Policy::set_after_plan`] changes it later.
     #[must_use]
@@ -62,9 +56,7 @@ impl Tool for PresentPlan {
 
     tool_properties! {
         name: Self::NAME,
-        description: "Presents your complete plan to the user, who accepts it or says what should be different. Only for \
-         a session in mode plan, once you have read enough to know what has to be changed. You may change files and run \
-         commands only after the plan was accepted.",
+        description: include_str!("../../prompts/present_plan.md"),
         // Nothing but the mode changes, and a second call finds that it has changed.
         effect: Effect::Read,
     }

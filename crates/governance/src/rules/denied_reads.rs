@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, WalkRequest};
+use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, WalkRequest};
 use pintle_tools::gate::Permission;
 
 use super::links::joined;

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, WalkLimit, WalkOutput, WalkRequest};
+use pintle_env::{
+    EntryKind, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, WalkLimit, WalkOutput,
+    WalkRequest,
+};
 use pintle_tools::ReadExtent;
 use pintle_tools::gate::Permission;
 

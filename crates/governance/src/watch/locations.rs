@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{EntryKind, EnvError, ExecutionEnvironment, FileContent, ReadLimits, WalkRequest};
+use pintle_env::{
+    EntryKind, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, FileContent, ReadLimits,
+    WalkRequest,
+};
 
 /// Name of a repository's directory, or of the file that leads to it.
 const GIT: &str = ".git";

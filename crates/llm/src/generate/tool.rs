@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::schema;
 use crate::content::{ImageData, ToolCall, ToolResult};
 use crate::error::Error;
+use crate::error_chain::error_chain;
 use crate::history::HistoryItem;
 use crate::tool::ToolDefinition;
 
@@ -216,10 +217,4 @@ impl fmt::Debug for RepairToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RepairToolCall(..)")
     }
-}
-
-/// Joins the messages of an error and its sources, for the model.
-fn error_chain(failure: &(dyn StdError + 'static)) -> String {
-    let levels = std::iter::successors(Some(failure), |error: &&(dyn StdError + 'static)| (*error).source());
-    levels.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pintle_env::{Command, ExecutionEnvironment, LocalEnvironment, Process, Stdin};
 use pintle_llm::ToolCall;
-use pintle_tools::pipeline::{RunOptions, run};
-use pintle_tools::{ToolContext, ToolRegistry};
+use pintle_tools::pipeline::{Execution, RunOptions, run};
+use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry};
 use reqwest::Url;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -114,11 +114,15 @@ async fn fetch(url: &str) -> Result<String, String> {
 }
 
 async fn call(guarded: &Guarded, servers: &McpServers, tool: &str) -> String {
+    execute(guarded, servers, tool).await.result.text().to_owned()
+}
+
+async fn execute(guarded: &Guarded, servers: &McpServers, tool: &str) -> Execution {
     let mut registry = ToolRegistry::new();
     assert!(servers.register(&mut registry, usize::MAX).is_empty());
     let call = ToolCall::from_raw("call", format!("mcp__s__{tool}"), "{}");
     let cx = ToolContext::new(Arc::clone(&guarded.env), "");
-    run(&registry, &call, &cx, &RunOptions::new()).await.result.text().to_owned()
+    run(&registry, &call, &cx, &RunOptions::new()).await
 }
 
 fn count(log: &[Value], path: &str, text: &str) -> usize {
@@ -308,13 +312,23 @@ async fn a_null_beside_a_result_or_an_error_is_absent_in_json_and_events() {
 
 #[tokio::test]
 async fn a_response_above_the_limit_is_refused() {
-    for faults in [&["open", "large"][..], &["open", "large", "events"]] {
+    const TOO_LARGE: &str = "HTTP response body exceeded the maximum size of 67108864 bytes";
+    // A stream that fails ends the connection.
+    for (faults, cause) in
+        [(&["open", "large"][..], TOO_LARGE), (&["open", "large", "events"], "Transport closed")]
+    {
         let guarded = Guarded::start(faults).await;
         let servers = guarded.servers();
         servers.list(&name()).await.unwrap();
-        let refused = call(&guarded, &servers, "read").await;
-        assert!(refused.starts_with("Tool error (mcp__s__read): MCP server `s` "), "{faults:?}");
-        assert!(refused.len() < 1000, "{faults:?}");
+        let refused = execute(&guarded, &servers, "read").await;
+        assert_eq!(refused.error, Some(ToolErrorKind::Failed), "{faults:?}");
+        let text = refused.result.text();
+        assert!(
+            text.starts_with("Tool error (mcp__s__read): MCP server `s` is gone: "),
+            "{faults:?}: {text}"
+        );
+        assert!(text.ends_with(cause), "{faults:?}: {text}");
+        assert!(text.len() < 1000, "{faults:?}");
         servers.close().await;
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
-use crate::snapshot::KEEP_ALIVES;
+use crate::tests::snapshot::KEEP_ALIVES;
 
 const MODEL: &str = "claude-sonnet-4-5";
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
-use crate::snapshot::KEEP_ALIVES;
+use crate::tests::snapshot::KEEP_ALIVES;
 
 fn dialect() -> Chat {
     Chat { provider: "local".into(), api_key: Some(Secret::new("sk-test")), host: String::new() }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
-use crate::snapshot::KEEP_ALIVES;
+use crate::tests::snapshot::KEEP_ALIVES;
 
 const MODEL: &str = "gemini-3.1-pro-preview";
 const OLDER: &str = "gemini-2.5-flash";

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::stream::{LARGE_ITEM, ResponsesDecoder};
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
-use crate::snapshot::KEEP_ALIVES;
+use crate::tests::snapshot::KEEP_ALIVES;
 
 fn dialect() -> Responses {
     Responses { api_key: Secret::new("sk-test") }

@@ -1,12 +1,14 @@
 //! Changes of files in the place of a session, and the way back.
 
+use std::borrow::Cow;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use pintle_agent::{CheckpointReason, EventKind};
 use pintle_store::checkpoint::{ChangeKind, DiffLine, FileDiff, NotShown};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::input::{Json, Path, Query};
@@ -120,7 +122,8 @@ struct DiffView {
 #[derive(Debug, Serialize, JsonSchema)]
 struct FileView {
     path: String,
-    change: ChangeName,
+    #[schemars(with = "ChangeName")]
+    change: ChangeKind,
     /// Changed lines with those around them.
     hunks: Vec<HunkView>,
     /// Reason why lines are not shown.
@@ -128,15 +131,17 @@ struct FileView {
     not_shown: Option<&'static str>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ChangeName {
-    Added,
-    Removed,
-    Modified,
-    ModeChanged,
-    TypeChanged,
-    Retargeted,
+/// Schema of [`ChangeKind`].
+struct ChangeName;
+
+impl JsonSchema for ChangeName {
+    fn schema_name() -> Cow<'static, str> {
+        "ChangeName".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ChangeKind::ALL})
+    }
 }
 
 /// Changed lines that are near to one another.
@@ -161,19 +166,6 @@ enum LineKind {
     Context,
     Add,
     Remove,
-}
-
-impl From<ChangeKind> for ChangeName {
-    fn from(kind: ChangeKind) -> Self {
-        match kind {
-            ChangeKind::Added => Self::Added,
-            ChangeKind::Removed => Self::Removed,
-            ChangeKind::Modified => Self::Modified,
-            ChangeKind::ModeChanged => Self::ModeChanged,
-            ChangeKind::TypeChanged => Self::TypeChanged,
-            ChangeKind::Retargeted => Self::Retargeted,
-        }
-    }
 }
 
 impl From<DiffLine> for LineView {
@@ -201,7 +193,7 @@ impl From<FileDiff> for FileView {
         });
         Self {
             path: file.path.to_string_lossy().into_owned(),
-            change: file.kind.into(),
+            change: file.kind,
             hunks: hunks.collect(),
             not_shown,
         }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::input::{Json, Key, Path, Query};
-use super::list::{ListQuery, SessionList, SessionView, is_of};
+use super::list::{Found, ListQuery, SessionList, SessionView, is_of};
 use super::messages::MessageBody;
 use super::openapi::{CURSOR, MAX_NUMBER, Operation, Parameter};
 use super::{App, Caller, Scope, json};
@@ -261,7 +261,8 @@ async fn fork(
     key: Key,
     Json(body): Json<ForkBody>,
 ) -> Result<Response, Problem> {
-    let origin = app.find(&caller, &origin).await?.summary.id;
+    let Found { summary, root } = app.find(&caller, &origin).await?;
+    let origin = summary.id;
     let live = app.hub.live(&origin);
     // Serializes check and fork: the fork inherits the mode, which a concurrent change could widen.
     let _changing = match &live {
@@ -272,7 +273,7 @@ async fn fork(
         caller.require_for(Scope::Approve, &reason)?;
     }
     let fork = key.session_id(&format!("{}/{origin}", caller.namespace()));
-    let (id, is_new) = app.hub.fork(&origin, body.turns, fork).await?;
+    let (id, is_new) = app.hub.fork(&origin, &root, body.turns, fork).await?;
     created(&app, &caller, &id, is_new).await
 }
 
@@ -344,7 +345,7 @@ async fn remove(
     let found = app.find(&caller, &id).await?;
     let id = &found.summary.id;
     let keep_cost = || app.keep_cost(id, caller.tenant.as_deref());
-    app.hub.delete(id, caller.tenant.clone(), keep_cost).await?;
+    app.hub.delete(id, &found.root, caller.tenant.clone(), keep_cost).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

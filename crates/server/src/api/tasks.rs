@@ -17,7 +17,7 @@ use pintle_workflow::contract::Gate;
 use pintle_workflow::report::Report;
 use pintle_workflow::repository::{RepositoryError, kept};
 use pintle_workflow::task::Candidate;
-use pintle_workflow::{HostError, KIND, KIND_TASK};
+use pintle_workflow::{KIND, KIND_TASK, TaskHostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,8 +146,8 @@ fn is_task_of(summary: &Summary, caller: &Caller) -> bool {
 }
 
 /// Returns the problem of a task.
-fn problem_of(error: HostError) -> Problem {
-    if let HostError::Store(error) = error {
+fn problem_of(error: TaskHostError) -> Problem {
+    if let TaskHostError::Store(error) = error {
         return error.into();
     }
     Problem::internal(FAILED, "the journal of the task cannot be read by this version", &error)

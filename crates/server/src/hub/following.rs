@@ -38,7 +38,7 @@ impl Hub {
             tokio::select! {
                 event = events.next() => {
                     let Some(event) = event else { return false };
-                    live.is_active();
+                    live.touch();
                     self.observe(live, &event);
                     is_stale |= is_change(&event.kind);
                 }
@@ -56,7 +56,7 @@ impl Hub {
                 () = live.leaving.cancelled() => return false,
                 _ = look.tick() => {
                     if !live.is_idle() {
-                        live.is_active();
+                        live.touch();
                     } else if live.rested() >= self.limits.idle {
                         return true;
                     }
@@ -92,8 +92,8 @@ impl Hub {
             let _ = live.handle.leave();
             live.controls.close(session).await;
         }
-        lock(&self.live).remove(&live.id);
-        lock(&self.decided).retain(|(session, ..), _| *session != live.id);
+        lock(&self.state).remove(&live.id);
+        self.freed.notify_waiters();
         live.ended.cancel();
         self.changed(&live.id);
         self.serve_waiting();

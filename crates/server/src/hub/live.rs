@@ -1,6 +1,6 @@
 //! An open session.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -25,17 +25,37 @@ pub(crate) struct Live {
     active: Mutex<Instant>,
     /// `None` once it is being closed.
     pub(super) session: RwLock<Option<Session>>,
-    /// Cloned by everybody who watches.
-    watched: Arc<()>,
+    watchers: Watchers,
     /// Whether calls that waited when it was opened are prepared again, and not asked about yet.
     pub(super) asks_anew: AtomicBool,
     pub(super) leaving: CancellationToken,
     pub(super) ended: CancellationToken,
 }
 
+/// Number of streams that show a session.
+#[derive(Debug, Default)]
+struct Watchers(Arc<AtomicUsize>);
+
+impl Watchers {
+    fn add(&self) -> Watching {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Watching(Arc::clone(&self.0))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Marks a session as watched until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watching(#[expect(dead_code, reason = "its count is what matters")] Arc<()>);
+pub(crate) struct Watching(Arc<AtomicUsize>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Live {
     pub(super) fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
@@ -54,7 +74,7 @@ impl Live {
             tenant,
             active: Mutex::new(Instant::now()),
             session: RwLock::new(Some(session)),
-            watched: Arc::default(),
+            watchers: Watchers::default(),
             asks_anew: AtomicBool::new(asks_anew),
             leaving: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -82,7 +102,7 @@ impl Live {
     }
 
     pub(crate) fn watch(&self) -> Watching {
-        Watching(Arc::clone(&self.watched))
+        self.watchers.add()
     }
 
     /// Completes when the session is not open any more.
@@ -99,7 +119,7 @@ impl Live {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.is_resting() && Arc::strong_count(&self.watched) == 1
+        self.is_resting() && self.watchers.count() == 0
     }
 
     /// Returns for how long it has done nothing.
@@ -107,7 +127,25 @@ impl Live {
         lock(&self.active).elapsed()
     }
 
-    pub(super) fn is_active(&self) {
+    /// Records that it does something now.
+    pub(super) fn touch(&self) {
         *lock(&self.active) = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watchers_are_counted_until_they_are_dropped() {
+        let watchers = Watchers::default();
+        assert_eq!(watchers.count(), 0);
+        let (first, second) = (watchers.add(), watchers.add());
+        assert_eq!(watchers.count(), 2);
+        drop(first);
+        assert_eq!(watchers.count(), 1);
+        drop(second);
+        assert_eq!(watchers.count(), 0);
     }
 }

@@ -1,12 +1,12 @@
 //! Room for sessions: those that do nothing make way, and the others are waited for.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
 use pintle_store::Summary;
 
+use super::state::NoRoom;
 use super::waiting::Tenant;
 use super::{Hub, Live, has_state, lock};
 use crate::problem::{FULL, Problem, UNAVAILABLE};
@@ -26,19 +26,33 @@ pub(crate) enum Asked {
     Waits,
 }
 
-pub(super) fn tenant_of(summary: &Summary) -> Tenant {
+/// Place of a session that is being opened, until it is dropped. An open session counts without one.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    hub: Arc<Hub>,
+    id: SessionId,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        lock(&self.hub.state).opening.remove(&self.id);
+        self.hub.freed.notify_waiters();
+    }
+}
+
+fn tenant_of(summary: &Summary) -> Tenant {
     summary.properties.get(TENANT).cloned()
 }
 
 impl Hub {
     /// Returns the place of a session that waits for room, among those of its tenant, from 1.
     pub(crate) fn position(&self, id: &SessionId) -> Option<usize> {
-        lock(&self.waiting).position(id)
+        lock(&self.state).waiting.position(id)
     }
 
     /// Returns the number of sessions that wait for room.
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.waiting).len()
+        lock(&self.state).waiting.len()
     }
 
     /// Opens a session of the store, or has it wait for room.
@@ -47,17 +61,21 @@ impl Hub {
             return Ok(Asked::Open);
         }
         let tenant = self.tenant(id).await?;
-        let _opening = self.opening.lock().await;
+        let _slot = self.slot(id).await;
         if self.live(id).is_some() {
             return Ok(Asked::Open);
         }
-        if self.make_room(&tenant).await? {
-            self.open_now(id, tenant).await?;
-            return Ok(Asked::Open);
+        loop {
+            if let Some(_reservation) = self.make_room(id, &tenant).await? {
+                self.open_now(id, tenant).await?;
+                return Ok(Asked::Open);
+            }
+            let waits = lock(&self.state).enqueue(id, &tenant, &self.limits);
+            if waits {
+                self.changed(id);
+                return Ok(Asked::Waits);
+            }
         }
-        lock(&self.waiting).add(id.clone(), tenant);
-        self.changed(id);
-        Ok(Asked::Waits)
     }
 
     /// Opens the tree of `root`, unless it is open somewhere, so that an input posted to one of its sessions is taken.
@@ -92,68 +110,62 @@ impl Hub {
 
     /// Returns the problem of a request that cannot wait for room.
     pub(super) fn full(&self) -> Problem {
-        let open = lock(&self.live).len();
+        let open = lock(&self.state).live.len();
         Problem::new(
             FULL,
             format!("{open} sessions are open and work, which is the limit here or of a tenant"),
         )
     }
 
-    /// Returns whether one more session of a tenant may be open, after sessions that do nothing were closed.
+    /// Reserves a place for a session of a tenant, and closes sessions that do nothing for that. Waits while other openings have
+    /// the last places, since they may fail. `None` if there is no room. The caller holds the slot of the session, and waits for
+    /// no other slot while it has the reservation. Cancel safe.
     ///
     /// # Errors
     ///
     /// A problem if the server is shutting down.
-    pub(super) async fn make_room(self: &Arc<Self>, tenant: &Tenant) -> Result<bool, Problem> {
+    pub(super) async fn make_room(
+        self: &Arc<Self>,
+        id: &SessionId,
+        tenant: &Tenant,
+    ) -> Result<Option<Reservation>, Problem> {
         loop {
             if self.closing.is_cancelled() {
                 return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
             }
-            if self.has_room(tenant) {
-                return Ok(true);
+            // Created before the limits are compared: it completes also if room is made before it is polled.
+            let freed = self.freed.notified();
+            let reserved = lock(&self.state).reserve(id, tenant, &self.limits);
+            let Err(NoRoom { open, is_opening }) = reserved else {
+                return Ok(Some(Reservation { hub: Arc::clone(self), id: id.clone() }));
+            };
+            if let Some(idle) = idlest(open) {
+                idle.leaving.cancel();
+                idle.ended().await;
+                // A message may have come while it was being closed.
+                self.spawn(Arc::clone(self).open_if_work(idle.id.clone()));
+            } else if is_opening {
+                freed.await;
+            } else {
+                return Ok(None);
             }
-            let Some(idle) = self.idlest(tenant) else { return Ok(false) };
-            idle.leaving.cancel();
-            idle.ended().await;
-            // A message may have come while it was being closed. Opening takes a lock that is held here.
-            self.spawn(Arc::clone(self).open_if_work(idle.id.clone()));
         }
-    }
-
-    fn has_room(&self, tenant: &Tenant) -> bool {
-        let live = lock(&self.live);
-        let of_tenant = live.values().filter(|live| live.tenant == *tenant).count();
-        live.len() < self.limits.sessions && of_tenant < self.limits.sessions_of_tenant
-    }
-
-    /// Returns the session that has done nothing for the longest time and whose end would make room. Those who watch it see
-    /// nothing of that.
-    fn idlest(&self, tenant: &Tenant) -> Option<Arc<Live>> {
-        let live = lock(&self.live);
-        let is_full = live.len() >= self.limits.sessions;
-        let of_tenant = live.values().filter(|live| live.tenant == *tenant).count();
-        let is_tenant_full = of_tenant >= self.limits.sessions_of_tenant;
-        let helps = |live: &&Arc<Live>| !is_tenant_full || live.tenant == *tenant;
-        let idle = live.values().filter(helps).filter(|live| live.is_resting() && live.rested() >= GRACE);
-        let idle = idle.max_by_key(|live| live.rested()).cloned();
-        idle.filter(|_| is_full || is_tenant_full)
     }
 
     /// Opens sessions that wait, as far as there is room.
     pub(super) fn serve_waiting(self: &Arc<Self>) {
-        let is_needed = !self.closing.is_cancelled() && self.waiting() > 0;
-        if is_needed && !self.is_serving.swap(true, Ordering::AcqRel) {
+        if !self.closing.is_cancelled() && lock(&self.state).starts_serving() {
             let hub = Arc::clone(self);
             self.spawn(async move {
                 while hub.serve_first().await {}
-                hub.is_serving.store(false, Ordering::Release);
+                lock(&hub.state).is_serving = false;
             });
         }
     }
 
     /// Opens the first session of each tenant that waits. Returns whether others have moved up.
     async fn serve_first(self: &Arc<Self>) -> bool {
-        let first = lock(&self.waiting).first();
+        let first = lock(&self.state).waiting.first();
         let mut is_served = false;
         for (id, tenant) in first {
             match self.open_or_wait(&id).await {
@@ -163,7 +175,7 @@ impl Hub {
                     tracing::warn!(session = %id, problem = problem.detail, "a session that waited cannot be opened");
                 }
             }
-            lock(&self.waiting).remove(&id);
+            lock(&self.state).waiting.remove(&id);
             self.moved_up(&tenant);
             is_served = true;
         }
@@ -172,7 +184,13 @@ impl Hub {
 
     /// Tells those who watch that the sessions of a tenant have other places.
     fn moved_up(&self, tenant: &Tenant) {
-        let waiting = lock(&self.waiting).of(tenant);
+        let waiting = lock(&self.state).waiting.of(tenant);
         waiting.iter().for_each(|id| self.changed(id));
     }
+}
+
+/// Returns the session that has done nothing for the longest time. Clients that watch it do not notice when it is closed.
+fn idlest(open: Vec<Arc<Live>>) -> Option<Arc<Live>> {
+    let resting = open.into_iter().filter(|live| live.is_resting() && live.rested() >= GRACE);
+    resting.max_by_key(|live| live.rested())
 }

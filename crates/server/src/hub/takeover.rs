@@ -82,11 +82,11 @@ impl Hub {
 
     /// Remembers a session that another server has open: it may die before it takes an input that was posted to the session.
     pub(super) fn posted_elsewhere(&self, id: &SessionId) {
-        lock(&self.elsewhere).insert(id.clone());
+        lock(&self.state).elsewhere.insert(id.clone());
     }
 
     async fn look_at_posted(self: &Arc<Self>) {
-        let posted: Vec<SessionId> = lock(&self.elsewhere).iter().cloned().collect();
+        let posted: Vec<SessionId> = lock(&self.state).elsewhere.iter().cloned().collect();
         for id in posted {
             match self.store.has_posted(&id).await {
                 Ok(true) if matches!(self.store.holder(&id).await, Ok(None)) => {
@@ -100,7 +100,7 @@ impl Hub {
                     continue;
                 }
             }
-            lock(&self.elsewhere).remove(&id);
+            lock(&self.state).elsewhere.remove(&id);
         }
     }
 }

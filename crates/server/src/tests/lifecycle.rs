@@ -419,7 +419,7 @@ async fn other_sessions_are_opened_while_the_record_of_a_deleted_one_is_read() {
     fixture.restart().await;
     let hub = fixture.hub.clone().unwrap();
     let read = || async { assert!(hub.open(&other).await.is_ok()) };
-    let deletion = tokio::time::timeout(PATIENCE, hub.delete(&deleted, None, read)).await;
+    let deletion = tokio::time::timeout(PATIENCE, hub.delete(&deleted, &deleted, None, read)).await;
     deletion.expect("the deletion blocks no opening").unwrap();
     assert!(fixture.host.store.summary(&deleted).await.unwrap().is_none());
 }

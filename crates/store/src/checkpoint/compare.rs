@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+
 use super::manifest::{Entry, Manifest, Presence, State};
 
 /// Result of [`Manifest::compare`].
@@ -45,6 +47,31 @@ pub enum ChangeKind {
     TypeChanged,
     /// A link with another target.
     Retargeted,
+}
+
+impl ChangeKind {
+    /// All kinds.
+    pub const ALL: [Self; 6] =
+        [Self::Added, Self::Removed, Self::Modified, Self::ModeChanged, Self::TypeChanged, Self::Retargeted];
+
+    /// Returns the name in output and in responses of the server.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Modified => "modified",
+            Self::ModeChanged => "mode_changed",
+            Self::TypeChanged => "type_changed",
+            Self::Retargeted => "retargeted",
+        }
+    }
+}
+
+impl Serialize for ChangeKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 impl Manifest {

@@ -201,7 +201,7 @@ impl Manifest {
     }
 
     /// Returns the files and directories that were ignored, sorted, and the [excluded](super::Limits::excluded) paths, which may
-    /// not exist; what is below an ignored directory is not listed. Their contents are not part of the checkpoint.
+    /// not exist; files below an ignored directory are not listed. Their contents are not part of the checkpoint.
     #[must_use]
     pub fn ignored(&self) -> &BTreeSet<PathBuf> {
         &self.ignored

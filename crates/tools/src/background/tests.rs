@@ -1,5 +1,7 @@
+use pintle_env::ExecutionEnvironmentExt as _;
+
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 /// Longer than any of these commands takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(60);

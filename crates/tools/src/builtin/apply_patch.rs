@@ -70,7 +70,7 @@ impl Tool for ApplyPatch {
 
     tool_properties! {
         name: "apply_patch",
-        description: include_str!("apply_patch.md"),
+        description: include_str!("../../prompts/builtin/apply_patch.md"),
         effect: Effect::Write,
         declares_changes: true,
         supports_dry_run: true,

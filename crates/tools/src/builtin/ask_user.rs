@@ -34,9 +34,7 @@ impl Tool for AskUser {
 
     tool_properties! {
         name: "ask_user",
-        description: "Asks the user a question and ends your turn; the answer comes as the next message of the user. \
-         Use it when you cannot go on without a decision or a fact that only the user has, and neither the files nor \
-         a sensible assumption can settle it. Ask one question at a time, and make no other call beside it.",
+        description: include_str!("../../prompts/builtin/ask_user.md"),
         // A question has no side effect.
         effect: Effect::Read,
         // The user should not be asked twice.
@@ -72,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn a_question_is_part_of_the_result() {

@@ -109,7 +109,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
 
     tool_properties! {
         name: "edit_file",
-        description: include_str!("edit_file.md"),
+        description: include_str!("../../prompts/builtin/edit_file.md"),
         effect: Effect::Write,
         declares_changes: true,
         supports_dry_run: true,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::{ExecutionEnvironment, GlobRequest, SearchScope};
+use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _, GlobRequest, SearchScope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,7 +34,7 @@ impl Tool for Glob {
 
     tool_properties! {
         name: "glob",
-        description: include_str!("glob.md"),
+        description: include_str!("../../prompts/builtin/glob.md"),
         effect: Effect::Read,
     }
 
@@ -81,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     /// Makes a file older by some seconds.
     fn age(harness: &Harness, name: &str, seconds: u64) {

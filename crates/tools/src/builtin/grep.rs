@@ -61,7 +61,7 @@ impl Tool for Grep {
 
     tool_properties! {
         name: "grep",
-        description: include_str!("grep.md"),
+        description: include_str!("../../prompts/builtin/grep.md"),
         effect: Effect::Read,
     }
 
@@ -171,7 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     fn harness() -> Harness {
         let harness = Harness::new();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pintle_env::DirEntry;
+use pintle_env::{DirEntry, ExecutionEnvironmentExt as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Tool for ListDir {
 
     tool_properties! {
         name: "list_dir",
-        description: include_str!("list_dir.md"),
+        description: include_str!("../../prompts/builtin/list_dir.md"),
         effect: Effect::Read,
     }
 
@@ -74,7 +74,7 @@ fn line(entry: &DirEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn a_tree_is_shown_to_the_given_depth() {

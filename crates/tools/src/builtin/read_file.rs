@@ -55,7 +55,7 @@ impl Tool for ReadFile {
 
     tool_properties! {
         name: "read_file",
-        description: include_str!("read_file.md"),
+        description: include_str!("../../prompts/builtin/read_file.md"),
         effect: Effect::Read,
     }
 
@@ -328,7 +328,7 @@ pub(crate) fn empty(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     /// Returns the full and the shortened text.
     fn rendered(text: &str, first: usize, limit: usize) -> (String, Option<String>) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,7 +47,7 @@ impl Tool for ReadManyFiles {
 
     tool_properties! {
         name: "read_many_files",
-        description: include_str!("read_many_files.md"),
+        description: include_str!("../../prompts/builtin/read_many_files.md"),
         effect: Effect::Read,
         kind: "read_file",
     }
@@ -233,7 +233,7 @@ fn size(image: &ImageData) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn each_file_has_a_section_and_so_has_each_error() {

@@ -74,7 +74,7 @@ impl Tool for Shell {
 
     tool_properties! {
         name: "shell",
-        description: include_str!("shell.md"),
+        description: include_str!("../../prompts/builtin/shell.md"),
         effect: Effect::Execute,
     }
 
@@ -112,11 +112,9 @@ fn report(result: &ExecResult, timeout: &Timeout, cx: &ToolContext) -> String {
         lines.push(format!("[{} more bytes of output were not kept.]", result.output.dropped()));
     }
     if result.timed_out {
-        lines.push(format!(
-            "[ERROR: Command timed out after {}ms. Partial output is shown above.\n\
-             You can retry with a longer timeout by setting the timeout_ms parameter.]",
-            timeout.granted.as_millis()
-        ));
+        let note =
+            format!(include_str!("../../prompts/notes/timed_out.md"), timeout = timeout.granted.as_millis());
+        lines.push(note.trim_ascii_end().to_owned());
     }
     if let Some(requested) = timeout.excessive {
         let (requested, max) = (requested.as_millis(), timeout.granted.as_millis());
@@ -156,12 +154,12 @@ pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String
     let limits = cx.env.command_limits()?;
     let output = output.to_lowercase();
     let advice = match cx.env.outside_sandbox() {
-        None => "If the task needs more, tell the user what and why.".to_owned(),
-        Some(_) => format!(
-            "If the task needs more, say what and why, and make the call again with {OUTSIDE_SANDBOX} set to true: the user \
-             is then asked whether it may run outside."
-        ),
+        None => include_str!("../../prompts/notes/tell_the_user.md").to_owned(),
+        Some(_) => {
+            format!(include_str!("../../prompts/notes/leave_sandbox.md"), argument = OUTSIDE_SANDBOX)
+        }
     };
+    let advice = advice.trim_ascii_end();
     MESSAGES
         .iter()
         .any(|message| output.contains(message))
@@ -180,20 +178,20 @@ pub(crate) fn end_of(output: &Output) -> String {
 /// Returns the note about child processes that were terminated when the command returned.
 fn terminated_children(count: usize) -> String {
     let (processes, were) = if count == 1 { ("process", "was") } else { ("processes", "were") };
-    format!(
-        "[{count} {processes} of this command still ran when it returned and {were} ended: \
-         commands in the background are not kept. Run what you need within one call, or start what shall run on \
-         with shell_start, if you have that tool.]"
-    )
+    let note = format!(
+        include_str!("../../prompts/notes/ended_jobs.md"),
+        count = count,
+        processes = processes,
+        were = were
+    );
+    note.trim_ascii_end().to_owned()
 }
 
 /// Returns a hint for a model that looks for `apply_patch` in the shell, as some were trained to.
 pub(crate) fn missing_apply_patch(exit_code: i32, output: &str) -> Option<&'static str> {
     let is_missing = |line: &str| line.contains("apply_patch: ") && line.contains("not found");
-    (exit_code == 127 && output.lines().any(is_missing)).then_some(
-        "apply_patch is no program here. If you have a tool of that name, call it with the text from \
-         `*** Begin Patch` to `*** End Patch`; else edit with the tools that you have.",
-    )
+    (exit_code == 127 && output.lines().any(is_missing))
+        .then_some(include_str!("../../prompts/notes/missing_apply_patch.md").trim_ascii_end())
 }
 
 /// Appends the report to the output. A spooled output is copied on a blocking thread.

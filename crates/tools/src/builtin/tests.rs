@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use pintle_llm::{Fingerprint, ToolDefinition};
 use serde_json::json;
 
 use super::*;
@@ -171,4 +172,58 @@ fn descriptions_have_a_reasonable_length() {
         assert!((200..2000).contains(&definition.description.len()), "{}", definition.name);
         assert_eq!(definition.description.trim(), definition.description, "{}", definition.name);
     }
+}
+
+/// The texts are in `prompts/builtin/`. A change shows here as another size and hash.
+#[test]
+fn descriptions_match_their_reviewed_hashes() {
+    let web = Arc::new(NoWeb);
+    let (fetch, search) = (WebFetch::new(web.clone()), WebSearch::new(web));
+    let tools: [&dyn DynTool; 18] = [
+        &ReadFile::new(),
+        &WriteFile::new(),
+        &EditFile::new(),
+        &ApplyPatch::new(),
+        &Shell::new(),
+        &Grep::new(),
+        &Glob::new(),
+        &ListDir::new(),
+        &ReadManyFiles::new(),
+        &ShellStart::new(),
+        &ShellRead::new(),
+        &ShellWrite::new(),
+        &ShellStop::new(),
+        &ShellList::new(),
+        &AskUser::new(),
+        &UpdatePlan::new(),
+        &fetch,
+        &search,
+    ];
+    let shown: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let ToolDefinition { name, description, .. } = tool.definition().unwrap();
+            format!("{name}: {} bytes, {}", description.len(), Fingerprint::of(description.as_bytes()))
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    read_file: 666 bytes, 1f0b44920e28f4d18888f43dcc3b31fb
+    write_file: 282 bytes, 0cff8ed173d914f8c80010fe60bf9673
+    edit_file: 757 bytes, c9d4b2a120cfbdd6c23c03981eb24908
+    apply_patch: 1076 bytes, dc322627ac6e42e42e505fdcdc63c21a
+    shell: 683 bytes, 24e853a995f6c84d3d1a4c3f78057ee5
+    grep: 564 bytes, 14ff2e4e093460c4d948902349943bb3
+    glob: 473 bytes, 9be01ec88ac3303ade30273f542de5de
+    list_dir: 284 bytes, bfa584a2a96b7f25f4336a83779cad56
+    read_many_files: 310 bytes, eba282b5e9b37fc397a507ef6a76857a
+    shell_start: 354 bytes, a57cad2be030cc4e6dca5aa714e461f8
+    shell_read: 204 bytes, 0c115bfe974c962632f2ca04963c795f
+    shell_write: 266 bytes, dae482f56f4a9518475d9aecb74e4e36
+    shell_stop: 163 bytes, f5df5aee81d9c4fe8a01a5a7ecc5e6ab
+    shell_list: 157 bytes, 4a80ab418d2e49ea497a396ed4f9196d
+    ask_user: 301 bytes, adcf905a83317fba3b034b477fe32a4b
+    update_plan: 292 bytes, 3a3807b45b2f4b59ea25adbf05c91ad1
+    web_fetch: 317 bytes, 1855be1ff99d6eccef0d4fecdc032dcb
+    web_search: 288 bytes, 61b1e6ad2f23208a60ddc1861bc5bb2b
+    ");
 }

@@ -54,9 +54,7 @@ impl Tool for UpdatePlan {
 
     tool_properties! {
         name: "update_plan",
-        description: "Writes down the steps of a task and how far each one is, so that the user can follow. Give all \
-         steps each time: the plan replaces the one before. Keep one step in progress, and mark a step as completed \
-         as soon as it is. Use it for work of several steps, not for a single change or a question.",
+        description: include_str!("../../prompts/builtin/update_plan.md"),
         // A plan has no side effect.
         effect: Effect::Read,
     }
@@ -93,7 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[test]
     fn a_status_is_one_of_three_names() {

@@ -42,7 +42,7 @@ impl Tool for WriteFile {
 
     tool_properties! {
         name: "write_file",
-        description: include_str!("write_file.md"),
+        description: include_str!("../../prompts/builtin/write_file.md"),
         effect: Effect::Write,
         declares_changes: true,
         // Writing the same content twice does no harm.
@@ -170,7 +170,7 @@ fn lost_changes(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> S
 mod tests {
     use super::*;
     use crate::builtin::{ApplyPatch, EditFile, ReadFile};
-    use crate::harness::Harness;
+    use crate::tests::harness::Harness;
 
     #[tokio::test]
     async fn a_file_is_created_with_parents_and_replaced() {

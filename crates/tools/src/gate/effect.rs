@@ -78,7 +78,7 @@ impl Gate for EffectGate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::harness::{call, denies, probe};
+    use crate::tests::probe::{call, denies, probe};
 
     #[tokio::test]
     async fn each_effect_has_its_permission() {

@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gate::harness::{call_in, probe};
+    use crate::tests::probe::{call_in, probe};
     use crate::tool::Effect;
 
     #[tokio::test]

@@ -156,12 +156,12 @@ fn shown_files(call: &PreparedCall) -> &[PathBuf] {
 
 #[cfg(test)]
 mod tests {
-    use pintle_env::MemoryEnvironment;
+    use pintle_env::{ExecutionEnvironmentExt as _, MemoryEnvironment};
     use serde_json::json;
 
     use super::*;
     use crate::gate::Permission;
-    use crate::gate::harness::{Probe, call_in, denies, execute_in, probe};
+    use crate::tests::probe::{Probe, call_in, denies, execute_in, probe};
     use crate::tool::Effect;
 
     struct Harness {

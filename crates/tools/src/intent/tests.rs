@@ -1,15 +1,16 @@
 use std::sync::{Arc, Mutex};
 
+use pintle_env::ExecutionEnvironmentExt as _;
 use pintle_llm::ToolCall;
 
 use super::*;
 use crate::builtin::{ApplyPatch, EditFile, WriteFile};
 use crate::context::ToolContext;
 use crate::error::ToolErrorKind;
-use crate::harness::Harness;
 use crate::native;
 use crate::pipeline::{Preparation, execute, prepare};
 use crate::registry::ToolRegistry;
+use crate::tests::harness::Harness;
 use crate::tool::DynTool;
 use crate::truncate::TruncationLimits;
 

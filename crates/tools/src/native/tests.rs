@@ -2,17 +2,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_env::MemoryEnvironment;
-use pintle_llm::{ToolCall, ToolResult};
+use pintle_llm::{Fingerprint, ToolCall, ToolDefinition, ToolResult};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::builtin;
 use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::ToolErrorKind;
-use crate::harness::Harness;
 use crate::kind::ToolKind;
 use crate::pipeline::{Preparation, execute, prepare};
 use crate::registry::ToolRegistry;
+use crate::tests::harness::Harness;
 use crate::tool::{ChangeKind, DynTool, Effect};
 use crate::truncate::TruncationLimits;
 
@@ -312,6 +312,48 @@ async fn the_model_reads_the_last_progress_frame_and_the_application_all() {
         assert!(read.contains("step 3/3\ndone\n") && !read.contains("step 1/3"), "{read}");
         assert!(all.contains("\rstep 1/3\rstep 2/3\rstep 3/3\ndone\n"), "{all}");
     }
+}
+
+/// The texts are in `prompts/`, by toolset. A change shows here as another size and hash.
+#[test]
+fn descriptions_match_their_reviewed_hashes() {
+    let mut shown = Vec::new();
+    for (family, tools) in sets() {
+        for tool in tools {
+            let ToolDefinition { name, description, .. } = tool.definition().unwrap();
+            let hash = Fingerprint::of(description.as_bytes());
+            shown.push(format!("{family}, {name}: {} bytes, {hash}", description.len()));
+        }
+    }
+    insta::assert_snapshot!(shown.join("\n"), @"
+    anthropic, Bash: 891 bytes, 51bdccc9b223f529cdb9a8492ac38fc8
+    anthropic, Glob: 341 bytes, bba10ea246cdb86d2634ab4f3ccf1004
+    anthropic, Grep: 445 bytes, 86a6f9eac2142f5ed28d33e89b1ac53d
+    anthropic, Read: 453 bytes, 9623acc26e93a9bc03e53ca035defea9
+    anthropic, Edit: 554 bytes, 81eb5257a52b1ccdd00c6b70fcdc51b2
+    anthropic, Write: 251 bytes, dc303c03d7e30fd745475b1d68027d60
+    anthropic, TodoWrite: 434 bytes, 6d0cba7aa0b089b55054523e9616ac0c
+    anthropic, NotebookEdit: 225 bytes, 4c3a3ed819dfb7461ed192dbcb9bf1b1
+    anthropic, TaskOutput: 236 bytes, 8e07b830358109b769f95ba8c7694bca
+    anthropic, TaskStop: 104 bytes, 704caa2c39a02bce5993541158cc3fb0
+    anthropic, WebFetch: 268 bytes, 74805fc1518513ccb3fa2746bf7df842
+    anthropic, WebSearch: 221 bytes, b7c94387b1a2efb50a81b6be50921732
+    anthropic, AskUserQuestion: 307 bytes, 0ec5f631320501a62bdd5f56c212f78b
+    gemini, list_directory: 68 bytes, 3a41d6cea993f4d631dee2581eb68d0c
+    gemini, read_file: 291 bytes, 2f2ed8da54e5327fa26d65841a465151
+    gemini, search_file_content: 254 bytes, fd3093bd6fae46cc3ff537784bb56783
+    gemini, glob: 175 bytes, 9a90726726a8bf9fee62ab1aa6a932fb
+    gemini, replace: 571 bytes, d909165e2ce7f31cd731ccc9345f1816
+    gemini, write_file: 192 bytes, 174d6f999429348d5fe479825727d52b
+    gemini, run_shell_command: 485 bytes, 43afd8f03aa786bb5231f617be066e5d
+    gemini, web_fetch: 232 bytes, a61d937a461fbd0eac744037ae4d37d3
+    gemini, google_web_search: 210 bytes, e1b93945909ebcb44985f29b970fe23d
+    openai, exec_command: 472 bytes, fcc3d887091904ef253a0b00ad0e4658
+    openai, write_stdin: 109 bytes, a42841128aeb3229489c66bc44077d04
+    openai, apply_patch: 200 bytes, 1b80a30a9a9add712f11fc2a60500aea
+    openai, view_image: 134 bytes, 9032c74934db577ee534a1d0ebd49545
+    openai, request_user_input: 216 bytes, 3bba138ab9eceb4a99a2b8dff7508183
+    ");
 }
 
 /// Returns the tools of a toolset; without one, the tools of the specification.

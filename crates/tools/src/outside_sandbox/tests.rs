@@ -1,12 +1,13 @@
 use pintle_env::{
-    Command, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, LocalEnvironment, Process, forward,
+    Command, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, ExecutionEnvironmentExt as _,
+    LocalEnvironment, Process, forward,
 };
 use pintle_llm::ToolCall;
 use tempfile::TempDir;
 
 use super::*;
 use crate::builtin::{self, BackgroundCommands};
-use crate::gate::{CommandGate, EffectGate, Gate, Judgement, Permission, Verdict, judge};
+use crate::gate::{EffectGate, Gate, Judgement, Permission, Verdict, judge};
 use crate::native::{anthropic, gemini, openai};
 use crate::pipeline::{Execution, Preparation, PreparedCall, RunOptions, prepare, run};
 
@@ -174,9 +175,8 @@ impl Gate for Fixed {
 async fn only_a_person_lets_a_call_leave_the_sandbox() {
     let env = Held::new();
     let (call, _) = prepared(&env, &shell("make", Some(true))).await;
-    let allowing = CommandGate::new().with("make", Permission::Allow).unwrap();
     let gates: [(Arc<dyn Gate>, Permission); 6] = [
-        (Arc::new(allowing), Permission::Ask),
+        (Arc::new(Fixed(Verdict::ALLOW)), Permission::Ask),
         (Arc::new(EffectGate::new().with(Effect::Execute, Permission::Allow)), Permission::Ask),
         (Arc::new(Fixed(Verdict::ask("by default").by_default())), Permission::Ask),
         (Arc::new(Fixed(Verdict::ask("by name"))), Permission::Ask),
@@ -224,4 +224,14 @@ async fn a_command_that_was_held_back_says_how_to_ask_for_more() {
             assert_eq!(text.contains("with outside_sandbox set to true"), leavable, "{tool}: {text}");
         }
     }
+}
+
+#[test]
+fn the_argument_is_described_as_reviewed() {
+    assert_eq!(
+        DESCRIPTION,
+        "Set to true to run the command outside of the sandbox, with everything that the user can do. The user is asked \
+         each time. Use it only for a command that the sandbox has stopped or would stop, and say why the task needs it \
+         before you make the call."
+    );
 }

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::builtin::{ApplyPatch, EditFile, Shell, WriteFile};
-    use crate::gate::harness::{call_in, execute_in};
+    use crate::tests::probe::{call_in, execute_in};
     use crate::tool::{ChangeKind, DynTool};
 
     fn env() -> Arc<MemoryEnvironment> {

@@ -151,7 +151,7 @@ async fn approved(
 mod tests {
     use std::sync::Mutex;
 
-    use pintle_env::{ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
+    use pintle_env::{ExecutionEnvironmentExt as _, LocalEnvironment, MemoryEnvironment};
     use serde_json::json;
 
     use super::*;

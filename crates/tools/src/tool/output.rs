@@ -140,3 +140,24 @@ pub enum ChangeKind {
         from: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_of_change_have_their_names_in_json() {
+        let cases = [
+            (ChangeKind::Added, json!("added")),
+            (ChangeKind::Modified, json!("modified")),
+            (ChangeKind::Deleted, json!("deleted")),
+            (ChangeKind::Renamed { from: "a.rs".to_owned() }, json!({"renamed": {"from": "a.rs"}})),
+        ];
+        for (kind, written) in cases {
+            assert_eq!(serde_json::to_value(&kind).unwrap(), written);
+            assert_eq!(serde_json::from_value::<ChangeKind>(written).unwrap(), kind);
+        }
+    }
+}

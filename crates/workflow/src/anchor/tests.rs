@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::contract::Scope;
-use crate::facts_for_tests::{added, modified, plain, run};
+use crate::tests::facts::{added, modified, plain, run};
 
 fn facts(runs: Vec<CommandRun>) -> AnchorFacts {
     AnchorFacts {

@@ -35,7 +35,7 @@ async fn any_number_may_ask_and_each_step_begins_once() {
     desk.close().await;
     assert_eq!(performer.cleaned(), 1);
     let wrong = desk.create(&SessionId::new("w"), Contract::new(" ")).await.unwrap_err();
-    assert!(matches!(wrong, HostError::Contract(_)), "{wrong:?}");
+    assert!(matches!(wrong, TaskHostError::Contract(_)), "{wrong:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn cancelling_ends_a_task_wherever_it_is() {
     let idle = SessionId::new("idle");
     desk.create(&idle, contract()).await.unwrap();
     let error = desk.look(&idle).await.unwrap_err();
-    assert!(matches!(error, HostError::Stopped), "a closed desk takes nothing up: {error:?}");
+    assert!(matches!(error, TaskHostError::Stopped), "a closed desk takes nothing up: {error:?}");
     post_signal(store.as_ref(), &idle, "c", &Signal::Cancel { reason: "enough".to_owned() }, None)
         .await
         .unwrap();
@@ -195,5 +195,5 @@ async fn a_full_process_takes_up_nothing_more() {
     assert!(matches!(desk.look(&two).await.unwrap(), Standing::Steps(_)));
     desk.close().await;
     let missing = desk.look(&SessionId::new("none")).await.unwrap_err();
-    assert!(matches!(missing, HostError::Store(StoreError::NotFound(_))), "{missing:?}");
+    assert!(matches!(missing, TaskHostError::Store(StoreError::NotFound(_))), "{missing:?}");
 }

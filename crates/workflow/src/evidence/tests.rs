@@ -3,8 +3,8 @@
 use super::*;
 use crate::anchor::AnchorFacts;
 use crate::contract::{AnchorPlan, Check, Pass, Scope};
-use crate::facts_for_tests::{added, diff, modified, plain, results, run};
 use crate::results::ResultsFormat;
+use crate::tests::facts::{added, diff, modified, plain, results, run};
 
 fn contract() -> Contract {
     let tests = Check::new("tests", "make test").with_results(ResultsFormat::Tap);

@@ -9,7 +9,7 @@ use pintle_agent::{Principal, Timestamp};
 use pintle_store::format::move_from_blobs;
 use pintle_store::{Blobs, Line as StoredLine, Reader, SessionId, SessionStore, StoreError};
 
-use super::HostError;
+use super::TaskHostError;
 use super::line::Line;
 use crate::contract::Contract;
 use crate::task::{Input, Task};
@@ -72,8 +72,9 @@ impl TaskReader {
     ///
     /// # Errors
     ///
-    /// [`HostError::NotATask`], and [`HostError::Store`]: with [`StoreError::Reset`], read again from the first line on.
-    pub async fn next(&mut self) -> Result<Option<TaskLine>, HostError> {
+    /// [`TaskHostError::NotATask`], and [`TaskHostError::Store`]: with [`StoreError::Reset`], read again from the first
+    /// line on.
+    pub async fn next(&mut self) -> Result<Option<TaskLine>, TaskHostError> {
         loop {
             if self.pending.is_none() {
                 self.pending = self.reader.next().await?;
@@ -86,7 +87,7 @@ impl TaskReader {
                 Ok(Some(line)) => return Ok(Some(line)),
                 // A line of the store itself.
                 Ok(None) => {}
-                Err(reason) => return Err(HostError::NotATask { id: self.id.clone(), reason }),
+                Err(reason) => return Err(TaskHostError::NotATask { id: self.id.clone(), reason }),
             }
         }
     }
@@ -115,9 +116,9 @@ pub struct IntactTask {
 ///
 /// # Errors
 ///
-/// [`HostError::NotATask`], and [`HostError::Store`], also for damage that leaves no contract.
-pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Result<IntactTask, HostError> {
-    let not_a_task = |reason: &str| HostError::NotATask { id: id.clone(), reason: reason.to_owned() };
+/// [`TaskHostError::NotATask`], and [`TaskHostError::Store`], also for damage that leaves no contract.
+pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Result<IntactTask, TaskHostError> {
+    let not_a_task = |reason: &str| TaskHostError::NotATask { id: id.clone(), reason: reason.to_owned() };
     let (mut task, mut moments) = (None::<Task>, Vec::new());
     let mut reader = TaskReader::open(store, id).await?;
     let damage = loop {
@@ -129,7 +130,7 @@ pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Resul
                 moments.push(*moment);
             }
             Ok(None) => break None,
-            Err(HostError::Store(error)) if error.is_damage() && task.is_some() => break Some(error),
+            Err(TaskHostError::Store(error)) if error.is_damage() && task.is_some() => break Some(error),
             Err(error) => return Err(error),
         }
     };
@@ -142,7 +143,7 @@ pub async fn read_intact_task(store: &dyn SessionStore, id: &SessionId) -> Resul
 /// # Errors
 ///
 /// As for [`TaskReader::next`].
-pub async fn read_moments(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Moment>, HostError> {
+pub async fn read_moments(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<Moment>, TaskHostError> {
     let (mut reader, mut moments) = (TaskReader::open(store, id).await?, Vec::new());
     while let Some(line) = reader.next().await? {
         if let TaskLine::Input(moment) = line {

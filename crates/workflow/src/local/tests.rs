@@ -33,7 +33,7 @@ async fn a_task_ends_and_can_be_read() {
     let outcome = host.run(performer.clone()).await.unwrap();
     let Outcome::Done(done) = &outcome else { panic!("{outcome:?}") };
     assert_eq!(done.proof().checks().len(), 1);
-    drop(host);
+    host.close().await.unwrap();
     let read = read_task(&store, &id).await.unwrap();
     assert_eq!((read.outcome(), read.spent().tokens), (Some(&outcome), 1_000));
     let summary = store.summary(&id).await.unwrap().unwrap();
@@ -45,6 +45,31 @@ async fn a_task_ends_and_can_be_read() {
     let wrong = LocalHost::create(&store, SessionId::new("t2"), Contract::new(" ")).await.unwrap_err();
     assert!(wrong.to_string().contains("goal: expected a text"), "{wrong}");
     assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_host_can_be_closed_after_any_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let stores: [Box<dyn SessionStore>; 2] =
+        [Box::new(MemoryStore::new()), Box::new(FileStore::open(directory.path()).unwrap())];
+    for store in stores {
+        let id = SessionId::new("finished");
+        let mut host = LocalHost::create(store.as_ref(), id.clone(), contract()).await.unwrap();
+        let performer = Arc::new(Scripted::default());
+        let outcome = host.run(performer.clone()).await.unwrap();
+        assert_eq!(host.run(performer.clone()).await.unwrap(), outcome);
+        host.close().await.unwrap();
+        assert_eq!(read_task(store.as_ref(), &id).await.unwrap().outcome(), Some(&outcome));
+
+        let id = SessionId::new("stopped");
+        let mut host = LocalHost::create(store.as_ref(), id.clone(), contract()).await.unwrap();
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let stopped = host.run_until(performer, &stop).await.unwrap_err();
+        assert!(matches!(stopped, TaskHostError::Stopped), "{stopped:?}");
+        host.close().await.unwrap();
+        LocalHost::open(store.as_ref(), &id).await.unwrap().close().await.unwrap();
+    }
 }
 
 /// Lets the process die after each number of lines, and compares the end with that of a task that nobody killed.
@@ -156,7 +181,7 @@ async fn another_process_is_kept_out() {
     let id = SessionId::new("t");
     let host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
     let error = LocalHost::open(&store, &id).await.unwrap_err();
-    assert!(matches!(error, HostError::Store(StoreError::InUse { .. })), "{error:?}");
+    assert!(matches!(error, TaskHostError::Store(StoreError::InUse { .. })), "{error:?}");
     assert!(read_task(&store, &id).await.is_ok(), "it can be read meanwhile");
     drop(host);
     let session = SessionId::new("s");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::{EnvError, ExecRequest, ExecResult, FileKind};
+use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironmentExt as _, FileKind};
 use pintle_store::Blobs;
 use tokio_util::sync::CancellationToken;
 

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{CandidatePlan, Check, Gate, TaskBudget};
-use crate::facts_for_tests::{found_right, found_wrong};
 use crate::local::Moment;
 use crate::task::{Found, Input, Signal, Step, StepId, StepKind, StepResult};
+use crate::tests::facts::{found_right, found_wrong};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
@@ -188,7 +188,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
         (StepKind::Work, Some(0)) => Found::failed(hostile.found),
-        (StepKind::Review, _) => crate::facts_for_tests::review(&[hostile.found]),
+        (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
         _ => found_right(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_store::Blobs;
 
 use super::{

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 
 use super::{RepositoryError, apply_to_index, explained, untracked_repositories};
 use crate::git::{Git, GitError};

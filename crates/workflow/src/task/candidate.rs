@@ -155,8 +155,8 @@ impl Candidate {
         Some(Step::new(StepKind::Work, Some(index), attempt, order))
     }
 
-    /// Returns what is missing after the newest attempt, and what people said since. An attempt that an external failure
-    /// ended before its evidence has no findings.
+    /// Returns the evidence that is missing after the newest attempt, and the later messages of users. An attempt that an
+    /// external failure ended before its evidence has no findings.
     fn feedback(&self) -> Option<String> {
         let mut lines = String::new();
         let is_judged = |attempt: &&Attempt| {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{CandidatePlan, Check, ReviewPlan, TaskBudget};
-use crate::facts_for_tests::{anchor, baseline, evidence, found_right, review, worked};
+use crate::tests::facts::{anchor, baseline, evidence, found_right, review, worked};
 
 fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.").with_check(Check::new("tests", "make test"))

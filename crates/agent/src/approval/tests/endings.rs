@@ -63,7 +63,7 @@ async fn a_stopped_turn_cancels_its_requests() {
 #[tokio::test]
 async fn a_changed_call_is_judged_again_and_runs_as_changed() {
     let env = env();
-    let session = session(&env, &[calls(&[edit()])], |builder| builder.gate(PathGate::new(env.clone())));
+    let session = session(&env, &[calls(&[edit()])], |builder| builder.gate(ChangesBelow("/p")));
     let run = session.submit("go");
     waiting(&session).await;
     let arguments = json!({"file_path": "a.txt", "old_string": "two", "new_string": "three"});
@@ -81,7 +81,7 @@ async fn a_changed_call_is_judged_again_and_runs_as_changed() {
 #[tokio::test]
 async fn a_change_of_arguments_cannot_get_round_a_gate() {
     let env = env();
-    let session = session(&env, &[calls(&[edit()])], |builder| builder.gate(PathGate::new(env.clone())));
+    let session = session(&env, &[calls(&[edit()])], |builder| builder.gate(ChangesBelow("/p")));
     let run = session.submit("go");
     waiting(&session).await;
     let arguments = json!({"file_path": "/etc/passwd", "old_string": "a", "new_string": "b"});

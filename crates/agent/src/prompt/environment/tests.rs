@@ -1,7 +1,10 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use pintle_env::{CommandScript, ExecRequest, LocalEnvironment, LocalEnvironmentBuilder, MemoryEnvironment};
+use pintle_env::{
+    CommandScript, ExecRequest, ExecutionEnvironmentExt as _, LocalEnvironment, LocalEnvironmentBuilder,
+    MemoryEnvironment,
+};
 use tempfile::TempDir;
 
 use super::*;

@@ -134,3 +134,52 @@ async fn queued_messages_can_be_read() {
     harness.session.submit("again").await.unwrap();
     assert!(handle.queued().is_empty());
 }
+
+#[test]
+fn a_session_needs_a_runtime() {
+    let client = Client::builder().provider(anthropic()).build().unwrap();
+    let built = Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env()).build();
+    assert!(matches!(built, Err(SessionError::NoRuntime)), "{built:?}");
+}
+
+/// The environment in memory accepts any working directory when it is initialised, like one that an application initialises.
+#[tokio::test]
+async fn a_run_in_a_missing_directory_fails() {
+    for is_shared in [false, true] {
+        let gone = env();
+        gone.remove(std::path::Path::new("/project")).await.unwrap();
+        let harness = harness_with(anthropic().answer("Not asked for."), gone, |builder| {
+            if is_shared { builder.shared_environment() } else { builder }
+        });
+        let outcome = harness.session.submit("go").await.unwrap();
+        assert_missing(&outcome);
+        assert!(harness.adapter.requests().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_run_in_a_directory_that_is_a_file_fails() {
+    let file = MemoryEnvironment::new("/project").with_file("/project", "text");
+    let harness = harness(anthropic().answer("Not asked for."), file);
+    let error = harness.session.submit("go").await.unwrap().error.unwrap();
+    assert_eq!(error.causes, ["/project is not a directory"]);
+}
+
+#[tokio::test]
+async fn a_change_to_a_missing_directory_fails_the_next_run() {
+    let harness = harness(anthropic().answer("One.").answer("Not asked for."), env());
+    assert_eq!(harness.session.submit("go").await.unwrap().text, "One.");
+    let gone = MemoryEnvironment::new("/gone");
+    gone.remove(std::path::Path::new("/gone")).await.unwrap();
+    harness.session.handle().set_environment(Arc::new(gone)).unwrap();
+    let outcome = harness.session.submit("again").await.unwrap();
+    assert_missing(&outcome);
+    assert_eq!(harness.adapter.requests().len(), 1);
+}
+
+fn assert_missing(outcome: &crate::protocol::Outcome) {
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    let error = outcome.error.as_ref().unwrap();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert!(error.causes.iter().any(|cause| cause.contains("does not exist")), "{error:?}");
+}

@@ -15,6 +15,7 @@ use crate::hooks::{
     CallAnswer, EndAnswer, HookContext, HookSession, Hooks, InputAnswer, ResultAnswer, SessionSource,
 };
 use crate::protocol::{CompactionTrigger, SessionEndReason};
+use crate::tests::ChangesBelow;
 
 /// Answers as a test configures, and keeps what it was told.
 #[derive(Clone, Debug, Default)]
@@ -273,8 +274,7 @@ async fn a_hook_cannot_rewrite_a_call_past_a_gate() {
         };
         let adapter = anthropic().message(calling(&[("write_file", write("a"))])).answer("Done.");
         let harness = harness_with(adapter, env(), |builder| {
-            let env: Arc<dyn ExecutionEnvironment> = Arc::new(super::env());
-            builder.hooks(hooks.clone()).gate(deny_writes()).gate(pintle_tools::gate::PathGate::new(env))
+            builder.hooks(hooks.clone()).gate(deny_writes()).gate(ChangesBelow("/project"))
         });
         let events = all(harness.session.submit("go")).await;
         let error = events.iter().find_map(|event| match &event.kind {

@@ -1,5 +1,10 @@
 //! Handles of subagents, for the embedding application.
 
+use std::path::{Path, PathBuf};
+
+use pintle_env::{EnvError, forward};
+use tokio_util::sync::CancellationToken;
+
 use super::*;
 use crate::error::SessionError;
 use crate::protocol::SubagentStatus;
@@ -128,4 +133,58 @@ async fn a_resumed_session_lists_recorded_subagents_as_closed() {
     assert_eq!(restored.iter().map(success).collect::<Vec<_>>(), [Some(true), Some(false)]);
     assert!(restored.iter().all(|subagent| subagent.is_closed() && subagent.session().is_none()));
     assert!(matches!(restored[1].send("x"), Err(SessionError::Closed)));
+}
+
+/// Environment that resolves the path of `sub` only once it is released.
+#[derive(Debug)]
+struct SlowDirectory {
+    inner: MemoryEnvironment,
+    released: CancellationToken,
+}
+
+#[async_trait]
+impl ExecutionEnvironment for SlowDirectory {
+    forward! {
+        inner: working_directory, platform, os_version, spawn, read, write, metadata, list, remove, rename
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        if path.ends_with("sub") {
+            self.released.cancelled().await;
+        }
+        self.inner.canonicalize(path).await
+    }
+}
+
+#[tokio::test]
+async fn subagents_are_listed_in_the_order_of_their_calls() {
+    let slow = ("spawn_agent", json!({ "task": "Look.", "working_dir": "sub" }));
+    let parent = model().message(calls(&[slow, spawn("Quick.")])).answer("ok");
+    let models = ModelsByTask::new(parent)
+        .subagent("Look", model().answer("Nothing."))
+        .subagent("Quick", model().answer("Done."));
+    let build = |models: ModelsByTask, released: CancellationToken| {
+        let client = Client::builder().provider(models).build().unwrap();
+        let env = SlowDirectory { inner: project_env(), released };
+        Session::builder(client, ProviderProfile::anthropic("claude-opus-4-6"), env)
+    };
+    let names = |session: &Session| {
+        let subagents = session.subagents();
+        subagents.iter().map(|subagent| subagent.id().to_owned()).collect::<Vec<_>>()
+    };
+    let released = CancellationToken::new();
+    let session = build(models, released.clone()).record(true).build().unwrap();
+    let mut events = session.tree_events();
+    let run = session.submit("go");
+    let (_, first) = read_until(&mut events, |event| kind(event) == "SUBAGENT_SPAWNED").await;
+    assert!(matches!(&first.kind, EventKind::SubagentSpawned { agent_id, .. } if agent_id == "agent_2"));
+    assert_eq!(names(&session), ["agent_2"]);
+    released.cancel();
+    assert_eq!(run.await.unwrap().text, "ok");
+    assert_eq!(names(&session), ["agent_1", "agent_2"]);
+
+    let record = session.record().unwrap();
+    session.suspend().await;
+    let resumed = build(ModelsByTask::new(model()), released).resume(record).build().unwrap();
+    assert_eq!(names(&resumed), ["agent_1", "agent_2"]);
 }

@@ -1,5 +1,7 @@
 //! Tools for subagents in the native toolsets.
 
+use pintle_env::ExecutionEnvironmentExt as _;
+
 use super::*;
 use crate::profile::Toolset;
 use crate::session::Session;

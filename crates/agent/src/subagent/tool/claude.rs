@@ -62,10 +62,7 @@ impl Tool for Task {
 
     tool_properties! {
         name: "Task",
-        description: "Has another agent do a task, with the same files and tools and a conversation of its own, and \
-         gives its last message. Use it for work that takes many steps and of which you need only the result, such \
-         as a search through a large tree. Several of these calls in one answer run side by side; give no two of \
-         them the same files to change. Do not use it to read a file whose path you know.",
+        description: include_str!("../../../prompts/subagent/tools/claude/task.md"),
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,

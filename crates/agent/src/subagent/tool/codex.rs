@@ -69,9 +69,7 @@ impl Tool for SpawnAgent {
 
     tool_properties! {
         name: "spawn_agent",
-        description: "Starts another agent, which works on a task by itself, with the same files and tools and a \
-         conversation of its own, and returns its id at once. Several of them work side by side; give no two of them \
-         the same files to change. wait gives what they answer.",
+        description: include_str!("../../../prompts/subagent/tools/codex/spawn_agent.md"),
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,
@@ -109,8 +107,7 @@ impl Tool for SendInput {
 
     tool_properties! {
         name: "send_input",
-        description: "Sends a message to an agent. One that has finished goes to work again with it, in the same \
-         conversation.",
+        description: include_str!("../../../prompts/subagent/tools/codex/send_input.md"),
         effect: Effect::Read,
         repeatable: false,
     }
@@ -138,8 +135,7 @@ impl Tool for Wait {
 
     tool_properties! {
         name: "wait",
-        description: "Waits until one of these agents has finished and gives the state of each that has, with what \
-         it answered. It is empty when none has in time; then wait again, or go on with work of your own.",
+        description: include_str!("../../../prompts/subagent/tools/codex/wait.md"),
         effect: Effect::Read,
         truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
         waits: true,
@@ -183,8 +179,7 @@ impl Tool for CloseAgent {
 
     tool_properties! {
         name: "close_agent",
-        description: "Ends an agent that is not needed any more and gives its last state. It takes no message \
-         afterwards.",
+        description: include_str!("../../../prompts/subagent/tools/codex/close_agent.md"),
         effect: Effect::Read,
         truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
     }

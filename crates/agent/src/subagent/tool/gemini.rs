@@ -37,9 +37,7 @@ impl Tool for InvokeAgent {
 
     tool_properties! {
         name: "invoke_agent",
-        description: "Has another agent do a task, with the same files and tools and a conversation of its own, and \
-         gives its last message. Use it for work that takes many steps and of which you need only the result. \
-         Several of these calls in one answer run side by side; give no two of them the same files to change.",
+        description: include_str!("../../../prompts/subagent/tools/gemini/invoke_agent.md"),
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,

@@ -38,10 +38,7 @@ impl Tool for SpawnAgent {
 
     tool_properties! {
         name: "spawn_agent",
-        description: "Starts a subagent, which works on a task by itself, with the same files and tools and a \
-         conversation of its own, and returns its id at once. Several of them work side by side. Use it for a part \
-         of the work that can be described completely and done apart; give no two of them the same files to change. \
-         wait gives the result.",
+        description: include_str!("../../../prompts/subagent/tools/spec/spawn_agent.md"),
         // The gates check each call of the subagent separately.
         effect: Effect::Read,
         repeatable: false,
@@ -75,8 +72,7 @@ impl Tool for SendInput {
 
     tool_properties! {
         name: "send_input",
-        description: "Sends a message to a subagent. One that works reads it after the calls that it is making; one \
-         that has finished goes to work again with it, in the same conversation.",
+        description: include_str!("../../../prompts/subagent/tools/spec/send_input.md"),
         effect: Effect::Read,
         repeatable: false,
     }
@@ -102,8 +98,7 @@ impl Tool for Wait {
 
     tool_properties! {
         name: "wait",
-        description: "Waits until a subagent has finished and gives its result: whether it succeeded, how many turns \
-         it used, and its last message; of one that failed, what it had said by then.",
+        description: include_str!("../../../prompts/subagent/tools/spec/wait.md"),
         effect: Effect::Read,
         truncation: TruncationRule::of_kind(ToolKind::SpawnAgent.as_str()),
         waits: true,
@@ -129,7 +124,7 @@ impl Tool for CloseAgent {
 
     tool_properties! {
         name: "close_agent",
-        description: "Ends a subagent, at work or not, and gives its final status. It takes no message afterwards.",
+        description: include_str!("../../../prompts/subagent/tools/spec/close_agent.md"),
         effect: Effect::Read,
     }
 

@@ -2,7 +2,7 @@
 
 use pintle_llm::{HistoryItem, Message, Request, ToolChoice, ToolList};
 
-use super::{CurrentCompaction, INTRODUCTION, LEAST_ROOM, MAX_REQUESTS, pieces};
+use super::{CurrentCompaction, INTRODUCTION, LEAST_ROOM, MAX_REQUESTS, PIECE, pieces};
 use crate::protocol::{Action, EventKind, ModelCallId, SessionState, TurnContext};
 use crate::turn::window::CHARS_PER_TOKEN;
 use crate::turn::{Machine, Phase};
@@ -10,11 +10,9 @@ use crate::turn::{Machine, Phase};
 /// Part of the room for a piece that the summary so far takes at most: one third.
 const SUMMARY_SHARE: usize = 3;
 
-const INSTRUCTION: &str = include_str!("../../../prompts/summary.md");
+const INSTRUCTION: &str = include_str!("../../../prompts/compaction/summary.md");
 
-const INSTRUCTION_FOR_TEXT: &str = include_str!("../../../prompts/summary_of_text.md");
-
-const PIECE: &str = "Part of the conversation to summarize:\n\n";
+const INSTRUCTION_FOR_TEXT: &str = include_str!("../../../prompts/compaction/summary_of_text.md");
 
 impl Machine {
     /// Asks for the summary, of the next piece if there are pieces, unless the budget has too little left for it. Returns whether it

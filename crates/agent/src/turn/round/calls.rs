@@ -8,15 +8,12 @@ use pintle_tools::gate::Judgement;
 use pintle_tools::pipeline::Execution;
 use serde_json::Value;
 
-use super::{CallState, Judged, NotRun, Stage, failure_event, start_event};
+use super::{CallState, Judged, LOST, NotRun, Stage, failure_event, start_event};
 use crate::protocol::{
     Action, ApprovalEnding, CallKey, CallPlan, EventKind, HookAdditions, ImageSummary, Preparation, Timer,
     Turn, add_context,
 };
 use crate::turn::{Machine, Phase, approval};
-
-const LOST: &str =
-    "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
 
 impl Machine {
     pub(in crate::turn) fn call_prepared(

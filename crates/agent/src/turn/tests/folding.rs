@@ -168,6 +168,22 @@ fn folding_continues_a_response_that_was_cut_off() {
     }
 }
 
+/// A request is repeated after an empty response, and a follow-up waits for its answer.
+#[test]
+fn folding_leaves_a_follow_up_waiting_behind_an_empty_response() {
+    let mut harness = Harness::with(TurnLimits::default());
+    let empty = || Step::Say("", Finish::Stop, None);
+    let steps = [Step::Submit, Step::Load(true), Step::FollowUp, empty(), empty()];
+    let mut waiting = Vec::new();
+    for step in steps {
+        take(&mut harness, &step);
+        let folded = fold(Machine::new(TurnLimits::default(), None), &harness.log);
+        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+        waiting.push(folded.follow_ups().count());
+    }
+    assert_eq!(waiting, [0, 0, 1, 1, 0]);
+}
+
 /// A request on record after the end of a session does not open it again.
 #[test]
 fn folding_keeps_a_closed_session_closed() {

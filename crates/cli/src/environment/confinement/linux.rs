@@ -197,10 +197,6 @@ fn leave_out_nested(found: &mut ProtectedPaths, workspace: &Path) {
 }
 
 /// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
-///
-/// # Errors
-///
-/// A usage failure for an invalid rule.
 async fn denied_reads(
     denials: &[String],
     environment: &LocalEnvironment,

@@ -30,9 +30,7 @@ pub(super) enum Damage {
 /// Compares a repository with its backup; `None` if nothing is missing that git has not replaced: it moves objects into packs
 /// and branches into a list.
 ///
-/// # Errors
-///
-/// Those of the file system. Something may be missing then.
+/// After an error of the file system, something may be missing.
 pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
     let missing = backup.missing()?;
     let root = Path::new("");

@@ -15,10 +15,6 @@ use crate::render::{self, sanitize};
 use crate::sessions::{Sessions, files};
 
 /// Runs `pintle worktree`.
-///
-/// # Errors
-///
-/// A usage failure for a session without a worktree, otherwise a failure with the cause.
 pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let report = match args.command {

@@ -26,18 +26,11 @@ pub(super) struct Git {
 }
 
 impl Git {
-    /// # Errors
-    ///
-    /// A failure if commands cannot run in the directory.
     pub(super) fn new(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
         Ok(Self { env: process_env.local_environment(directory)?, index: None, git_directory: None })
     }
 
     /// Creates git for a git directory, whose working tree may be missing. Nothing is fetched from a remote.
-    ///
-    /// # Errors
-    ///
-    /// A failure if commands cannot run in the directory.
     pub(super) fn of_git_directory(directory: &Path, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let git_directory = Some(directory.to_path_buf());
         Ok(Self { git_directory, ..Self::new(directory, process_env)? })
@@ -45,10 +38,6 @@ impl Git {
 
     /// Uses an empty index in a temporary directory, so that the directory's own stays as it is. The index is removed with this
     /// value.
-    ///
-    /// # Errors
-    ///
-    /// A failure if no temporary directory can be created.
     pub(super) fn with_temporary_index(mut self) -> Result<Self, Failure> {
         let directory = tempfile::tempdir().map_err(|error| {
             Failure::failed("cannot create a temporary directory for git").caused_by(&error)
@@ -58,28 +47,18 @@ impl Git {
     }
 
     /// Runs a command and returns its standard output, without the last line feed.
-    ///
-    /// # Errors
-    ///
-    /// A failure with git's own message.
     pub(super) async fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
         Ok(text(&self.bytes(arguments).await?))
     }
 
     /// Runs a command and returns its standard output.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Git::run`].
     pub(super) async fn bytes(&self, arguments: &[&str]) -> Result<Vec<u8>, Failure> {
         self.output(arguments).await?.map_err(|message| failure(arguments, &message))
     }
 
     /// Runs a command that may fail, and returns its standard output as [`Git::run`] does, or git's message.
     ///
-    /// # Errors
-    ///
-    /// A failure if git does not run, or not to its end.
+    /// Fails only if git does not run, or not to its end.
     pub(super) async fn attempt(&self, arguments: &[&str]) -> Result<Result<String, String>, Failure> {
         Ok(self.output(arguments).await?.map(|output| text(&output)))
     }

@@ -1,4 +1,5 @@
-//! Repositories in a worktree with content that no merge takes over: untracked ones, and submodules with commits or stashes.
+//! Repositories in a worktree with content that no merge takes over: untracked and ignored ones, also in submodules, and
+//! submodules with commits or stashes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -76,10 +77,6 @@ fn is_git_directory(directory: &Path, process_env: &ProcessEnv) -> bool {
 ///
 /// A commit that a tree records for a submodule at `base` is in the repository of another working tree. A commit that only a
 /// reflog has is not searched for, as in the worktree itself.
-///
-/// # Errors
-///
-/// A failure with git's own message.
 pub(super) async fn submodules_with_work(
     root: &Path,
     base: &str,
@@ -106,6 +103,40 @@ pub(super) async fn submodules_with_work(
             found.push(path_of(&module, &git, root, process_env).await?);
         }
         pending.extend(nested(&module, &git, &recorded, process_env).await?);
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns the ignored repositories in the checked out submodules of the worktree at `root` and in those below them, each with
+/// a slash at its end. `tree` is the tree of the worktree's files. The status of a submodule does not contain them.
+///
+/// # Errors
+///
+/// A failure with git's own message.
+pub(super) async fn ignored_in_submodules(
+    root: &Path,
+    tree: &str,
+    process_env: &ProcessEnv,
+) -> Result<Vec<String>, Failure> {
+    let entries = Git::new(root, process_env)?.bytes(&list_tree(tree)).await?;
+    let mut pending: Vec<PathBuf> = submodule_paths(&entries).map(PathBuf::from).collect();
+    // A submodule may be replaced by a link to a directory above it.
+    let mut visited = BTreeSet::from([process_env.real_path(root)]);
+    let mut found = Vec::new();
+    while let Some(path) = pending.pop() {
+        let submodule = root.join(&path);
+        // In a directory without a repository, git uses the one above it.
+        let has_repository = process_env.paths_in(&submodule).iter().any(|path| path.ends_with(".git"));
+        if !has_repository || !visited.insert(process_env.real_path(&submodule)) {
+            continue;
+        }
+        let git = Git::new(&submodule, process_env)?;
+        let listing = git.bytes(&LIST_IGNORED).await?;
+        let ignored = Listing::read(&listing, &submodule, process_env).repositories;
+        found.extend(ignored.iter().map(|name| format!("{}/{name}", path.display())));
+        let entries = git.bytes(&["ls-files", "-z", "--stage"]).await?;
+        pending.extend(submodule_paths(&entries).map(|below| path.join(below)));
     }
     found.sort();
     Ok(found)
@@ -191,8 +222,20 @@ fn modules_below(modules: &Path, process_env: &ProcessEnv) -> Vec<Module> {
     found
 }
 
+/// Arguments of git that list the ignored files of a working tree, for [`Listing::read`].
+pub(super) const LIST_IGNORED: [&str; 5] = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+
 fn list_tree(tree: &str) -> [&str; 5] {
     ["ls-tree", "-r", "-z", "--full-tree", tree]
+}
+
+/// Returns the paths of submodules in the output of [`list_tree`] or `git ls-files -z --stage`.
+fn submodule_paths(output: &[u8]) -> impl Iterator<Item = &OsStr> {
+    names(output).filter_map(|entry| {
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
+        let (fields, path) = entry.split_at(tab);
+        fields.starts_with(b"160000 ").then(|| OsStr::from_bytes(path.strip_prefix(b"\t").unwrap_or(path)))
+    })
 }
 
 /// Returns the commits of submodules in the output of [`list_tree`].
@@ -242,6 +285,11 @@ mod tests {
             b"100644 blob aa\t160000 commit bb\x00160000 commit cc\tvendor/a\tb\x00040000 tree dd\tx\0";
         let expected = Gitlink { path: b"vendor/a\tb", commit: "cc".to_owned() };
         assert_eq!(gitlinks(output), [expected]);
+        let staged = b"100644 aa 0\ta\x00160000 bb 0\tvendor/a\tb\0";
+        for output in [&output[..], staged] {
+            let paths: Vec<&OsStr> = submodule_paths(output).collect();
+            assert_eq!(paths, ["vendor/a\tb"]);
+        }
     }
 
     #[test]

@@ -42,9 +42,7 @@ fn origin(subagent: &SessionId, parent: &SessionId) -> Option<SubagentOrigin> {
 
 /// Decides on a call at the server.
 ///
-/// # Errors
-///
-/// The reason why the decision does not count, for the user.
+/// The error is the reason why the decision does not count, for the user.
 pub(super) async fn decide(client: &Client, session: &SessionId, decided: Decided) -> Result<(), String> {
     let Decided { request, decision, rules } = decided;
     if !rules.is_empty() {

@@ -11,7 +11,7 @@ use pintle_agent::{EventKind, SessionEvent, SessionId, UserMessage};
 use pintle_client::{
     Approval, Change, Changes, Client, ClientError, Disconnected, SessionEvents, SessionInfo, SessionItem,
 };
-use pintle_llm::ImageData;
+use pintle_llm::{ImageData, error_chain};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, mpsc};
 
@@ -114,10 +114,6 @@ impl<'a> Attached<'a> {
     }
 
     /// Converses until the user leaves, or the session cannot be followed any more.
-    ///
-    /// # Errors
-    ///
-    /// A failure if the terminal is gone or cannot be used, or with the reason why the session cannot be followed.
     pub(super) async fn run(&mut self, device: &mut Device, interrupts: &Interrupts) -> Result<(), Failure> {
         // Keys arrive as bytes otherwise, Ctrl+C among them.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
@@ -351,7 +347,7 @@ impl<'a> Attached<'a> {
 
     fn disconnected(&mut self, lost: &Disconnected) {
         if !std::mem::replace(&mut self.is_away, true) {
-            let problem = crate::failure::chain(&lost.error);
+            let problem = error_chain(&lost.error);
             self.display
                 .conversation
                 .note("server", &format!("disconnected, and connecting again: {problem}"));

@@ -152,9 +152,7 @@ impl Driver<'_> {
 
 /// Reads an image of this machine, which was dropped on the terminal.
 ///
-/// # Errors
-///
-/// `None` if there is no file of this path, otherwise why it cannot be sent.
+/// The error is `None` if there is no file of this path, otherwise the reason why it cannot be sent.
 async fn dropped_image(path: &str, process_env: &ProcessEnv) -> Result<ImageData, Option<String>> {
     let path = match path.strip_prefix("~/") {
         Some(rest) => process_env.home().ok_or(None)?.join(rest),

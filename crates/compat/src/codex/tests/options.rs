@@ -357,7 +357,7 @@ fn an_option_that_permits_less_than_another_one_is_never_ignored() {
         ("--yolo -a untrusted", "-a untrusted"),
         ("--yolo -c approval_policy=untrusted", "--config approval_policy=untrusted"),
         (
-            "-s danger-full-access -c sandbox_workspace_write.network_access=false",
+            "-c sandbox_workspace_write.network_access=false -c sandbox_workspace_write.network_access=true",
             "--config sandbox_workspace_write.network_access=false",
         ),
         ("-c web_search=disabled -c tools.web_search=true", "--config web_search=disabled"),
@@ -379,6 +379,37 @@ fn an_option_that_permits_less_than_another_one_is_never_ignored() {
     ];
     for (line, sandbox) in cases {
         assert_eq!(parse(line).expect(line).options.sandbox, sandbox, "{line}");
+    }
+}
+
+/// Programs pass the key with every mode, as a default of their threads.
+#[test]
+fn the_network_of_workspace_write_is_accepted_with_other_modes() {
+    const KEY: &str = "sandbox_workspace_write.network_access";
+    let unrestricted = "danger-full-access does not restrict the network";
+    let without = "read-only has no network";
+    let cases = [
+        ("-s workspace-write", true, Some(true), None),
+        ("-s workspace-write", false, Some(false), None),
+        ("--full-auto", true, Some(true), None),
+        ("-s danger-full-access", true, None, None),
+        ("-s danger-full-access", false, None, Some(unrestricted)),
+        ("-c sandbox_mode=danger-full-access", false, None, Some(unrestricted)),
+        ("--yolo", false, None, Some(unrestricted)),
+        ("-s read-only", true, Some(false), Some(without)),
+        ("-s read-only", false, Some(false), None),
+        ("--full-auto -s read-only", true, Some(false), Some(without)),
+        ("", true, Some(false), Some(without)),
+    ];
+    for (line, value, network, reason) in cases {
+        let parsed = parse(&format!("{line} -c {KEY}={value}")).expect(line);
+        assert_eq!(parsed.options.network, network, "{line} {value}");
+        let warnings: Vec<String> = reason
+            .map(|reason| format!("option --config {KEY}={value} has no effect: {reason}"))
+            .into_iter()
+            .collect();
+        assert_eq!(parsed.warnings, warnings, "{line} {value}");
+        assert_eq!(parse(line).expect(line).options.network, None, "{line}");
     }
 }
 

@@ -8,8 +8,8 @@ use std::{
 
 use super::{image, in_a_container};
 use crate::{
-    DockerEnvironment, EnvError, EnvPolicy, ExecRequest, ExecResult, ExecutionEnvironment, GrepRequest,
-    MAX_READ, Mount,
+    DockerEnvironment, EnvError, EnvPolicy, ExecRequest, ExecResult, ExecutionEnvironment,
+    ExecutionEnvironmentExt as _, GrepRequest, MAX_READ, Mount,
 };
 
 async fn run(environment: &DockerEnvironment, line: &str) -> ExecResult {

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::*;
-use crate::{Command, DirEntry, MemoryEnvironment, Metadata, Process};
+use crate::{Command, DirEntry, ExecutionEnvironmentExt as _, MemoryEnvironment, Metadata, Process};
 
 /// An environment that becomes unreachable after a number of operations.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
     error::EnvError,
     file::DirEntry,
     search::{

@@ -13,7 +13,7 @@ use std::{
 
 use super::{LocalEnvironment, environment};
 use crate::{
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
     error::EnvError,
     search::{GlobRequest, GrepMode, GrepOutput, GrepRequest},
 };

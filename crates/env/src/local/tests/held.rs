@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
-use crate::{Confined, Logging, ReadOnly, WriteSwitch};
+use crate::{Confined, ReadOnly, WriteSwitch, contract::logging_environment::Logging};
 
 /// A project beside a directory that it must not reach.
 struct Places {

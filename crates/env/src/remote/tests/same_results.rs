@@ -11,8 +11,8 @@ use std::{
 use pintle_test_conditions::{cases, is_full};
 
 use crate::{
-    EntryKind, ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, ReadLimits,
-    SearchScope, WalkEntry, WalkOutput, WalkRequest,
+    EntryKind, ExecutionEnvironment, ExecutionEnvironmentExt as _, GlobRequest, GrepMode, GrepRequest,
+    LocalEnvironment, ReadLimits, SearchScope, WalkEntry, WalkOutput, WalkRequest,
 };
 
 /// Creates a tree with every case that a search handles specially.

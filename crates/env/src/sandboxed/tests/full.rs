@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::{ExecutionEnvironmentExt as _, contract::logging_environment::Logging};
 
 #[tokio::test]
 async fn keeps_the_contract_at_level_full() {
@@ -145,11 +146,8 @@ async fn file_operations_have_the_temporary_files_of_commands() {
     fs::write(machine.path().join("file"), "machine").unwrap();
     let environment = environment.with_temporary(temporary.path()).leavable(true);
     let confined = Confined::new(environment.clone(), [harness.at("root"), temporary.path().to_path_buf()]);
-    let wrappers: [Arc<dyn ExecutionEnvironment>; 3] = [
-        Arc::new(environment.clone()),
-        Arc::new(confined),
-        Arc::new(crate::Logging::new(environment.clone())),
-    ];
+    let wrappers: [Arc<dyn ExecutionEnvironment>; 3] =
+        [Arc::new(environment.clone()), Arc::new(confined), Arc::new(Logging::new(environment.clone()))];
     environment.initialize().await.unwrap();
     for environment in &wrappers {
         for directory in ["/tmp", "/var/tmp"] {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::{Logging, ReadOnly, WriteSwitch};
+use crate::{ReadOnly, WriteSwitch, contract::logging_environment::Logging};
 
 const LEVELS: [SandboxLevel; 2] = [SandboxLevel::Full, SandboxLevel::Writes];
 

@@ -20,7 +20,7 @@ use super::service::{Harness, Proxy, config_file, environment, option, processes
 use crate::{
     command::ExecRequest,
     contract,
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, ExecutionEnvironmentExt as _},
     error::EnvError,
     remote::tests::{
         late_start,

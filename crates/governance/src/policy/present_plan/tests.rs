@@ -11,7 +11,7 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment};
 use pintle_llm::testing::FakeAdapter;
-use pintle_llm::{Client, Message, Role, ToolCall};
+use pintle_llm::{Client, Fingerprint, Message, Role, ToolCall};
 use pintle_tools::pipeline::{Preparation, prepare};
 use pintle_tools::{DynTool, ToolRegistry};
 use serde_json::{Value, json};
@@ -219,4 +219,21 @@ fn the_schema_requires_a_plan_and_takes_nothing_else() {
     let definition = PresentPlan::new(policy, Mode::Edit).definition().unwrap();
     assert_eq!(definition.parameters["required"], json!(["plan"]));
     assert_eq!(definition.parameters["additionalProperties"], json!(false));
+}
+
+/// The texts are in `prompts/`. A change shows here as another size and hash.
+#[test]
+fn texts_match_their_reviewed_hashes() {
+    let tool = PresentPlan::new(Policy::new(Mode::Plan, Rules::new(), "/w"), Mode::Edit);
+    let texts =
+        [PresentPlan::INSTRUCTIONS, PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON, Tool::description(&tool)];
+    let shown = texts.map(|text| format!("{} bytes, {}", text.len(), Fingerprint::of(text.as_bytes())));
+    assert_eq!(
+        shown,
+        [
+            "455 bytes, 0d6d1b85eeb92f2526810f9286eb2965",
+            "347 bytes, dbd8b82af3ddd522f2f6124332575d17",
+            "252 bytes, e58c92d0d874bfea49b2f70de6de7ea9",
+        ]
+    );
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::streams::{block, start, stop};
 use super::{MODEL, messages_dialect as dialect};
 use crate::dialect::Dialect as _;
-use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
+use crate::tests::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 /// Disables cache points, which have their own tests.
 fn ask(message: Message) -> Request {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{chunk, dialect};
 use crate::compatible::{Chat, OpenAiCompatible};
 use crate::dialect::Dialect as _;
-use crate::snapshot::{decoded, next, streamed};
+use crate::tests::snapshot::{decoded, next, streamed};
 
 fn on_host(host: &str) -> Chat {
     Chat { host: host.to_owned(), ..dialect() }

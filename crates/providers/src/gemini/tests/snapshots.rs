@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{MODEL, OLDER, chunk, dialect, last};
-use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
+use crate::tests::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 fn ask(message: Message) -> Request {
     Request::new(MODEL, [message])

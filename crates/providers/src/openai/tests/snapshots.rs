@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{added, completed, delta, dialect, done};
-use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
+use crate::tests::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "gpt-5.2";
 

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use pintle_workflow::HostError;
+use pintle_workflow::TaskHostError;
 use serde_json::json;
 use tokio::time::Interval;
 
@@ -89,7 +89,7 @@ impl FrameSource for TaskStream {
 }
 
 impl TaskStream {
-    fn frame(&mut self, item: Result<Item, HostError>) -> Frame {
+    fn frame(&mut self, item: Result<Item, TaskHostError>) -> Frame {
         match item {
             Ok(Item::Input { id, input }) => {
                 Frame::message(Some(id), serde_json::to_string(&input).unwrap_or_default())

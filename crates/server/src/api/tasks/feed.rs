@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_store::{SessionStore, StoreError};
 use pintle_workflow::task::{Input, Task};
-use pintle_workflow::{HostError, Moment, TaskLine, TaskReader};
+use pintle_workflow::{Moment, TaskHostError, TaskLine, TaskReader};
 
 use crate::feed::EventId;
 
@@ -45,7 +45,7 @@ impl TaskFeed {
     /// # Errors
     ///
     /// [`StoreError::NotFound`] once the task is deleted, and the errors of reading a task.
-    pub(super) async fn next(&mut self) -> Result<Item, HostError> {
+    pub(super) async fn next(&mut self) -> Result<Item, TaskHostError> {
         loop {
             if self.has_ended() && self.after.is_none() {
                 return Ok(self.ending());
@@ -68,14 +68,14 @@ impl TaskFeed {
                     return Ok(Item::Ready);
                 }
                 Ok(None) => reader.wait().await,
-                Err(HostError::Store(StoreError::Reset { .. })) => return Ok(self.begin_again()),
+                Err(TaskHostError::Store(StoreError::Reset { .. })) => return Ok(self.begin_again()),
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Takes an input, and returns it unless the client has it.
-    fn take(&mut self, moment: Moment) -> Result<Option<Item>, HostError> {
+    fn take(&mut self, moment: Moment) -> Result<Option<Item>, TaskHostError> {
         let Moment { seq: place, at, input, .. } = moment;
         let id = EventId { seq: place, millis: Some(at.as_millis()) };
         if let Some(after) = self.after
@@ -85,7 +85,8 @@ impl TaskFeed {
             return Ok(Some(self.begin_again()));
         }
         let reason = "it has no contract".to_owned();
-        let task = self.task.as_mut().ok_or_else(|| HostError::NotATask { id: self.id.clone(), reason })?;
+        let task =
+            self.task.as_mut().ok_or_else(|| TaskHostError::NotATask { id: self.id.clone(), reason })?;
         task.take(input.clone());
         match self.after {
             Some(after) => {

@@ -6,7 +6,7 @@ use pintle_agent::{SessionId, Timestamp};
 use pintle_store::{SessionStore, StoreError};
 use pintle_workflow::contract::Gate;
 use pintle_workflow::task::Task;
-use pintle_workflow::{HostError, TaskLine, TaskReader};
+use pintle_workflow::{TaskHostError, TaskLine, TaskReader};
 
 use super::GateName;
 
@@ -34,15 +34,15 @@ impl From<Gate> for GateName {
 }
 
 /// Reads a task up to the first damaged line of its journal, also while a process has it open.
-pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, HostError> {
-    let not_a_task = || HostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
+pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, TaskHostError> {
+    let not_a_task = || TaskHostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
     let mut reader = TaskReader::open(store, id).await?;
     let mut recorded: Option<Recorded> = None;
     loop {
         let line = match (reader.next().await, &mut recorded) {
             (Ok(Some(line)), _) => line,
             (Ok(None), _) => break,
-            (Err(HostError::Store(error)), Some(recorded)) if error.is_damage() => {
+            (Err(TaskHostError::Store(error)), Some(recorded)) if error.is_damage() => {
                 recorded.damage = Some(error);
                 break;
             }

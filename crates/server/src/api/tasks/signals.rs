@@ -8,7 +8,7 @@ use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::StoreError;
 use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{HostError, LocalHost, post_signal};
+use pintle_workflow::{LocalHost, TaskHostError, post_signal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -160,7 +160,7 @@ impl App {
         match LocalHost::open(store, id).await {
             Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
             // A process has opened it meanwhile, which takes it.
-            Err(HostError::Store(StoreError::InUse { .. })) => Ok(()),
+            Err(TaskHostError::Store(StoreError::InUse { .. })) => Ok(()),
             Err(error) => Err(problem_of(error)),
         }
     }

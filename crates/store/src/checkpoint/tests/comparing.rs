@@ -5,6 +5,12 @@ use std::path::Path;
 use super::workspace::{Workspace, path};
 use crate::checkpoint::*;
 
+#[test]
+fn kinds_of_change_have_their_names_in_json() {
+    let names = ["added", "removed", "modified", "mode_changed", "type_changed", "retargeted"];
+    assert_eq!(serde_json::to_value(ChangeKind::ALL).unwrap(), serde_json::json!(names));
+}
+
 #[tokio::test]
 async fn every_kind_of_change_is_found() {
     let workspace = Workspace::with(&[

@@ -1,7 +1,8 @@
+use pintle_env::ExecutionEnvironmentExt as _;
 use serde_json::json;
 
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 use crate::tool::ChangeKind;
 
 fn arguments(patch: &str) -> String {

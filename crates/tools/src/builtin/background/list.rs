@@ -27,8 +27,7 @@ impl Tool for ShellList {
 
     tool_properties! {
         name: "shell_list",
-        description: "Lists the background commands of this session, the oldest first: number, state, age in \
-         seconds, bytes of output that were not read yet, and the command line.",
+        description: include_str!("../../../prompts/builtin/shell_list.md"),
         effect: Effect::Read,
     }
 

@@ -33,9 +33,7 @@ impl Tool for ShellRead {
 
     tool_properties! {
         name: "shell_read",
-        description: "Returns what a background command has written since it was last read, and whether it still \
-         runs. With wait_ms it first waits until the command ends or the time has passed: wait once rather than ask \
-         often.",
+        description: include_str!("../../../prompts/builtin/shell_read.md"),
         effect: Effect::Read,
         // Output can be read only once.
         repeatable: false,

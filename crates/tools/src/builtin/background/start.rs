@@ -39,10 +39,7 @@ impl Tool for ShellStart {
 
     tool_properties! {
         name: "shell_start",
-        description: "Starts a command line in the background and returns its number at once, for what runs long or \
-         until it is stopped: servers, watchers, long builds. Read its output with shell_read, write to its standard \
-         input with shell_write, end it with shell_stop. Everything that still runs is ended with the session. A \
-         command that ends soon is better run with shell.",
+        description: include_str!("../../../prompts/builtin/shell_start.md"),
         effect: Effect::Execute,
         kind: "shell",
     }

@@ -27,8 +27,7 @@ impl Tool for ShellStop {
 
     tool_properties! {
         name: "shell_stop",
-        description: "Ends a background command with everything that it started: first with a request to terminate, \
-         two seconds later by force. Returns the output that was not read yet.",
+        description: include_str!("../../../prompts/builtin/shell_stop.md"),
         effect: Effect::Execute,
         // Stopping an ended command does nothing.
         repeatable: true,

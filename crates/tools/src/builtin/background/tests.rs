@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::context::ToolContext;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 use crate::tool::DynTool;
 
 async fn call(

@@ -30,9 +30,7 @@ impl Tool for ShellWrite {
 
     tool_properties! {
         name: "shell_write",
-        description: "Writes text to the standard input of a background command, exactly as given: end a line with a \
-         line feed. With close the input ends afterwards, which many programs wait for. There is no terminal, so \
-         control characters have no effect; use shell_stop to end a command.",
+        description: include_str!("../../../prompts/builtin/shell_write.md"),
         effect: Effect::Execute,
         kind: "shell",
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 fn once<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
     Edit { old, new, all: false, expected: None }

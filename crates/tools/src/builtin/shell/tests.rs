@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::error::ToolErrorKind;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 /// Returns what the model reads, without the duration.
 async fn shown(harness: &Harness, arguments: serde_json::Value) -> String {

@@ -162,7 +162,7 @@ fn mention_at(command: &[String], from: usize, before: &[String], is_literal: bo
     }
 }
 
-/// Returns words as those of a command, after the words `before`; `None` if their first one is computed and no program.
+/// Returns `words`, which follow the words `before`, as a command; `None` if the first word is computed and no program.
 fn as_command<'a>(before: &[String], words: &'a [String]) -> Option<Cow<'a, [String]>> {
     let (first, rest) = words.split_first()?;
     let name = base_name(first);

@@ -16,7 +16,20 @@ pub struct PatternError {
     problem: String,
 }
 
-/// The words of one command. `*` in a word matches any characters; as the last word it matches any number of words.
+/// The words of one command. `*` in a word matches any characters; as the last word it matches any number of words:
+/// `git log *`, `npm run test:*`.
+///
+/// * A rule that **denies** or **asks** matches anywhere ([`CommandLine::mention`](super::CommandLine::mention)): in every
+///   command of a line, after words such as `sudo` or `xargs`, in a quoted script, and with options before the subcommand as in
+///   `git -C dir push`. A word that the shell computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches every word that it may
+///   become, also in place of the program. A variable before a path, as in `$HOME/bin/tool`, counts as a directory. Arguments
+///   and inputs of programs that only read or print them do not match, such as a message of `git commit`, unless another
+///   command of the line may run the output. Such rules catch mistakes but are no security boundary: an encoded script, a
+///   script in a file, an alias in a configuration file or a program that runs others are not seen through.
+/// * A rule that **allows** is strict ([`CommandLine::is_only`](super::CommandLine::is_only)): every command of the line must
+///   match one, and the line must not contain anything that the shell would expand, substitute or redirect. `2>&1`,
+///   `>/dev/null` and `2>/dev/null` are harmless. The `*` at the end of a pattern does not stand for options that write a file,
+///   run a program or connect, such as `--output` of `git log`, as far as they are known; a pattern may name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     words: Vec<String>,

@@ -206,8 +206,8 @@ fn is_built_in(program: &str, subcommand: &str) -> bool {
 }
 
 /// Returns whether a word of a command from `from` on writes a file, runs a program or connects, although the program without
-/// it does not. The arguments of a wrapper or launcher are judged as those of the program that it starts, if that is named
-/// before `from`.
+/// it does not. The arguments of a wrapper or launcher are judged as arguments of the program that it starts, if that
+/// is named before `from`.
 pub(super) fn has_side_effect(command: &[String], from: usize) -> bool {
     let Some(outer) = command.first().and_then(|name| known(name)) else { return false };
     let starts_others = outer.is_wrapper || !outer.launches.is_empty();

@@ -1,9 +1,52 @@
 use serde_json::json;
 
 use super::*;
-use crate::gate::harness::{call, probe};
+use crate::gate::Permission;
 
-fn gate() -> CommandGate {
+/// Rules by command. Those that deny precede those that ask, and these those that allow.
+#[derive(Debug)]
+struct CommandRules {
+    rules: Vec<(CommandPattern, Permission)>,
+    otherwise: Permission,
+}
+
+impl CommandRules {
+    fn new() -> Self {
+        Self { rules: Vec::new(), otherwise: Permission::Ask }
+    }
+
+    fn with(mut self, pattern: &str, permission: Permission) -> Self {
+        self.rules.push((CommandPattern::parse(pattern).unwrap(), permission));
+        self
+    }
+
+    /// Sets the permission of commands without a rule.
+    fn otherwise(mut self, permission: Permission) -> Self {
+        self.otherwise = permission;
+        self
+    }
+
+    /// Returns the permission of a call, and the pattern that denies it or asks about it.
+    fn judge(&self, arguments: &Value) -> (Permission, Option<(&CommandPattern, CommandMention)>) {
+        let line = CommandLine::of_arguments(arguments);
+        for permission in [Permission::Deny, Permission::Ask] {
+            let mut mentions = self
+                .patterns(permission)
+                .filter_map(|pattern| line.mention(pattern).map(|mention| (pattern, mention)));
+            if let Some(found) = mentions.next() {
+                return (permission, Some(found));
+            }
+        }
+        let allowed: Vec<&CommandPattern> = self.patterns(Permission::Allow).collect();
+        (if line.is_only(&allowed) { Permission::Allow } else { self.otherwise }, None)
+    }
+
+    fn patterns(&self, of: Permission) -> impl Iterator<Item = &CommandPattern> {
+        self.rules.iter().filter(move |(_, permission)| *permission == of).map(|(pattern, _)| pattern)
+    }
+}
+
+fn rules() -> CommandRules {
     let rules = [
         ("git status", Permission::Allow),
         ("git log *", Permission::Allow),
@@ -15,22 +58,22 @@ fn gate() -> CommandGate {
     ];
     rules
         .into_iter()
-        .fold(CommandGate::new(), |gate, (pattern, permission)| gate.with(pattern, permission).unwrap())
+        .fold(CommandRules::new(), |rules, (pattern, permission)| rules.with(pattern, permission))
 }
 
 /// Returns `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule matches.
-async fn verdict(gate: &CommandGate, arguments: Value) -> String {
-    let verdict = gate.check(&call(probe(Effect::Execute), arguments).await).await;
-    let rule = verdict.rule().map(|rule| format!(" {rule}")).unwrap_or_default();
-    match verdict.permission() {
+fn verdict(rules: &CommandRules, arguments: &Value) -> String {
+    let (permission, found) = rules.judge(arguments);
+    let rule = found.map(|(pattern, _)| format!(" {pattern}")).unwrap_or_default();
+    match permission {
         Permission::Allow => "ok".to_owned(),
         Permission::Deny => format!("deny{rule}"),
         Permission::Ask => format!("ask{rule}"),
     }
 }
 
-#[tokio::test]
-async fn the_strictest_rule_that_matches_decides() {
+#[test]
+fn the_strictest_rule_that_matches_decides() {
     let cases = [
         ("git status", "ok"),
         ("git status -s", "ask"),
@@ -91,17 +134,17 @@ async fn the_strictest_rule_that_matches_decides() {
         ("r''m x", "deny rm *"),
         ("git log \\\n; rm x", "deny rm *"),
     ];
-    let gate = gate();
+    let rules = rules();
     for (line, expected) in cases {
-        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
-        assert_eq!(verdict(&gate, json!({"cmd": line})).await, expected, "{line}");
-        assert_eq!(verdict(&gate, json!({"command": ["bash", "-lc", line]})).await, expected, "{line}");
+        assert_eq!(verdict(&rules, &json!({"command": line})), expected, "{line}");
+        assert_eq!(verdict(&rules, &json!({"cmd": line})), expected, "{line}");
+        assert_eq!(verdict(&rules, &json!({"command": ["bash", "-lc", line]})), expected, "{line}");
     }
 }
 
-#[tokio::test]
-async fn a_denial_knows_the_spellings_of_a_command() {
-    let only = CommandGate::new().with("git push *", Permission::Deny).unwrap().otherwise(Permission::Allow);
+#[test]
+fn a_denial_knows_the_spellings_of_a_command() {
+    let only = CommandRules::new().with("git push *", Permission::Deny).otherwise(Permission::Allow);
     for line in [
         "git -C . push origin",
         "git --no-pager push",
@@ -222,9 +265,9 @@ async fn a_denial_knows_the_spellings_of_a_command() {
         "git -C a} push",
         "git -C { push",
     ] {
-        assert_eq!(verdict(&only, json!({"command": line})).await, "deny git push *", "{line}");
+        assert_eq!(verdict(&only, &json!({"command": line})), "deny git push *", "{line}");
     }
-    let gate = gate().otherwise(Permission::Allow);
+    let rules = rules().otherwise(Permission::Allow);
     for (line, expected) in [
         ("cargo +nightly publish", "ask cargo publish *"),
         ("cargo --color never publish", "ask cargo publish *"),
@@ -251,13 +294,13 @@ async fn a_denial_knows_the_spellings_of_a_command() {
         ("find . -name x -exec ls {} +", "ok"),
         ("sudo ls $X; timeout 5 ls \"$X\"", "ok"),
     ] {
-        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
+        assert_eq!(verdict(&rules, &json!({"command": line})), expected, "{line}");
     }
 }
 
-#[tokio::test]
-async fn a_denial_leaves_out_texts_that_nothing_runs() {
-    let only = CommandGate::new().with("git push *", Permission::Deny).unwrap().otherwise(Permission::Allow);
+#[test]
+fn a_denial_leaves_out_texts_that_nothing_runs() {
+    let only = CommandRules::new().with("git push *", Permission::Deny).otherwise(Permission::Allow);
     for line in [
         "git commit -m \"remember to git push\"",
         "git -C dir commit -am 'git push' && cargo test | tail -5",
@@ -278,10 +321,10 @@ async fn a_denial_leaves_out_texts_that_nothing_runs() {
         "diff <(git push-x) x; echo git push",
         "gh pr create --title x --body 'after git push'",
     ] {
-        assert_eq!(verdict(&only, json!({"command": line})).await, "ok", "{line}");
+        assert_eq!(verdict(&only, &json!({"command": line})), "ok", "{line}");
     }
     let commit = json!({"command": ["git", "commit", "-m", "git push"]});
-    assert_eq!(verdict(&only, commit).await, "ok");
+    assert_eq!(verdict(&only, &commit), "ok");
     for line in [
         "echo git push | sh",
         "echo git push |& sh",
@@ -329,24 +372,25 @@ async fn a_denial_leaves_out_texts_that_nothing_runs() {
         "git submodule foreach git push",
         "foo git push",
     ] {
-        assert_eq!(verdict(&only, json!({"command": line})).await, "deny git push *", "{line}");
+        assert_eq!(verdict(&only, &json!({"command": line})), "deny git push *", "{line}");
     }
     let deep = format!("echo {} echo $( git push)", "$(echo ".repeat(250));
-    assert_eq!(verdict(&only, json!({"command": deep})).await, "deny git push *");
+    assert_eq!(verdict(&only, &json!({"command": deep})), "deny git push *");
     for arguments in
         [json!({"chars": "echo git push\n"}), json!({"command": ["./sh", "-c", "echo git push"]})]
     {
-        assert_eq!(verdict(&only, arguments.clone()).await, "deny git push *", "{arguments}");
+        assert_eq!(verdict(&only, &arguments), "deny git push *", "{arguments}");
     }
 }
 
-#[tokio::test]
-async fn a_denial_says_how_the_line_contains_the_command() {
-    let gate = gate();
+#[test]
+fn a_denial_says_how_the_line_contains_the_command() {
+    let rules = rules();
+    for line in ["git push", "sudo git push", "foo git push; git push"] {
+        let (permission, found) = rules.judge(&json!({"command": line}));
+        assert_eq!(found.unwrap().1.explanation(permission), None, "{line}");
+    }
     for (line, expected) in [
-        ("git push", "the command matches the rule `git push *`"),
-        ("sudo git push", "the command matches the rule `git push *`"),
-        ("foo git push; git push", "the command matches the rule `git push *`"),
         ("foo git push", "an argument of `foo` contains the denied command, and `foo` may run it"),
         ("foo 'git push'", "an argument of `foo` contains the denied command, and `foo` may run it"),
         ("foo <<E\ngit push\nE", "the input of `foo` contains the denied command, and `foo` may run it"),
@@ -359,8 +403,9 @@ async fn a_denial_says_how_the_line_contains_the_command() {
         ("git -C $X log", "the shell computes words, which may make it the denied command"),
         ("foo cargo publish", "an argument of `foo` contains the command of the rule"),
     ] {
-        let verdict = gate.check(&call(probe(Effect::Execute), json!({"command": line})).await).await;
-        assert!(verdict.reason().contains(expected), "{line}: {verdict:?}");
+        let (permission, found) = rules.judge(&json!({"command": line}));
+        let explanation = found.unwrap().1.explanation(permission).unwrap();
+        assert!(explanation.contains(expected), "{line}: {explanation}");
     }
 }
 
@@ -420,12 +465,12 @@ fn a_hostile_line_is_judged() {
     assert_eq!(costly.mention(&denied), Some(CommandMention::TooComplex));
 }
 
-#[tokio::test]
-async fn what_is_allowed_writes_and_runs_nothing_more() {
-    let gate =
+#[test]
+fn what_is_allowed_writes_and_runs_nothing_more() {
+    let rules =
         ["git log *", "find *", "sort *", "rg *", "sort -o out *", "tar -xf *", "git diff --output=d *"]
             .into_iter()
-            .fold(CommandGate::new(), |gate, pattern| gate.with(pattern, Permission::Allow).unwrap());
+            .fold(CommandRules::new(), |rules, pattern| rules.with(pattern, Permission::Allow));
     for (line, expected) in [
         ("git log --stat -5 --oneline", "ok"),
         ("git log --output=/etc/profile", "ask"),
@@ -447,12 +492,12 @@ async fn what_is_allowed_writes_and_runs_nothing_more() {
         ("tar -xf x.tar --to-command=./x", "ask"),
         ("git diff --output=d HEAD", "ok"),
     ] {
-        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
+        assert_eq!(verdict(&rules, &json!({"command": line})), expected, "{line}");
     }
 }
 
-#[tokio::test]
-async fn a_command_without_a_rule_has_the_default() {
+#[test]
+fn a_command_without_a_rule_has_the_default() {
     let cases = [
         (json!({"command": "ls"}), "ok"),
         (json!({"command": "rm x"}), "deny rm *"),
@@ -463,22 +508,14 @@ async fn a_command_without_a_rule_has_the_default() {
         (json!({"session": 1, "chars": "rm x\n"}), "deny rm *"),
         (json!({}), "ok"),
     ];
-    let open = gate().otherwise(Permission::Allow);
-    let closed = CommandGate::new().with("*", Permission::Allow).unwrap().otherwise(Permission::Deny);
+    let open = rules().otherwise(Permission::Allow);
+    let closed = CommandRules::new().with("*", Permission::Allow).otherwise(Permission::Deny);
     for (arguments, expected) in cases {
-        assert_eq!(verdict(&open, arguments.clone()).await, expected, "{arguments}");
+        assert_eq!(verdict(&open, &arguments), expected, "{arguments}");
     }
-    assert_eq!(verdict(&closed, json!({"command": "anything at all"})).await, "ok");
-    assert_eq!(verdict(&closed, json!({"command": "ls", "cmd": "ls"})).await, "deny", "which one runs?");
-    assert_eq!(verdict(&closed, json!({"command": ["/tmp/bash", "-c", "ls"]})).await, "deny");
-    assert_eq!(verdict(&closed, json!({"chars": "ls\n"})).await, "deny", "not a known command");
-    assert_eq!(verdict(&closed, json!({"command": "echo $X"})).await, "deny");
-}
-
-#[tokio::test]
-async fn only_commands_are_judged() {
-    for effect in [Effect::Read, Effect::Write, Effect::Network] {
-        let call = call(probe(effect), json!({"command": "rm x"})).await;
-        assert_eq!(gate().check(&call).await, Verdict::ALLOW, "{effect:?}");
-    }
+    assert_eq!(verdict(&closed, &json!({"command": "anything at all"})), "ok");
+    assert_eq!(verdict(&closed, &json!({"command": "ls", "cmd": "ls"})), "deny", "which one runs?");
+    assert_eq!(verdict(&closed, &json!({"command": ["/tmp/bash", "-c", "ls"]})), "deny");
+    assert_eq!(verdict(&closed, &json!({"chars": "ls\n"})), "deny", "not a known command");
+    assert_eq!(verdict(&closed, &json!({"command": "echo $X"})), "deny");
 }

@@ -55,10 +55,7 @@ impl Tool for AskUserQuestion {
 
     tool_properties! {
         name: "AskUserQuestion",
-        description: "Asks the user and ends your turn; the answers come as the next message of the user. Use it \
-         when you cannot go on without a decision or a fact that only the user has, and neither the files nor a \
-         sensible assumption can settle it. Put all that you need to know into one call, and make no other call \
-         beside it.",
+        description: include_str!("../../../prompts/anthropic/ask_user_question.md"),
         // A question has no side effect.
         effect: Effect::Read,
         // The user should not be asked twice.

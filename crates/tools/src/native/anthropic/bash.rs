@@ -54,7 +54,7 @@ impl Tool for Bash {
 
     tool_properties! {
         name: "Bash",
-        description: include_str!("bash.md"),
+        description: include_str!("../../../prompts/anthropic/bash.md"),
         effect: Effect::Execute,
         kind: ToolKind::Shell.as_str(),
     }

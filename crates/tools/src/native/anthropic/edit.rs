@@ -37,7 +37,7 @@ impl Tool for Edit {
 
     tool_properties! {
         name: "Edit",
-        description: include_str!("edit.md"),
+        description: include_str!("../../../prompts/anthropic/edit.md"),
         effect: Effect::Write,
         declares_changes: true,
         kind: ToolKind::EditFile.as_str(),

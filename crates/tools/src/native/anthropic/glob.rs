@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pintle_env::ExecutionEnvironmentExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -32,7 +33,7 @@ impl Tool for Glob {
 
     tool_properties! {
         name: "Glob",
-        description: include_str!("glob.md"),
+        description: include_str!("../../../prompts/anthropic/glob.md"),
         effect: Effect::Read,
         kind: ToolKind::Glob.as_str(),
     }

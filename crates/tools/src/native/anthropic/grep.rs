@@ -83,7 +83,7 @@ impl Tool for Grep {
 
     tool_properties! {
         name: "Grep",
-        description: include_str!("grep.md"),
+        description: include_str!("../../../prompts/anthropic/grep.md"),
         effect: Effect::Read,
         kind: ToolKind::Grep.as_str(),
     }

@@ -67,9 +67,7 @@ impl Tool for NotebookEdit {
 
     tool_properties! {
         name: "NotebookEdit",
-        description: "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` \
-         adds a cell after it, `delete` removes it. Read the notebook first. A code cell that changes loses its \
-         outputs until it is run again.",
+        description: include_str!("../../../prompts/anthropic/notebook_edit.md"),
         effect: Effect::Write,
         declares_changes: true,
         kind: ToolKind::EditFile.as_str(),

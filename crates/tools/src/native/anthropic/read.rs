@@ -38,7 +38,7 @@ impl Tool for Read {
 
     tool_properties! {
         name: "Read",
-        description: include_str!("read.md"),
+        description: include_str!("../../../prompts/anthropic/read.md"),
         effect: Effect::Read,
         kind: ToolKind::ReadFile.as_str(),
     }

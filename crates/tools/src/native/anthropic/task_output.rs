@@ -41,9 +41,7 @@ impl Tool for TaskOutput {
 
     tool_properties! {
         name: "TaskOutput",
-        description: "Returns what a background command has written since it was last read, and whether it still \
-         runs. With `block`, the default, it first waits until the command has ended or `timeout` has passed; for a \
-         look at a server set `block` to false.",
+        description: include_str!("../../../prompts/anthropic/task_output.md"),
         effect: Effect::Read,
         // Output can be read only once.
         repeatable: false,

@@ -31,8 +31,7 @@ impl Tool for TaskStop {
 
     tool_properties! {
         name: "TaskStop",
-        description: "Ends a background command with everything that it started, and returns the output that was not \
-         read yet.",
+        description: include_str!("../../../prompts/anthropic/task_stop.md"),
         effect: Effect::Execute,
         // Stopping an ended command does nothing.
         repeatable: true,

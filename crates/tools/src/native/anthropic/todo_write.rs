@@ -53,7 +53,7 @@ impl Tool for TodoWrite {
 
     tool_properties! {
         name: "TodoWrite",
-        description: include_str!("todo_write.md"),
+        description: include_str!("../../../prompts/anthropic/todo_write.md"),
         // The list has no side effect.
         effect: Effect::Read,
     }

@@ -32,7 +32,7 @@ impl Tool for Write {
 
     tool_properties! {
         name: "Write",
-        description: include_str!("write.md"),
+        description: include_str!("../../../prompts/anthropic/write.md"),
         effect: Effect::Write,
         declares_changes: true,
         repeatable: true,

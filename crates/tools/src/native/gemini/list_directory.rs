@@ -31,7 +31,7 @@ impl Tool for ListDirectory {
 
     tool_properties! {
         name: "list_directory",
-        description: include_str!("list_directory.md"),
+        description: include_str!("../../../prompts/gemini/list_directory.md"),
         effect: Effect::Read,
         kind: ToolKind::ListDir.as_str(),
     }

@@ -38,7 +38,7 @@ impl Tool for ReadFile {
 
     tool_properties! {
         name: "read_file",
-        description: include_str!("read_file.md"),
+        description: include_str!("../../../prompts/gemini/read_file.md"),
         effect: Effect::Read,
         kind: ToolKind::ReadFile.as_str(),
     }
@@ -104,9 +104,10 @@ async fn header(path: &str, lines: &FileLines, first_cut: Option<usize>, cx: &To
         ));
     }
     format!(
-        "IMPORTANT: The file content has been truncated.\n\
-         Status: Showing lines {first}-{last} of {total} total lines.\n\
-         Action: {action}\n\n\
-         --- FILE CONTENT (truncated) ---\n"
+        include_str!("../../../prompts/gemini/read_file_truncated.md"),
+        first = first,
+        last = last,
+        total = total,
+        action = action
     )
 }

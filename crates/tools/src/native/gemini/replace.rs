@@ -41,7 +41,7 @@ impl Tool for Replace {
 
     tool_properties! {
         name: "replace",
-        description: include_str!("replace.md"),
+        description: include_str!("../../../prompts/gemini/replace.md"),
         effect: Effect::Write,
         declares_changes: true,
         kind: ToolKind::EditFile.as_str(),

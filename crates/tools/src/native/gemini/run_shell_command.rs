@@ -38,7 +38,7 @@ impl Tool for RunShellCommand {
 
     tool_properties! {
         name: "run_shell_command",
-        description: include_str!("run_shell_command.md"),
+        description: include_str!("../../../prompts/gemini/run_shell_command.md"),
         effect: Effect::Execute,
         kind: ToolKind::Shell.as_str(),
         truncation: TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters),

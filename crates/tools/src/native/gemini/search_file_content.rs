@@ -39,7 +39,7 @@ impl Tool for SearchFileContent {
 
     tool_properties! {
         name: "search_file_content",
-        description: include_str!("search_file_content.md"),
+        description: include_str!("../../../prompts/gemini/search_file_content.md"),
         effect: Effect::Read,
         kind: ToolKind::Grep.as_str(),
     }

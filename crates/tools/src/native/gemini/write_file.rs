@@ -32,7 +32,7 @@ impl Tool for WriteFile {
 
     tool_properties! {
         name: "write_file",
-        description: include_str!("write_file.md"),
+        description: include_str!("../../../prompts/gemini/write_file.md"),
         effect: Effect::Write,
         declares_changes: true,
         repeatable: true,

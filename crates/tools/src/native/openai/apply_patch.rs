@@ -44,7 +44,7 @@ impl Tool for ApplyPatch {
 
     tool_properties! {
         name: "apply_patch",
-        description: include_str!("apply_patch.md"),
+        description: include_str!("../../../prompts/openai/apply_patch.md"),
         effect: Effect::Write,
         declares_changes: true,
         kind: ToolKind::ApplyPatch.as_str(),
@@ -52,7 +52,7 @@ impl Tool for ApplyPatch {
     }
 
     fn grammar(&self) -> Option<Grammar> {
-        let definition = include_str!("apply_patch.lark").to_owned();
+        let definition = include_str!("../../../prompts/openai/apply_patch.lark").to_owned();
         Some(Grammar { syntax: "lark".to_owned(), definition })
     }
 

@@ -59,7 +59,7 @@ impl Tool for ExecCommand {
 
     tool_properties! {
         name: "exec_command",
-        description: include_str!("exec_command.md"),
+        description: include_str!("../../../prompts/openai/exec_command.md"),
         effect: Effect::Execute,
         kind: ToolKind::Shell.as_str(),
         truncation: TRUNCATION,

@@ -51,9 +51,7 @@ impl Tool for RequestUserInput {
 
     tool_properties! {
         name: "request_user_input",
-        description: "Asks the user one to three short questions and ends your turn; the answers come as the next \
-         message of the user. Use it when a decision that only the user can make holds up the work, and make no \
-         other call beside it.",
+        description: include_str!("../../../prompts/openai/request_user_input.md"),
         // A question has no side effect.
         effect: Effect::Read,
         // The user should not be asked twice.

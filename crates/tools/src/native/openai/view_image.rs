@@ -30,8 +30,7 @@ impl Tool for ViewImage {
 
     tool_properties! {
         name: "view_image",
-        description: "Shows you an image file of this machine (PNG, JPEG, GIF or WebP). Use it when the task refers \
-         to a screenshot or a design by its path.",
+        description: include_str!("../../../prompts/openai/view_image.md"),
         effect: Effect::Read,
         kind: ToolKind::ReadFile.as_str(),
     }

@@ -48,8 +48,7 @@ impl Tool for WriteStdin {
 
     tool_properties! {
         name: "write_stdin",
-        description: "Types into a command that still runs, and returns its new output. With empty `chars` it only \
-         waits and reads.",
+        description: include_str!("../../../prompts/openai/write_stdin.md"),
         effect: Effect::Execute,
         kind: ToolKind::Shell.as_str(),
         truncation: TRUNCATION,

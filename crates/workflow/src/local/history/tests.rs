@@ -46,7 +46,7 @@ async fn other_journals_are_no_tasks() {
     let mut reader = TaskReader::open(&store, &id).await.unwrap();
     let error = reader.next().await.unwrap_err();
     assert!(
-        matches!(&error, HostError::NotATask { .. }) && error.to_string().contains("version 9"),
+        matches!(&error, TaskHostError::NotATask { .. }) && error.to_string().contains("version 9"),
         "{error}"
     );
 }
@@ -86,6 +86,6 @@ async fn a_task_is_read_up_to_the_damage() {
     for error in
         [crate::read_task(&store, &id).await.unwrap_err(), LocalHost::open(&store, &id).await.unwrap_err()]
     {
-        assert!(matches!(&error, HostError::Store(error) if error.is_damage()), "{error:?}");
+        assert!(matches!(&error, TaskHostError::Store(error) if error.is_damage()), "{error:?}");
     }
 }

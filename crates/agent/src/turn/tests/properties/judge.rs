@@ -139,6 +139,7 @@ fn runs_end_once(harness: &Harness) -> Result<(), String> {
         harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
     let is_of_window = |event: &EventKind| match event {
         EventKind::ContextFull { .. } => true,
+        EventKind::Error { error } => error.kind == ErrorKind::ContextLength,
         // The provider refused the request, and a compaction did not make it smaller.
         EventKind::Warning { message } => message.ends_with("leave no room"),
         _ => false,

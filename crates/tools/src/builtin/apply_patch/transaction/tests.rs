@@ -3,12 +3,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use pintle_env::{Command, DirEntry, MemoryEnvironment, Metadata, Process};
+use pintle_env::{Command, DirEntry, ExecutionEnvironmentExt as _, MemoryEnvironment, Metadata, Process};
 use pintle_patch::{ApplyOptions, parse, plan};
 
 use super::super::error::ApplyPlanCause;
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 const EVERYTHING: &str = "\
 *** Begin Patch

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::gate::command::computed::{EACH, PART, SPLIT, is_computed};
 
-/// Words that may change which program a name starts, or what the shell runs.
+/// Words that may change which program a name starts, or which commands the shell runs.
 const REBINDING: [&str; 9] =
     ["alias", "coproc", "enable", "eval", "exec", "function", "hash", "source", "trap"];
 

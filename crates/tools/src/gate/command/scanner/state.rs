@@ -42,7 +42,7 @@ pub(in super::super) struct Connections {
     pub(in super::super) id: usize,
     /// Number of its pipeline.
     pub(in super::super) pipeline: usize,
-    /// Command that has its output in a word.
+    /// Command whose words contain its output.
     pub(in super::super) captured_by: Option<usize>,
     /// Whether it writes to a file.
     pub(in super::super) writes_file: bool,

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::harness::Harness;
+use crate::tests::harness::Harness;
 
 /// A notebook as Jupyter writes it, with ids.
 const NOTEBOOK: &str = r##"{

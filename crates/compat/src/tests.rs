@@ -1,0 +1,4 @@
+//! Tests of both formats.
+
+mod properties;
+pub(crate) mod scripted;

@@ -1,0 +1,4 @@
+//! Fixtures of unit tests.
+
+pub(crate) mod harness;
+pub(crate) mod probe;

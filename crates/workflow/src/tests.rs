@@ -1,0 +1,3 @@
+//! Fixtures of unit tests.
+
+pub(crate) mod facts;
