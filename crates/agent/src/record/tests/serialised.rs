@@ -3,7 +3,7 @@
 use pintle_llm::{ErrorKind, Retry};
 use pintle_test_conditions::SerialisedValues;
 use pintle_tools::gate::Permission;
-use pintle_tools::{Effect, Reconciliation, SandboxSide, ToolErrorKind};
+use pintle_tools::{ChangeKind, Effect, Reconciliation, SandboxSide, ToolErrorKind};
 
 use crate::protocol::{
     BudgetKind, BudgetScope, CallKind, Change, CheckpointReason, Decision, InputKind, OutcomeStatus,
@@ -35,6 +35,7 @@ fn serialised_names_are_those_of_the_fixture() {
     values.check_variants::<OutcomeStatus>("statuses of outcomes", None);
     values.check_variants::<Permission>("permissions", None);
     values.check_variants::<Effect>("effects", None);
+    values.check_variants::<ChangeKind>("changes of files", None);
     values.check_variants::<SandboxSide>("sides of the sandbox", None);
     values.check_variants::<ToolErrorKind>("errors of tools", None);
     values.check_variants::<ErrorKind>("errors of models", None);
