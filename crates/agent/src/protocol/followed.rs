@@ -1,5 +1,6 @@
 //! What followed from an input.
 
+use pintle_llm::{Finish, Response};
 use pintle_tools::ToolErrorKind;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,30 @@ impl Followed {
             }
         }
         followed
+    }
+
+    /// Returns whether neither the run nor the input ended.
+    pub(crate) fn asks_again(&self) -> bool {
+        self.ended.is_empty() && self.begun == 0
+    }
+
+    /// Returns whether the model was asked to continue this response, which was cut off. A limit may have ended the run before
+    /// the request.
+    pub(crate) fn continues(&self, response: &Response) -> bool {
+        let is_cut_off =
+            response.finish_reason.reason == Finish::Length && !response.text().trim().is_empty();
+        let is_before_a_request = match self.ended.first() {
+            None => self.begun == 0,
+            Some(status) => matches!(
+                status,
+                OutcomeStatus::RoundLimit
+                    | OutcomeStatus::TurnLimit
+                    | OutcomeStatus::Budget
+                    | OutcomeStatus::ContextFull
+                    | OutcomeStatus::Failed
+            ),
+        };
+        self.is_complete && is_cut_off && is_before_a_request
     }
 
     /// Returns what a record has of this.

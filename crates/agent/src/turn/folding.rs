@@ -353,13 +353,14 @@ impl Machine {
     /// empty, or with the end of the run.
     fn fold_answer(&mut self, response: &Response, followed: &Followed, out: &mut Vec<Action>) {
         let goes_on = self.fold_steering(followed, out) || (is_pause(response) && followed.ended.is_empty());
-        let is_asked_again = followed.is_complete && followed.ended.is_empty() && followed.begun == 0;
         if goes_on {
             self.await_request();
-        } else if is_asked_again {
-            if !response.text().trim().is_empty() {
-                self.record_continuation();
-            }
+            return;
+        }
+        if followed.continues(response) {
+            self.record_continuation();
+        }
+        if followed.is_complete && followed.asks_again() {
             self.await_request();
         } else {
             let status = status_after(&response.text());

@@ -55,7 +55,7 @@ fn run_once(case: impl AsyncFnOnce(&Harness)) {
         harness.environment.cleanup().await.unwrap();
     });
     assert_eq!(harness.running(), 0, "processes are left");
-    assert_eq!(children(), [], "children are left");
+    assert_eq!(children(), Vec::<i32>::new(), "children are left");
     assert_eq!(fs::read_dir(spool.path()).unwrap().count(), 0, "spool files are left");
     let hidden = fs::read_dir(directory.path()).unwrap().flatten();
     let hidden = hidden.filter(|entry| entry.file_name().to_string_lossy().starts_with('.'));

@@ -1,6 +1,8 @@
 //! Sessions that start in the middle of another one.
 
-use pintle_env::LocalEnvironment;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pintle_env::{EnvError, ExecutionEnvironment, MemoryEnvironment, forward};
 
 use super::*;
 use crate::protocol::ForkedFrom;
@@ -90,6 +92,26 @@ async fn fork_with_another_profile_loads_its_prompt() {
 
 /// A session and its forks initialise one environment, once: the one that it was built with. The embedding application
 /// initialises any later one.
+/// Environment that counts how often it is initialised.
+#[derive(Debug)]
+struct Initialised {
+    inner: MemoryEnvironment,
+    times: AtomicUsize,
+}
+
+#[async_trait]
+impl ExecutionEnvironment for Initialised {
+    forward! {
+        inner: working_directory, platform, os_version, cleanup, spawn, read, write, metadata, list, remove, rename,
+        canonicalize
+    }
+
+    async fn initialize(&self) -> Result<(), EnvError> {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.inner.initialize().await
+    }
+}
+
 #[tokio::test]
 async fn fork_shares_environment_initialisation() {
     for has_started in [true, false] {
@@ -97,24 +119,22 @@ async fn fork_shares_environment_initialisation() {
         let harness = Harness::new(answers);
         let client =
             Client::builder().shared_provider(Arc::clone(&harness.adapter) as Arc<dyn ProviderAdapter>);
-        let [home, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let [begins, goes] = [&home, &other]
-            .map(|directory| Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap()));
-        let session = Session::builder(client.build().unwrap(), harness.profile(), begins).build().unwrap();
+        let [begins, goes] = ["/one", "/two"].map(|directory| {
+            Arc::new(Initialised { inner: MemoryEnvironment::new(directory), times: AtomicUsize::new(0) })
+        });
+        let session = Session::builder(client.build().unwrap(), harness.profile(), Arc::clone(&begins))
+            .build()
+            .unwrap();
         if has_started {
             session.submit("go").await.unwrap();
         }
-        session.handle().set_environment(goes).unwrap();
-        // A directory that does not exist cannot be initialised.
-        if has_started {
-            home.close().unwrap()
-        } else {
-            other.close().unwrap()
-        }
+        session.handle().set_environment(Arc::clone(&goes)).unwrap();
         let fork = session.fork(0).await.unwrap().build().unwrap();
         let outcome = fork.submit("instead").await.unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Completed, "{has_started}: {:?}", outcome.error);
         fork.close().await;
         session.close().await;
+        let times = [&begins, &goes].map(|env| env.times.load(Ordering::Relaxed));
+        assert_eq!(times, [1, 0], "{has_started}");
     }
 }

@@ -181,7 +181,20 @@ fn folding_leaves_a_follow_up_waiting_behind_an_empty_response() {
         assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
         waiting.push(folded.follow_ups().count());
     }
-    assert_eq!(waiting, [0, 0, 1, 1, 0]);
+    assert_eq!(waiting, [0, 0, 1, 1, 1]);
+}
+
+/// A response that was cut off is to be continued also if a limit ends the run before the request.
+#[test]
+fn folding_continues_a_response_that_was_cut_off_at_a_limit() {
+    let limits = TurnLimits { max_turns: 1, ..TurnLimits::default() };
+    let mut harness = Harness::with(limits.clone());
+    for step in [Step::Submit, Step::Load(true), Step::Say("text", Finish::Length, None)] {
+        take(&mut harness, &step);
+        let folded = fold(Machine::new(limits.clone(), None), &harness.log);
+        assert_eq!(Kept::of(&folded), Kept::of(&harness.machine), "after {step:?}");
+    }
+    assert_eq!(harness.last_outcome().0, OutcomeStatus::TurnLimit);
 }
 
 /// A request on record after the end of a session does not open it again.

@@ -139,9 +139,10 @@ fn runs_end_once(harness: &Harness) -> Result<(), String> {
         harness.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
     let is_of_window = |event: &EventKind| match event {
         EventKind::ContextFull { .. } => true,
-        EventKind::Error { error } => error.kind == ErrorKind::ContextLength,
-        // The provider refused the request, and a compaction did not make it smaller.
-        EventKind::Warning { message } => message.ends_with("leave no room"),
+        // The provider refused the request, and there was no compaction or it did not make the request smaller.
+        EventKind::Warning { message } => {
+            message.ends_with("leave no room") || message.ends_with("exceeds the model's context window")
+        }
         _ => false,
     };
     if of_window != count(is_of_window) {
