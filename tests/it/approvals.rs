@@ -137,7 +137,7 @@ async fn denied_calls_do_not_run_and_the_session_continues(dialect: Dialect) {
     let outputs_seen = outputs(&events);
     for reason in [
         "The call of shell was denied: no commands today",
-        "The call of shell was denied: the rule `shell(rm *)` of rules.toml names it",
+        "The call of shell was denied: the rule `shell(rm *)` of rules.toml:1 names it",
         "link/x, which leads to ",
         "a.txt has not been read in this session; read it first",
     ] {

@@ -214,12 +214,14 @@ async fn a_session_that_is_being_opened_counts_as_open() {
     let (id, failed) = openings.next_answer().await;
     assert_eq!(id, first);
     assert!(failed.unwrap_err().is(FAILED));
-    assert_eq!(openings.next_held().await.id, second);
+    let held = openings.next_held().await;
+    assert_eq!(held.id, second);
     openings.request(&third);
     openings.until_users(&third, 1).await;
     assert!(openings.held.try_recv().is_err(), "there is one place");
     cancelled.abort();
     assert!(openings.requests.join_next().await.unwrap().unwrap_err().is_cancelled());
+    drop(held);
     let held = openings.next_held().await;
     assert_eq!(held.id, third);
     held.succeed();

@@ -128,7 +128,7 @@ async fn fork_shares_environment_initialisation() {
         if has_started {
             session.submit("go").await.unwrap();
         }
-        session.handle().set_environment(Arc::clone(&goes)).unwrap();
+        session.handle().set_environment(goes.clone()).unwrap();
         let fork = session.fork(0).await.unwrap().build().unwrap();
         let outcome = fork.submit("instead").await.unwrap();
         assert_eq!(outcome.status, OutcomeStatus::Completed, "{has_started}: {:?}", outcome.error);
