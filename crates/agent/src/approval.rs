@@ -26,13 +26,14 @@ pub struct ApprovalRequest {
     pub arguments: Value,
     /// Effect of the tool.
     pub effect: Effect,
-    /// On which side of the sandbox the command would run; `None` without a sandbox, and for calls that are no commands.
+    /// Side of the sandbox on which the command would run; `None` without a sandbox, and for calls that are not
+    /// commands.
     pub sandbox: Option<SandboxSide>,
     /// Absolute paths of the files that it may change.
     pub writes: Vec<PathBuf>,
     /// Reason why a decision is needed.
     pub reason: String,
-    /// Rules that together name exactly calls like this one, which whoever decides may add.
+    /// Rules that together match exactly calls like this one. The user may add them with the decision.
     pub suggested_rules: Vec<String>,
     /// Changes that the call would make to files now, where a dry run is possible.
     pub dry_run: Option<DryRun>,
@@ -101,7 +102,7 @@ pub trait Approver: fmt::Debug + Send + Sync {
     /// Decides on one call.
     async fn decide(&self, request: &ApprovalRequest) -> Decision;
 
-    /// Returns who decides, for the record. By default nobody is named.
+    /// Returns the principal that decides, for the record. The default is `None`.
     fn principal(&self) -> Option<Principal> {
         None
     }

@@ -1,4 +1,4 @@
-//! Where a session gets more of its budget from.
+//! Source of additional budget for a session.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use async_trait::async_trait;
 
 use crate::protocol::{Account, Budget, Principal, ReachedBudget, SessionId, Spent};
 
-/// Gives a session more of its budget when what it has does not suffice for its next call: out of limits that are wider
-/// than the session, such as those of a day, or after a person has agreed.
+/// Grants a session more of its budget when its current amounts do not suffice for the next call. The source draws on
+/// limits that are wider than the session, such as daily limits, or on the consent of a user.
 ///
-/// A session begins with nothing of what is limited, by its own limits or here, so that it asks before its first call. What
-/// it has not used returns when it rests. A subagent asks the session that spawned it.
+/// A session starts with zero of each amount that its own limits or this source limit, so it asks before its first
+/// call. It gives back the unused amounts when it rests. A subagent asks the session that spawned it.
 #[async_trait]
 pub trait BudgetSource: fmt::Debug + Send + Sync + 'static {
-    /// Returns the amounts that it limits, besides those that a session's own limits are on: all that are not `None`.
+    /// Returns the amounts that this source limits, in addition to the session's own limits: each that is not `None`.
     fn limited(&self) -> Budget;
 
-    /// Answers a request. The run waits for it, with its time limit running; a run that is stopped drops the future.
+    /// Answers a request. The run waits for the answer while its time limit runs. Stopping the run drops the future.
     async fn more(&self, request: &BudgetRequest) -> BudgetAnswer;
 
-    /// Takes notice of what a session that rests, or is closed, has spent, after it has asked for more. It asks anew before
-    /// its next call. The session waits for it, also before it reports the end of the run.
+    /// Records the spending of a session that rests or is closed, if it has asked for more. The session asks again
+    /// before its next call. It waits for this method before it reports the end of the run.
     async fn settle(&self, session: &SessionId, account: Account);
 }
 
@@ -32,21 +32,21 @@ pub struct BudgetRequest {
     pub session: SessionId,
     /// Amounts that it has spent and holds, over its whole life.
     pub account: Account,
-    /// Amounts that it has spent and holds since its run began.
+    /// Amounts that it has spent and holds since its run started.
     pub in_run: Spent,
     /// Limits that were set for the session itself, over its whole life.
     pub own: Budget,
-    /// What it has so far, over its whole life. It is limited in nothing that is `None` here.
+    /// Amounts granted so far, over its whole life. `None` means no limit.
     pub has: Budget,
     /// Additional amounts that it needs for its next call.
     pub wants: Budget,
-    /// Model that it would call although the limit on cost could not be enforced: its price is unknown, or that of an
-    /// earlier one was. An answer without a limit on cost lets it; what the session costs is unknown from then on.
+    /// Model that it would call without an enforceable limit on cost: the price of this model or of an earlier one is
+    /// unknown. An answer without a limit on cost permits the call. The session's cost is unknown from then on.
     pub unpriced: Option<String>,
 }
 
 impl BudgetRequest {
-    /// Creates a request of a session that has spent nothing, has nothing, and wants nothing.
+    /// Creates a request of a session without spending, limits or needs.
     #[must_use]
     pub fn new(session: SessionId) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl BudgetRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetAnswer {
-    /// What the session has from now on, over its whole life: at most [`BudgetRequest::own`], unless somebody agreed to
-    /// more. The limit on time is ignored.
+    /// New limits of the session, over its whole life: at most [`BudgetRequest::own`], unless a user agreed to more.
+    /// The limit on time is ignored.
     pub limits: Budget,
-    /// Limit because of which it is less than what was asked for. The session reports it when it stops.
+    /// Limit that kept the grant below the requested amounts. The session reports it when it stops.
     pub short: Option<ReachedBudget>,
-    /// Who agreed, if a person was asked.
+    /// Principal that agreed, if the source asked one.
     pub by: Option<Principal>,
-    /// Why nobody can tell what is left. The run fails with it.
+    /// Reason why the remaining budget is unknown. The run fails with it.
     pub failure: Option<String>,
 }
 
@@ -83,21 +83,21 @@ impl BudgetAnswer {
         Self { limits, ..Self::default() }
     }
 
-    /// Adds the limit because of which it is less than what was asked for.
+    /// Adds the limit that kept the grant below the requested amounts.
     #[must_use]
     pub fn short_of(mut self, limit: ReachedBudget) -> Self {
         self.short = Some(limit);
         self
     }
 
-    /// Fails the run, since nobody can tell what is left.
+    /// Fails the run because the remaining budget is unknown.
     #[must_use]
     pub fn failed(mut self, failure: impl Into<String>) -> Self {
         self.failure = Some(failure.into());
         self
     }
 
-    /// Adds who agreed.
+    /// Adds the principal that agreed.
     #[must_use]
     pub fn by(mut self, principal: Principal) -> Self {
         self.by = Some(principal);

@@ -89,7 +89,7 @@ pub(crate) struct Driver {
     env: Arc<dyn ExecutionEnvironment>,
     /// Environment of the newest request, in which its calls run.
     request_env: Arc<dyn ExecutionEnvironment>,
-    /// Environment that the session initialises and cleans up; in a fork that of the forked session.
+    /// Environment that the session initialises and cleans up. In a fork, it is the environment of the forked session.
     owned_env: Arc<dyn ExecutionEnvironment>,
     initialized: Arc<OnceCell<()>>,
     /// Description of the environment, gathered once so that the prompt stays the same.
@@ -102,17 +102,17 @@ pub(crate) struct Driver {
     hooks: Option<HookPoint>,
     /// Stops the hooks that run for inputs.
     hooked_inputs: CancellationToken,
-    /// Who submitted the input that is recorded next.
+    /// Principal that submitted the next input to record.
     author: Option<Principal>,
     checkpoints: Checkpointer,
     budget: BudgetPoint,
     clock: Arc<SteadyClock>,
     keep_environment: bool,
-    /// Whether this process gives the session up.
+    /// Whether this process suspends the session.
     suspended: bool,
     /// Whether this process ends here without another entry of the record.
     abandoned: bool,
-    /// Whether this process takes up a session of another one.
+    /// Whether this process resumes a session of another process.
     is_resuming: bool,
     /// Whether the session has to initialise `owned_env`.
     initialize: bool,
@@ -222,7 +222,7 @@ impl Driver {
 
     /// Drives the session until it is closed, or until all of its handles are dropped.
     ///
-    /// The driver is boxed, since a future stores both its arguments and what it moves them into.
+    /// The driver is boxed, since a future stores both its arguments and the variables that they are moved into.
     pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<SentCommand>) {
         let span = self.trace.session();
         self.drive(commands).instrument(span).await;
@@ -241,7 +241,7 @@ impl Driver {
                 run = next_dropped(&self.runs) => self.interrupt_dropped(run).await,
                 message = inbox.next(&mut commands, &mut self.report_receiver) => match message {
                     Message::Command(Some(command)) => {
-                        // It may have been dropped since the select looked.
+                        // The run may have been dropped after the select polled it.
                         while let Some(run) = dropped_run(&self.runs) {
                             self.interrupt_dropped(run).await;
                         }
@@ -270,7 +270,7 @@ impl Driver {
         // Commands sent before the end was visible are answered.
         commands.close();
         while let Some(command) = commands.recv().await {
-            // A suspended session goes on later, so it takes nothing more here.
+            // A suspended session is resumed later, so it accepts no more commands here.
             if !self.suspended && !self.abandoned {
                 self.command(command).await;
             }
@@ -285,7 +285,7 @@ impl Driver {
         self.abandoned || is_suspended || self.machine.state() == SessionState::Closed
     }
 
-    /// Steps the machine with an input, performs the actions that follow, and handles the inputs that follow from those.
+    /// Steps the machine with an input, performs the resulting actions, and handles the inputs that follow from them.
     async fn step(&mut self, kind: InputKind) {
         let mut inputs = VecDeque::from([kind]);
         let mut has_turn_ended = false;
@@ -342,7 +342,7 @@ impl Driver {
         }
     }
 
-    /// Performs an action. Some actions have a reply at once.
+    /// Performs an action. Returns the immediate replies to it.
     async fn perform(&mut self, action: Action) -> Vec<InputKind> {
         let action = match self.recording.failure() {
             Some(error) => match without_effect(action, error) {
@@ -416,8 +416,8 @@ impl Driver {
     }
 }
 
-/// Returns whether an event ends a turn after which a requested compaction starts. After an interrupt, an error or at the limit of
-/// a budget, it waits for the next request.
+/// Returns whether an event ends a turn after which a requested compaction starts. After an interrupt, an error or a
+/// reached limit of the budget, the compaction waits for the next request.
 fn allows_compaction(event: &EventKind) -> bool {
     let EventKind::ProcessingEnd { outcome: Some(status), .. } = event else { return false };
     !matches!(
@@ -434,8 +434,8 @@ enum Harmless {
     Nothing,
 }
 
-/// Returns what is left of `action` after a failed record. Nothing may happen that is not on record, and nothing is
-/// reported as done; running work is still stopped and cleaned up.
+/// Returns the part of `action` that is still performed after a failed record. Unrecorded actions are neither performed
+/// nor reported as done. Running work is still stopped and cleaned up.
 fn without_effect(action: Action, error: &ErrorInfo) -> Harmless {
     let reply = |kind| Harmless::Reply(Box::new(kind));
     match action {

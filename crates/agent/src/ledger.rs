@@ -5,11 +5,11 @@ use std::io;
 
 use async_trait::async_trait;
 
-/// Keeps ledgers: small texts under a name, such as what all sessions of a day have spent. Whoever changes one replaces it
-/// as a whole, if nobody else has changed it since it was read.
+/// Stores ledgers: small named texts, such as the spending of all sessions of a day. A writer replaces the whole text,
+/// on the condition that the ledger has not changed since it was read.
 #[async_trait]
 pub trait Ledgers: fmt::Debug + Send + Sync {
-    /// Returns a ledger. One that was never written is empty and has version 0.
+    /// Returns a ledger. A ledger that was never written is empty and has version 0.
     ///
     /// # Errors
     ///
@@ -17,9 +17,9 @@ pub trait Ledgers: fmt::Debug + Send + Sync {
     /// the cause.
     async fn ledger(&self, name: &str) -> io::Result<Ledger>;
 
-    /// Replaces the text of a ledger that still has this version, and returns whether it did: otherwise somebody else has
-    /// changed it, or is changing it, and it has to be read again. The new text survives the death of the machine once this
-    /// returns. An empty text removes the ledger, whose versions then begin anew.
+    /// Replaces the text of a ledger if it still has this version. Returns `false` if another writer has changed the
+    /// ledger or is changing it; the caller must read it again. The new text survives a crash of the machine once this
+    /// returns. An empty text removes the ledger, and its versions restart at 0.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ pub trait Ledgers: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ledger {
-    /// Number of times that it was replaced.
+    /// Number of times that the ledger was replaced.
     pub version: u64,
     /// The text.
     pub text: String,

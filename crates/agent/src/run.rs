@@ -16,7 +16,7 @@ use crate::protocol::{Outcome, SessionEvent};
 /// Progress of a run, as the driver reports it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunProgress {
-    /// Sequence number of the first event, once the run has started. A run that is rejected, or stopped before, never
+    /// Sequence number of the first event, once the run has started. A run that is rejected, or stopped earlier, never
     /// starts.
     pub(crate) from: Option<u64>,
     pub(crate) end: Option<RunEnd>,
@@ -32,13 +32,13 @@ pub(crate) struct RunEnd {
 
 /// Run of a submitted input: a stream of its events, and a future of its [`Outcome`].
 ///
-/// Its first event is that of the input. A run that is rejected, or stopped before it started, has no events. Dropping it
+/// The first event reports the input. A run that is rejected, or stopped before it started, has no events. Dropping it
 /// interrupts its turn and keeps the session; [`Run::detach`] lets it continue without an owner.
 #[must_use = "dropping a run interrupts it; await it, read its events or detach it"]
 pub struct Run {
     events: Events,
     progress: watch::Receiver<RunProgress>,
-    /// Tells the driver that the run was dropped.
+    /// Signals to the driver that the run was dropped.
     drop_guard: DropGuard,
     /// Error if the session rejected the input.
     rejected: Option<SessionError>,
@@ -77,7 +77,7 @@ impl Run {
     /// before the run ended.
     pub async fn outcome(self) -> Result<Outcome, SessionError> {
         let Self { events, mut progress, drop_guard: _drop_guard, rejected } = self;
-        // The log need not keep events that nobody reads.
+        // The log need not keep events without a reader.
         drop(events);
         if let Some(rejected) = rejected {
             return Err(rejected);
@@ -153,7 +153,7 @@ impl Events {
                 let end = run.borrow().end.as_ref().map(|end| end.end);
                 if end.is_some_and(|end| at >= end) { Found::End } else { found }
             }
-            // It ended before it started.
+            // The run ended before it started.
             None if has_ended => Found::End,
             None => Found::Nothing,
         }

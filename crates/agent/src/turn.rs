@@ -59,11 +59,11 @@ pub struct Machine {
     /// Input submitted while a turn was being interrupted; it starts when the turn has ended.
     waiting: Option<(RunId, UserMessage)>,
     history: Vec<Turn>,
-    /// Conversation before a rewind that nothing has followed.
+    /// Conversation before a rewind, until the next entry of the history.
     #[serde(default)]
     rewound: Option<Rewound>,
     context: Option<TurnContext>,
-    /// Whether nothing that the context depends on has changed since it was loaded.
+    /// Whether the dependencies of the context are unchanged since it was loaded.
     context_is_current: bool,
     /// System prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
@@ -90,7 +90,7 @@ pub struct Machine {
     /// Counter for load ids.
     #[serde(default)]
     loads: u64,
-    /// All call ids in the history, since two calls with one id cannot both be answered.
+    /// All call ids in the history. Two calls with the same id cannot both be answered.
     call_ids: BTreeSet<String>,
     calls: LoopWindow,
     /// Size of the history, in characters.
@@ -111,7 +111,7 @@ pub struct Machine {
     /// Question of a call of this round to the user.
     #[serde(default)]
     question: Option<String>,
-    /// Limit because of which a call of this round did not run.
+    /// Limit that kept a call of this round from running.
     #[serde(default)]
     over_budget: Option<ReachedLimit>,
     /// Amounts spent by this session and its subagents.
@@ -119,7 +119,7 @@ pub struct Machine {
     spent: Spent,
     #[serde(default)]
     reservations: Reservations,
-    /// Slice of a wider budget, which can be asked for more.
+    /// Slice of a wider budget, if the session can ask for more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     slice: Option<Slice>,
     /// Origin of the initial history.
@@ -142,7 +142,7 @@ enum Phase {
     /// An input.
     #[default]
     Resting,
-    /// The context; `stale` if it has changed again since the load began.
+    /// The context; `stale` if it has changed again since the load started.
     LoadingContext { load: LoadId, stale: bool },
     /// More of the budget, from the parent session.
     AwaitingBudget,
@@ -213,7 +213,7 @@ impl Machine {
         out
     }
 
-    /// Handles an input; `last` is the time of the one before.
+    /// Handles an input; `last` is the time of the previous input.
     fn handle(&mut self, kind: InputKind, last: Timestamp, out: &mut Vec<Action>) {
         match kind {
             InputKind::Opened { provider, model, working_directory } => {
@@ -287,7 +287,7 @@ impl Machine {
             }
             InputKind::CleanedUp => self.cleaned_up(out),
             InputKind::Unrecorded { error } => self.unrecorded(error, out),
-            // What follows is stepped.
+            // The inputs after this one are stepped.
             InputKind::TakenUp { .. } => {}
             InputKind::Resumed { attached, asks } => {
                 self.take_source(asks);
@@ -334,8 +334,8 @@ impl Machine {
         self.start_input(message, out);
     }
 
-    /// Returns the input that makes this heard soonest: it steers a run that goes on, and begins one otherwise. While a run
-    /// is being stopped and another one waits, it goes with that.
+    /// Returns the input that delivers a message soonest: a steering message during a run, otherwise the input of a new
+    /// run. While a run is being stopped and another one waits, the message steers the waiting run.
     pub(crate) fn saying(&self, run: impl FnOnce() -> RunId, message: UserMessage) -> InputKind {
         let goes_on = self.progress.is_some() && self.ending.is_none();
         if goes_on || self.waiting.is_some() {
@@ -355,7 +355,7 @@ impl Machine {
         self.queue(problem, out, |machine| machine.follow_ups.push_back(message));
     }
 
-    /// Returns why a message would not be queued now; `None` if it would, and for other inputs.
+    /// Returns why a message cannot be queued now; `None` if it can, and for other inputs.
     pub(crate) fn refusal(&self, kind: &InputKind) -> Option<String> {
         if let InputKind::Steer { message } = kind {
             self.problem_with(message, self.steering.len())

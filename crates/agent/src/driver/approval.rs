@@ -1,4 +1,4 @@
-//! Approval of a call between its preparation and its run: who decides, and that the decision applies to this call.
+//! Approval of a call between its preparation and its run, and the checks that a decision applies to this call.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -18,21 +18,21 @@ use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::protocol::{CallKey, Decision, InputKind, SessionId, SubagentOrigin};
 
-/// Time limit for a dry run, which shows what a call would change.
+/// Time limit for a dry run, which shows the changes that a call would make.
 const DRY_RUN_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Publishes a request for approval and passes it to the approver, if there is one.
     pub(super) fn ask(&mut self, call: CallKey) -> Option<InputKind> {
         let Some((request, asked)) = self.calls.set_pending(call) else {
-            // The machine only asks about calls that need approval. If it ever asked about another one, it would not run.
+            // The machine asks only about calls that need approval. Any other call is denied.
             let reason = Some("it cannot be asked about".to_owned());
             return Some(InputKind::ApprovalDecided { call, approved: false, reason, by: None });
         };
         if let Some(approver) = self.approver.clone() {
             let reports = self.reports.clone();
             let task = async move {
-                // Inside a future of our own, since the approver may panic before it returns one.
+                // Inside a separate future, since the approver may panic before it returns one.
                 let deciding = AssertUnwindSafe(async { approver.decide(&request).await }).catch_unwind();
                 let decision = tokio::select! {
                     biased;
@@ -41,7 +41,7 @@ impl Driver {
                 };
                 let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
                 let decided = Decided { call_id, exactly, decision, by: approver.principal() };
-                // If the driver is gone, nobody needs the decision.
+                // If the driver is gone, the decision is no longer needed.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
             self.spawn(task.instrument(self.trace.run()));
@@ -50,7 +50,7 @@ impl Driver {
         None
     }
 
-    /// Refuses a call that would be asked about if the same call was denied before.
+    /// Refuses a call that needs approval if the same call was denied before.
     pub(super) fn remember_denial(&self, key: CallKey, mut prepared: Prepared) -> Prepared {
         let Ok(ReadyCall { request: Some(request), .. }) = &prepared.result else { return prepared };
         if !self.machine.was_denied(key, &request.arguments) {
@@ -132,7 +132,7 @@ async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Opt
 #[derive(Debug, Default)]
 pub(super) struct Objection {
     pub(super) reason: String,
-    /// What the gates say now; empty if they are not the reason.
+    /// Current judgement of the gates; empty if they are not the reason.
     pub(super) judgement: Judgement,
 }
 
@@ -142,8 +142,8 @@ impl From<&str> for Objection {
     }
 }
 
-/// Returns why a call must not run after all: another one was approved, its paths have other locations than at the decision, or
-/// the situation has changed since it was prepared and a gate objects now.
+/// Returns why a call must not run after all: another call was approved, its paths have other locations than at the
+/// decision, or the situation has changed since its preparation and a gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     session: &SessionId,
@@ -181,7 +181,7 @@ pub(super) async fn objection(
     }
 }
 
-/// Passes the result of a call to the gates, and adds to it why one of them ends the run.
+/// Passes the result of a call to the gates. If one of them ends the run, adds its reason to the result.
 pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &mut Execution) {
     for gate in gates {
         let notifying = async {
@@ -196,7 +196,7 @@ pub(super) async fn notify_gates(gates: &[Arc<dyn Gate>], call: &PreparedCall, e
     }
 }
 
-/// Makes the run end with the round of a call, and says so in the result.
+/// Ends the run with the round of this call, and notes this in the result.
 pub(super) fn end_run(execution: &mut Execution, reason: String) {
     if let serde_json::Value::String(text) = &mut execution.result.content {
         text.push_str("\n\n[The run ends here: ");

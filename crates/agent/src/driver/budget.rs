@@ -13,9 +13,9 @@ use crate::protocol::{AsksFor, Budget, InputKind};
 #[derive(Debug)]
 pub(super) struct BudgetPoint {
     source: Option<Arc<dyn BudgetSource>>,
-    /// Stops the request that waits when it is dropped.
+    /// Stops the pending request when it is dropped.
     request: Option<DropGuard>,
-    /// Whether something was asked for since the last settlement.
+    /// Whether the session asked for budget since the last settlement.
     has_drawn: bool,
 }
 
@@ -37,12 +37,12 @@ impl BudgetPoint {
 }
 
 impl Driver {
-    /// Returns what the application's source limits; `None` if there is no source.
+    /// Returns the amounts that the application's source limits; `None` if there is no source.
     pub(super) fn asks_for(&self) -> Option<AsksFor> {
         self.budget.source.as_ref().map(|source| AsksFor::new(source.limited()))
     }
 
-    /// Asks for more of the budget. A session that can ask nobody any more has its own limits.
+    /// Asks for more of the budget. A session without a parent or a source has its own limits.
     pub(super) fn ask_budget(
         &mut self,
         ask: u64,
@@ -78,7 +78,7 @@ impl Driver {
         None
     }
 
-    /// Takes the answer of the source. The machine ignores it if the need is gone.
+    /// Applies the answer of the source. The machine ignores it if the need is gone.
     pub(super) async fn take_granted(&mut self, granted: Granted) {
         let Granted { ask, answer: BudgetAnswer { limits, short, by, failure } } = granted;
         self.author = by;
@@ -86,7 +86,7 @@ impl Driver {
         self.step(InputKind::BudgetGranted { ask, slice: limits, short, failure }).await;
     }
 
-    /// Stops a request that nobody waits for any more, and tells the source where the session stands when it rests.
+    /// Stops a request that is no longer awaited, and reports the account of a resting session to the source.
     pub(super) async fn settle_budget(&mut self) {
         if !self.machine.awaits_budget() {
             self.budget.request = None;

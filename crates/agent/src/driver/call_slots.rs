@@ -1,4 +1,4 @@
-//! State of each open call between the steps of its way: prepared, approved, running.
+//! State of each open call: prepared, approved, running.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct ReadyCall {
     pub(super) call: PreparedCall,
     /// Request for approval, if a gate asks for it.
     pub(super) request: Option<Arc<ApprovalRequest>>,
-    /// Answer of a hook to a question that was asked only because nothing named the call.
+    /// Answer of a hook to a question that was asked only because no rule names the call.
     pub(super) answer: Option<JudgementStep>,
 }
 
@@ -31,9 +31,9 @@ pub(super) struct Released {
     pub(super) call: PreparedCall,
     /// Fingerprint that was approved, if approval was needed.
     pub(super) approved: Option<Fingerprint>,
-    /// Who approved it, if that is known.
+    /// Principal that approved it, if known.
     pub(super) approved_by: Option<Principal>,
-    /// Answer of a hook in the place of an approval.
+    /// Answer of a hook that replaces an approval.
     pub(super) answer: Option<JudgementStep>,
     /// Stops it.
     pub(super) cancel: CancellationToken,
@@ -42,7 +42,7 @@ pub(super) struct Released {
 /// Result of preparing a call.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// What the gates said.
+    /// Judgement of the gates.
     pub(super) judgement: Judgement,
     pub(super) result: Result<ReadyCall, ToolError>,
     /// Arguments that a hook changed.
@@ -52,7 +52,7 @@ pub(super) struct Prepared {
 }
 
 impl From<ToolError> for Prepared {
-    /// Returns the result of a call that did not come before the gates.
+    /// Returns the result of a call that no gate has judged.
     fn from(error: ToolError) -> Self {
         Self {
             judgement: Judgement::new(),
@@ -109,7 +109,7 @@ enum CallSlot {
 #[derive(Debug, Default)]
 pub(super) struct CallSlots {
     slots: BTreeMap<CallKey, CallSlot>,
-    /// Calls as they were shown, whose arguments a decision has changed. They are not prepared again yet.
+    /// Calls whose arguments a decision has changed, as they were shown. They are not prepared again yet.
     changed: BTreeMap<CallKey, PreparedCall>,
 }
 
@@ -121,7 +121,7 @@ impl CallSlots {
         cancel
     }
 
-    /// Stores a prepared call, or removes one that was refused. Does nothing for a call that is not wanted any more.
+    /// Stores a prepared call, or removes one that was refused. Does nothing for a call that is no longer needed.
     pub(super) fn set_prepared(&mut self, key: CallKey, result: Result<ReadyCall, ToolError>) {
         if !matches!(self.slots.get(&key), Some(CallSlot::Preparing { .. })) {
             return;
@@ -137,7 +137,7 @@ impl CallSlots {
     }
 
     /// Moves a prepared call that needs approval to the pending ones. Returns its request and the token that fires when
-    /// the decision is not needed any more; `None` if the call needs no approval.
+    /// the decision is no longer needed; `None` if the call needs no approval.
     pub(super) fn set_pending(&mut self, key: CallKey) -> Option<(Arc<ApprovalRequest>, CancellationToken)> {
         let Some(CallSlot::Ready(ready)) = self.slots.get(&key) else { return None };
         let (call, request) = (Box::new(ready.call.clone()), ready.request.clone()?);
@@ -229,8 +229,8 @@ impl CallSlots {
         Some(Released { call, approved, approved_by, answer, cancel })
     }
 
-    /// Returns whether the start of a call needs no barrier: the call may run twice, or it declares its changes, and the
-    /// declaration passes the barrier. One that is unknown needs it.
+    /// Returns whether a call may start without a barrier: the call may run twice, or it declares its changes, and the
+    /// declaration passes the barrier. An unknown call needs the barrier.
     pub(super) fn may_start_unsynced(&self, key: CallKey) -> bool {
         let may = |call: &PreparedCall| call.is_repeatable() || call.declares_changes();
         match self.slots.get(&key) {
@@ -290,7 +290,7 @@ impl CallSlots {
 }
 
 impl Driver {
-    /// Removes a request for approval, and its timer.
+    /// Removes a request for approval and its timer.
     pub(super) fn withdraw_approval(&mut self, call: CallKey) {
         self.calls.remove_pending(call);
         self.timers.cancel(Timer::Approval(call));

@@ -12,7 +12,7 @@ use super::Report;
 use crate::checkpoints::Checkpoints;
 use crate::protocol::{CheckpointReason, InputKind};
 
-/// Takes checkpoints, one at a time. Cheap to clone.
+/// Takes checkpoints sequentially. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Checkpointer {
     source: Option<Arc<dyn Checkpoints>>,
@@ -23,7 +23,7 @@ pub(super) struct Checkpointer {
 #[derive(Debug, Default)]
 struct Newest {
     id: Option<String>,
-    /// Time at which it was begun: it has all changes before.
+    /// Start time of the checkpoint, which contains all earlier changes.
     begun: Option<Instant>,
 }
 
@@ -32,12 +32,12 @@ impl Checkpointer {
         Self { source, newest: Arc::default() }
     }
 
-    /// Returns what takes the checkpoints, for a subagent.
+    /// Returns the source of the checkpoints, for a subagent.
     pub(super) fn source(&self) -> Option<Arc<dyn Checkpoints>> {
         self.source.clone()
     }
 
-    /// Takes a checkpoint before a call that changes something.
+    /// Takes a checkpoint before a call that changes files.
     pub(super) async fn before(
         &self,
         call: &PreparedCall,
@@ -49,8 +49,8 @@ impl Checkpointer {
         }
     }
 
-    /// Takes a checkpoint after a call that may have changed something, so that later changes are known to be somebody
-    /// else's.
+    /// Takes a checkpoint after a call that may have changed files. Later changes are then known to come from outside
+    /// the session.
     pub(super) async fn after(
         &self,
         call: &PreparedCall,
@@ -62,7 +62,7 @@ impl Checkpointer {
         }
     }
 
-    /// Takes a checkpoint and returns once it is on record. One that equals the newest is not recorded again.
+    /// Takes a checkpoint and returns once it is recorded. A checkpoint equal to the newest one is not recorded again.
     async fn take(
         &self,
         reason: CheckpointReason,
@@ -72,7 +72,7 @@ impl Checkpointer {
         let Some(source) = &self.source else { return };
         let asked = Instant::now();
         let mut newest = self.newest.lock().await;
-        // Another call has taken one meanwhile.
+        // Another call has taken a checkpoint meanwhile.
         if newest.begun.is_some_and(|begun| begun >= asked) {
             return;
         }

@@ -36,7 +36,7 @@ pub(crate) enum Command {
         message: Box<UserMessage>,
         owner: RunOwner,
     },
-    /// Message for one of the queues; answered once it is on record.
+    /// Message for one of the queues; answered once it is recorded.
     Message {
         queue: MessageQueue,
         message: Box<UserMessage>,
@@ -45,9 +45,9 @@ pub(crate) enum Command {
     Interrupt,
     Abort,
     Close,
-    /// Ends the process's part of the session, and leaves the session open.
+    /// Ends this process's part of the session, and leaves the session open.
     Suspend,
-    /// Ends the process's part of the session as if the process had died.
+    /// Ends this process's part of the session as if the process had died.
     Abandon,
     /// Suspends a session that is idle, and abandons one with a run.
     Leave,
@@ -55,12 +55,12 @@ pub(crate) enum Command {
     Compact {
         done: Option<oneshot::Sender<CompactionReport>>,
     },
-    /// Goes back to this many entries of the history; answered once that is on record.
+    /// Rewinds to this many entries of the history; answered once that is recorded.
     Rewind {
         turns: usize,
         done: oneshot::Sender<Result<(), SessionError>>,
     },
-    /// Records a change of what the session may do; answered once it is on record.
+    /// Changes the session's permissions; answered once the change is recorded.
     RecordPolicy {
         change: Box<PolicyChange>,
         done: oneshot::Sender<Result<(), SessionError>>,
@@ -86,7 +86,7 @@ pub(crate) enum Command {
 pub(crate) enum MessageQueue {
     Steering,
     FollowUps,
-    /// Steering while a run goes on, otherwise none: it begins a run.
+    /// Steering message during a run; otherwise the input of a new run.
     Soonest,
 }
 
@@ -137,7 +137,7 @@ impl Driver {
         }
     }
 
-    /// Takes a command whose hooks, if it has any, have run.
+    /// Handles a command after its hooks, if it has any.
     pub(super) async fn take_command(&mut self, sent: SentCommand) {
         let SentCommand { command, by } = sent;
         let names_its_author = matches!(command, Command::RecordPolicy { .. });
@@ -152,7 +152,7 @@ impl Driver {
         self.author = None;
     }
 
-    /// Queues a message and answers once it is on record.
+    /// Queues a message and answers once it is recorded.
     async fn accept(
         &mut self,
         queue: MessageQueue,
@@ -182,7 +182,7 @@ impl Driver {
         let _ = accepted.send(unrecorded.or(refusal).map_or(Ok(()), Err));
     }
 
-    /// Rewinds the session and answers once that is on record.
+    /// Rewinds the session and answers once that is recorded.
     async fn rewind(&mut self, turns: usize, done: oneshot::Sender<Result<(), SessionError>>) {
         let refusal = if self.machine.state() == SessionState::Closed {
             Some(SessionError::Closed)
@@ -192,7 +192,7 @@ impl Driver {
         self.record_unless(refusal, InputKind::Rewind { turns }, done).await;
     }
 
-    /// Records a change of what the session may do, and answers once it is on record.
+    /// Records a change of the session's permissions, and answers once it is recorded.
     async fn record_policy(&mut self, change: PolicyChange, done: oneshot::Sender<Result<(), SessionError>>) {
         let is_closed = self.machine.state() == SessionState::Closed;
         let refusal = is_closed.then_some(SessionError::Closed);
@@ -230,7 +230,7 @@ impl Driver {
             Command::Interrupt => InputKind::Interrupt,
             Command::Abort => InputKind::Abort,
             Command::Close => InputKind::Close,
-            // It reaches no hook and no machine.
+            // It is handled before the hooks and never reaches the machine.
             Command::Abandon => return None,
             Command::Leave => {
                 self.suspended = true;

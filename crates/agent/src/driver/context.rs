@@ -37,7 +37,7 @@ impl Driver {
         EnvironmentInit { env, done: Arc::clone(&self.initialized) }
     }
 
-    /// Starts a load and cancels an earlier one. If that has already ended, the machine ignores it by its id.
+    /// Starts a load and cancels the earlier one. The machine ignores it by its id if it has already ended.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
         let loader = ContextLoader {
@@ -61,7 +61,7 @@ impl Driver {
                 Ok(context) => InputKind::ContextLoaded { load, context: Box::new(context) },
                 Err(error) => InputKind::ContextFailed { load, error: error.info().clone() },
             };
-            // If the driver is gone, nobody needs the context.
+            // If the driver is gone, the context is no longer needed.
             let _ = reports.send(Report::input(input)).await;
         };
         let task = async move { cancelled.run_until_cancelled(task).await };
@@ -69,8 +69,8 @@ impl Driver {
     }
 }
 
-/// Returns a profile with what a session adds to it: tools for subagents, and, where the environment has a sandbox that can
-/// be left, an argument by which a command asks for that.
+/// Returns a profile with the session's additions: tools for subagents, and, where the environment has a sandbox that
+/// can be left, an argument by which a command asks for that.
 pub(super) fn in_session(
     profile: &ProviderProfile,
     subagents: &Subagents,
@@ -153,8 +153,8 @@ impl ContextLoader {
     }
 }
 
-/// Returns an error if the working directory is missing or is a file. The session does not initialise a shared environment or one
-/// that was set later, and not every `initialize` checks the directory.
+/// Returns an error if the working directory is missing or is a file. The session does not initialise a shared
+/// environment or one that was set later, and not every `initialize` checks the directory.
 async fn expect_working_directory(env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
     let directory = env.working_directory();
     match env.metadata(directory).await {

@@ -21,22 +21,22 @@ use crate::error::SessionError;
 use crate::hooks::{CallAnswer, HookContext, HookSession, Hooks, ResultAnswer, SessionSource};
 use crate::protocol::{CompactionTrigger, Decision, InputKind, SessionEndReason, add_context};
 
-/// Hooks of a session, with what they are told about it. Cheap to clone.
+/// Hooks of a session, with the description of the session that they receive. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct HookPoint {
     hooks: Arc<dyn Hooks>,
     session: Arc<HookSession>,
     /// Runs the hook for the start once, however many inputs wait for it.
     started: Arc<OnceCell<()>>,
-    /// What it adds to the first input.
+    /// Context that this hook adds to the first input.
     context: Arc<Mutex<Option<String>>>,
 }
 
-/// Input of the user that its hooks have answered.
+/// User input with the answer of its hooks.
 #[derive(Debug)]
 pub(super) struct HookedInput {
     input: UserInput,
-    /// Why it is not taken.
+    /// Reason, if the input is refused.
     refused: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct HookedInput {
 pub(super) enum UserInput {
     /// Command of the embedding application.
     Command(SentCommand),
-    /// Input that somebody posted.
+    /// Posted input.
     Posted(Box<super::posted::Delivery>),
 }
 
@@ -85,10 +85,10 @@ impl HookPoint {
         answer(async { self.hooks.session_ended(&self.session, reason).await }).await;
     }
 
-    /// Runs the hooks for an input: returns why it is refused, or adds what they add.
+    /// Runs the hooks for an input. Returns why it is refused, or adds their context to it.
     async fn before_input(&self, text: &mut String, source: SessionSource) -> Option<String> {
         self.session_started(source).await;
-        // The task of a subagent is no input of the user.
+        // The task of a subagent is not a user input.
         if self.session.origin.is_none() {
             let given = answer(async { self.hooks.before_input(&self.session, text).await }).await;
             if given.refused.is_some() {
@@ -105,7 +105,7 @@ impl HookPoint {
         answer(async { self.hooks.before_call(&self.session, call, judgement).await }).await
     }
 
-    /// Runs the hooks for a request for approval. Their decision counts like that of a hook before a call.
+    /// Runs the hooks for a request for approval. Their decision counts like the decision of a hook before a call.
     pub(super) async fn before_approval(&self, request: &ApprovalRequest) -> CallAnswer {
         let decision = answer(async { self.hooks.before_approval(&self.session, request).await }).await;
         match decision {
@@ -118,7 +118,7 @@ impl HookPoint {
         }
     }
 
-    /// Runs the hooks for a result, and changes what the model reads of it.
+    /// Runs the hooks for a result, and changes the text that the model reads.
     pub(super) async fn after_call(
         &self,
         call: &PreparedCall,
@@ -139,7 +139,7 @@ impl HookPoint {
         }
     }
 
-    /// Runs the hooks before a run ends. Returns what the model has still to do.
+    /// Runs the hooks before a run ends. Returns the remaining work for the model, if any.
     pub(super) async fn before_end(&self, text: &str, sent_on: u32) -> Option<String> {
         answer(async { self.hooks.before_end(&self.session, text, sent_on).await }).await.send_on
     }
@@ -148,7 +148,7 @@ impl HookPoint {
     ///
     /// # Errors
     ///
-    /// The error of a model call that is not made.
+    /// The error of a model call that a hook prevents.
     pub(super) async fn before_compaction(&self, trigger: CompactionTrigger) -> Result<(), Error> {
         match answer(async { self.hooks.before_compaction(&self.session, trigger).await }).await {
             None => Ok(()),
@@ -203,7 +203,7 @@ pub(super) fn ended_by_hook(reason: &str) -> String {
 }
 
 impl Driver {
-    /// Runs the hooks for the start of the session. Nothing waits for them but the first input.
+    /// Runs the hooks for the start of the session. Only the first input waits for them.
     pub(super) fn start_hooks(&mut self) {
         if let Some(hooks) = self.hooks.clone() {
             let source = self.source();
@@ -222,8 +222,8 @@ impl Driver {
         }
     }
 
-    /// Runs the hooks for an input of the user in a task, which reports the input with their answer. Returns the input if
-    /// there are none.
+    /// Runs the hooks for a user input in a task, which reports the input with their answer. Returns the input if it
+    /// has no hooks.
     pub(super) fn run_input_hooks(&mut self, mut input: UserInput) -> Option<UserInput> {
         let (Some(hooks), Some(_)) = (self.hooks.clone(), input.text()) else { return Some(input) };
         let (source, reports, stopped) = (self.source(), self.reports.clone(), self.hooked_inputs.clone());
@@ -238,19 +238,19 @@ impl Driver {
                 None => None,
             };
             let hooked = Box::new(HookedInput { input, refused });
-            // If the driver is gone, nobody needs the input.
+            // If the driver is gone, the input is no longer needed.
             let _ = reports.send(Report::Hooked(hooked)).await;
         };
         self.spawn(task.instrument(self.trace.session()));
         None
     }
 
-    /// Stops the hooks that run for inputs; those are refused.
+    /// Stops the hooks that run for inputs. These inputs are refused.
     pub(super) fn stop_input_hooks(&mut self) {
         std::mem::replace(&mut self.hooked_inputs, CancellationToken::new()).cancel();
     }
 
-    /// Takes an input that its hooks have answered.
+    /// Handles a user input after its hooks.
     pub(super) async fn take_hooked(&mut self, hooked: HookedInput) {
         let HookedInput { input, refused } = hooked;
         match (input, refused) {

@@ -59,7 +59,7 @@ impl Driver {
         let calling = async move {
             let kind = call.run(cancel).await;
             trace::record_end(&span, &kind);
-            // If the driver is gone, nobody needs the response.
+            // If the driver is gone, the response is no longer needed.
             let _ = reports.send(Report::input(kind)).await;
         };
         self.spawn(calling.instrument(inside));
@@ -85,9 +85,9 @@ struct ModelHooks {
     gates: Arc<[Arc<dyn Gate>]>,
     /// Set if the call writes a summary.
     compaction: Option<CompactionTrigger>,
-    /// Whether the hooks have run before an earlier call of the same compaction.
+    /// Whether the hooks ran before an earlier call of the same compaction.
     continues_compaction: bool,
-    /// Times that hooks have sent the model on in this run.
+    /// Number of times that hooks made the model continue in this run.
     sent_on: u32,
 }
 
@@ -172,13 +172,13 @@ impl ModelCall {
             let recorded = self.report_retry(attempt, delay, &error).await;
             tokio::time::sleep(delay).await;
             if recorded.await.is_err() {
-                // The attempt is not on record: the session ends, and cancels this call.
+                // The attempt is not recorded: the session ends, and cancels this call.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Reports another attempt. Returns the receiver of the notice that it is on record.
+    /// Reports another attempt. Returns the receiver of the notice that it is recorded.
     async fn report_retry(&self, attempt: u32, delay: Duration, error: &Error) -> oneshot::Receiver<()> {
         let kind = InputKind::ModelRetrying {
             model_call: self.model_call,
@@ -226,7 +226,7 @@ impl ModelCall {
     }
 }
 
-/// Error of a call that is not made, because the session is not ours any more.
+/// Error of a call that is not made because this process no longer owns the session.
 fn lost(source: std::io::Error) -> Error {
     Error::new(ErrorKind::Configuration, "the session is not owned any more")
         .with_source(source)
@@ -254,7 +254,7 @@ struct ResponseSegments {
     open: Vec<OpenSegment>,
     /// Visible text of the current attempt.
     text: String,
-    /// Visible text of the newest failed attempt that had any. The user has read it, whatever follows.
+    /// Visible text of the newest failed attempt that had any. The user has already read it.
     last_text: String,
 }
 
@@ -382,7 +382,7 @@ impl ResponseSegments {
         self.open.iter().rposition(|open| open.id == call_id && open.source == Source::Arguments)
     }
 
-    /// Returns the id of the segment at `index`. The first time, it is drawn and reported.
+    /// Returns the id of the segment at `index`. The first call assigns the id and reports the segment.
     async fn open_segment(
         &mut self,
         index: usize,
@@ -420,7 +420,7 @@ impl ResponseSegments {
     async fn close(&mut self, index: usize, interrupted: bool) {
         let permit = self.reports.reserve().await;
         let OpenSegment { id, segment, source, text } = self.open.remove(index);
-        // If the driver is gone, nobody needs the report.
+        // If the driver is gone, the report is no longer needed.
         let (Ok(permit), Some(segment)) = (permit, segment) else { return };
         permit.send(Report::input(match source {
             Source::Output(kind) => InputKind::SegmentClosed { segment, kind, text, interrupted },
@@ -431,12 +431,12 @@ impl ResponseSegments {
     /// Reports text of an open segment. The channel is bounded, so that a stream is read no faster than the driver
     /// follows.
     async fn report_text(&self, segment: SegmentId, delta: String) {
-        // If the driver is gone, nobody needs the text.
+        // If the driver is gone, the text is no longer needed.
         let _ = self.reports.send(Report::Text { segment, delta }).await;
     }
 
     async fn report(&self, kind: InputKind) {
-        // If the driver is gone, nobody needs the report.
+        // If the driver is gone, the report is no longer needed.
         let _ = self.reports.send(Report::input(kind)).await;
     }
 }

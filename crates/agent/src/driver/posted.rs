@@ -1,4 +1,4 @@
-//! Inputs that others post to the session: each is recorded, once, and then taken out of the inbox.
+//! Inputs that are posted to the session. Each is recorded once and then removed from the inbox.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::record::{PostedInputs, Record};
 /// Delay after an error of the inbox.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// Posted input, and the sender that is told once it is on record.
+/// Posted input, and the sender that confirms its record.
 #[derive(Debug)]
 pub(super) struct Delivery {
     pub(super) posted: Posted,
@@ -40,7 +40,7 @@ impl Delivery {
     }
 
     fn confirm(self) {
-        // Without its task, the input stays in the inbox, and the record says that it was taken.
+        // If the task is gone, the input stays in the inbox, and its id is on record.
         let _ = self.recorded.send(());
     }
 }
@@ -48,9 +48,9 @@ impl Delivery {
 /// State of the posted inputs.
 #[derive(Debug, Default)]
 pub(super) struct PostedState {
-    /// Ids that were on record when the session was resumed, and may still be in the inbox.
+    /// Ids that were recorded when the session was resumed, and may still be in the inbox.
     known: HashSet<String>,
-    /// Decisions on calls that are not ready to be decided on, such as after a crash.
+    /// Decisions on calls that are not ready for a decision yet, such as after a crash.
     early: Vec<Delivery>,
     /// Id of the posted input that is recorded next.
     pub(super) recording: Option<String>,
@@ -74,7 +74,7 @@ impl Driver {
     /// Handles a posted input.
     pub(super) async fn posted(&mut self, delivery: Delivery) {
         if self.suspended {
-            // It is for the process that takes up the session.
+            // It is for the process that resumes the session.
             return;
         }
         if self.posted.known.contains(&delivery.posted.input_id) {
@@ -90,7 +90,7 @@ impl Driver {
         }
     }
 
-    /// Takes a posted input whose hooks, if it has any, have run.
+    /// Handles a posted input after its hooks, if it has any.
     pub(super) async fn take_posted(&mut self, delivery: Delivery) {
         let kind = match &delivery.posted.input {
             PostedInput::Message { message, .. } if self.machine.current_run().is_none() => {
@@ -133,7 +133,7 @@ impl Driver {
         self.record_posted(delivery, InputKind::InputRefused { run: None, reason }).await;
     }
 
-    /// Applies a decision that came before its call could be decided on.
+    /// Applies the decisions that arrived before their calls were ready.
     pub(super) async fn decide_early(&mut self) {
         let (ready, waiting) = std::mem::take(&mut self.posted.early).into_iter().partition(|delivery| {
             matches!(&delivery.posted.input, PostedInput::Decision { call_id, .. }
@@ -169,7 +169,7 @@ impl Driver {
             | PostedInput::Abort { by }
             | PostedInput::Compact { by }
             | PostedInput::Rewind { by, .. } => by.clone(),
-            // A decision that applies has the name itself.
+            // A decision that applies contains its principal.
             PostedInput::Decision { by, .. } => {
                 by.clone().filter(|_| matches!(kind, InputKind::DecisionRefused { .. }))
             }
@@ -183,7 +183,7 @@ impl Driver {
     }
 }
 
-/// Delivers inputs to the driver, and takes each out of the inbox once it is on record.
+/// Delivers inputs to the driver, and removes each from the inbox once it is recorded.
 async fn deliver(mut inbox: Box<dyn PostedInputs>, reports: mpsc::Sender<Report>) {
     let mut unrecorded = FuturesUnordered::new();
     loop {

@@ -14,7 +14,7 @@ use crate::record::Fence;
 /// Time limit for the comparison of one call's files.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Records what one call declares, before the call goes on.
+/// Records the changes that a call declares, before the call makes them.
 pub(super) struct RecordedIntents {
     pub(super) call: CallKey,
     pub(super) reports: mpsc::Sender<Report>,
@@ -38,7 +38,7 @@ impl IntentSink for RecordedIntents {
 }
 
 impl Driver {
-    /// Compares the files of an interrupted call with what it declared, in a task of its own.
+    /// Compares the files of an interrupted call with its declared changes, in a separate task.
     pub(super) fn reconcile(&mut self, call: CallKey, files: Vec<FileIntent>) {
         let env = self.request_env.clone();
         let init = self.environment_init();
@@ -55,7 +55,7 @@ impl Driver {
                     let reason = format!("no answer within {} s", RECONCILE_TIMEOUT.as_secs());
                     Reconciliation::Unknown { reason }
                 });
-            // If the driver is gone, nobody needs the result.
+            // If the driver is gone, the result is no longer needed.
             let _ = reports.send(Report::input(InputKind::Reconciled { call, result })).await;
         };
         self.spawn(task.instrument(self.trace.run()));

@@ -1,7 +1,7 @@
-//! Recording of inputs, each before anything follows from it.
+//! Recording of inputs, each before its consequences.
 //!
-//! The inputs of one step of the driver form a [`Batch`]: those that it was given, and the starts of calls that the
-//! machine asks for in answer. The whole batch passes one barrier, and only then are its actions performed.
+//! The inputs of one step of the driver form a [`Batch`]: the given inputs, and the starts of calls that the machine
+//! requests in response. The whole batch passes one barrier, and only then are its actions performed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) struct Recording {
     fence: Fence,
     subagents: Option<Arc<dyn SubagentJournals>>,
     failure: Option<ErrorInfo>,
-    /// State that the journal was told last.
+    /// Status that was last reported to the journal.
     status: Option<SessionStatus>,
 }
 
@@ -53,17 +53,17 @@ impl Recording {
         Self { recorder, journal, fence, subagents, failure: None, status: None }
     }
 
-    /// Returns the inputs that others post, once.
+    /// Returns the posted inputs, once.
     pub(super) fn posted(&mut self) -> Option<Box<dyn PostedInputs>> {
         self.journal.as_mut()?.posted()
     }
 
-    /// Returns what keeps the journals of subagents.
+    /// Returns the store of the subagents' journals.
     pub(super) fn subagents(&self) -> Option<Arc<dyn SubagentJournals>> {
         self.subagents.clone()
     }
 
-    /// Returns the error of the journal, if it has failed. Inputs are missing in it then.
+    /// Returns the error of the journal, if it has failed. The journal then lacks inputs.
     pub(super) fn failure(&self) -> Option<&ErrorInfo> {
         self.failure.as_ref()
     }
@@ -107,7 +107,7 @@ impl Recording {
         }
     }
 
-    /// Passes the state of the session to the journal, if it differs from the last time in more than numbers.
+    /// Passes the status of the session to the journal, if its state or its number of pending approvals has changed.
     pub(super) async fn report_status(&mut self, status: SessionStatus) {
         let key = |status: &SessionStatus| (status.state, status.pending_approvals);
         if self.status.as_ref().map(key) == Some(key(&status)) {
@@ -144,7 +144,7 @@ fn unwritable(source: io::Error) -> ErrorInfo {
 }
 
 impl Driver {
-    /// Steps the machine with these inputs, and with those that follow from them without any effect.
+    /// Steps the machine with these inputs, and with the inputs that follow from them without any effect.
     pub(super) fn advance(&mut self, inputs: &mut VecDeque<InputKind>) -> Batch {
         let mut batch = Batch::default();
         while let Some(mut kind) = inputs.pop_front() {
@@ -155,7 +155,7 @@ impl Driver {
             let boundary = SegmentBoundary::of(&kind);
             let mut barrier = barrier_before(&kind);
             if self.posted.recording.is_some() {
-                // It leaves the inbox after this.
+                // The input leaves the inbox once it is recorded.
                 barrier = Barrier::Synced;
             }
             let input = Input::new(at, kind).with_author(self.author.take());
@@ -166,7 +166,7 @@ impl Driver {
                 batch.entries.push(Arc::new(RecordEntry::of(input, posted, &actions)));
                 batch.barrier = batch.barrier.max(barrier).max(barrier_after(&actions, &self.calls));
             }
-            // Nothing runs yet: the machine asks for the start to be recorded.
+            // Nothing runs yet: the machine first requests a record of the start.
             inputs.extend(actions.iter().filter_map(|action| {
                 let Action::StartTool { call } = action else { return None };
                 Some(InputKind::ToolStarted { call: *call })
@@ -198,7 +198,8 @@ fn barrier_before(kind: &InputKind) -> Barrier {
     if is_accepted { Barrier::Synced } else { Barrier::Written }
 }
 
-/// Returns the barrier before these actions: what they spend and what may not be repeated has to be on record.
+/// Returns the barrier before these actions. Model calls, which spend, and unrepeatable tool calls must be recorded
+/// first.
 fn barrier_after(actions: &[Action], calls: &CallSlots) -> Barrier {
     let must_be_synced = |action: &Action| {
         if let Action::RunTool { call } = action {

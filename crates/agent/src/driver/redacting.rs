@@ -1,4 +1,4 @@
-//! Replacement of the application's secrets, before anything follows from an input.
+//! Replacement of the application's secrets in an input, before it has any consequences.
 
 use pintle_env::{Output, OutputLimits, Redactions};
 use pintle_tools::pipeline::Execution;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::protocol::{HookAdditions, InputKind, Preparation, UserMessage};
 
-/// Text of an output that cannot be read, so that nobody knows what is in it.
+/// Replaces an output that cannot be read and therefore cannot be searched for secrets.
 const UNREADABLE: &str = include_str!("../../prompts/unreadable.md").trim_ascii_end();
 
-/// Replaces the secrets in texts of users and hosts. Results of calls are redacted where they come from.
+/// Replaces the secrets in texts of users and hosts. Results of calls are redacted at their source.
 pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {
     if redactions.is_empty() {
         return;
@@ -34,7 +34,7 @@ pub(super) fn redact_input(redactions: &Redactions, kind: &mut InputKind) {
     }
 }
 
-/// Replaces the secrets in the result of a call. A large output is read on a thread for it.
+/// Replaces the secrets in the result of a call. A spooled output is read on a separate thread.
 pub(super) async fn redact_execution(
     redactions: &Redactions,
     mut execution: Execution,
@@ -56,7 +56,7 @@ pub(super) async fn redact_execution(
     execution
 }
 
-/// Replaces the secrets in a text. Returns whether there were any.
+/// Replaces the secrets in a text.
 pub(super) fn redact_text(redactions: &Redactions, text: &mut String) {
     if let std::borrow::Cow::Owned(redacted) = redactions.text(text) {
         *text = redacted;

@@ -21,9 +21,9 @@ pub(super) const MAX_REPORTS: usize = 256;
 pub(super) enum Report {
     /// Input for the machine.
     Input(Box<InputKind>),
-    /// Input whose effect is in the reporting task, which is told once it is on record.
+    /// Input whose effect is in the reporting task, which is notified once it is recorded.
     Intent { kind: Box<InputKind>, recorded: oneshot::Sender<()> },
-    /// Input that somebody posted.
+    /// Posted input.
     Posted(Box<Delivery>),
     /// A timer fired, unless it has been cancelled since.
     TimerFired { timer: Timer, cancelled: CancellationToken },
@@ -31,7 +31,7 @@ pub(super) enum Report {
     Text { segment: SegmentId, delta: String },
     /// Result of preparing a call.
     Prepared { key: CallKey, prepared: Box<Prepared> },
-    /// Input of the user that its hooks have answered.
+    /// User input with the answer of its hooks.
     Hooked(Box<HookedInput>),
     /// Decision of the approver.
     Decided(Box<Decided>),
@@ -45,7 +45,7 @@ pub(crate) struct Decided {
     pub(crate) call_id: String,
     pub(crate) exactly: Fingerprint,
     pub(crate) decision: Decision,
-    /// Who decided.
+    /// Principal that decided.
     pub(crate) by: Option<Principal>,
 }
 
@@ -63,7 +63,7 @@ impl Driver {
             Report::Input(kind) => Some(*kind),
             Report::Intent { kind, recorded } => {
                 self.step(*kind).await;
-                // After a failed record nobody is told, and the session stops the task.
+                // After a failed record the task gets no notice, and the session stops it.
                 if self.recording.failure().is_none() {
                     let _ = recorded.send(());
                 }

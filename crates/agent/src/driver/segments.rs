@@ -1,4 +1,4 @@
-//! Open segments of the event log, and the one way by which streamed text reaches it.
+//! Open segments of the event log, and the only way by which streamed text reaches it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ impl Driver {
         self.publish();
     }
 
-    /// Returns the record of what a subagent may do. A session of the application has it from there.
+    /// Returns the input that records the authority of a subagent. For other sessions, the application records it.
     fn delegated_authority(&self) -> Option<InputKind> {
         self.lineage.origin.as_ref()?;
         let grant = self.gates.iter().find_map(|gate| gate.authority())?;
@@ -65,7 +65,7 @@ impl Driver {
         Some(InputKind::PolicyChanged { change })
     }
 
-    /// Brings machine and events to the end of a record, without performing any action.
+    /// Replays a record into the machine and the event log, without performing any action.
     pub(crate) fn catch_up(
         &mut self,
         record: &Record,
@@ -118,7 +118,7 @@ impl Driver {
         self.machine.current_run()
     }
 
-    /// Adds the owner of a run that a record left unfinished.
+    /// Adds the owner of a run that is unfinished in the record.
     pub(crate) fn adopt(&mut self, run: RunId, owner: RunOwner) {
         owner.started(self.log.next_seq());
         self.runs.insert(run, owner);
@@ -135,7 +135,7 @@ impl Driver {
             let attached = self.subagents.attach(spec).await;
             let asks = self.asks_for();
             self.step(InputKind::Resumed { attached, asks }).await;
-            // They begin now.
+            // The attached subagents start now.
             self.follow_subagents().await;
         }
         self.follow_posted();
@@ -173,7 +173,7 @@ impl Driver {
         }
     }
 
-    /// Returns the inputs that a resumed machine needs before it is told that it is resumed.
+    /// Returns the inputs that a resumed machine needs before `Resumed`.
     fn inputs_to_resume(&self, record: &Record) -> Vec<InputKind> {
         let changed = self.machine.context().is_some_and(|context| !self.matches_profile(context));
         let change = changed.then_some(InputKind::Configure { change: Change::Context });
@@ -182,7 +182,7 @@ impl Driver {
         taken_up.into_iter().chain(record.ends_of_open_segments()).chain(change).collect()
     }
 
-    /// Returns whether a context matches the profile, the text of the prompt aside.
+    /// Returns whether a context matches the profile, except for the text of the prompt.
     fn matches_profile(&self, context: &TurnContext) -> bool {
         let profile = &self.profile;
         context.provider == profile.provider

@@ -25,7 +25,7 @@ impl Driver {
         self.lineage.parent_link.is_some().then(|| self.machine.account())
     }
 
-    /// Reports the account of this session to its parent, if it is not `before`.
+    /// Reports the account of this session to its parent, if it differs from `before`.
     pub(super) fn report_account(&self, before: Option<Account>) {
         if let Some(parent) = &self.lineage.parent_link
             && let Some(now) = self.account()
@@ -40,8 +40,8 @@ impl Driver {
         self.base_profile = profile;
     }
 
-    /// Reserves the subagent of a call that spawns one, with the current configuration of this session. The one that was
-    /// current when the model was asked is outdated, and later changes do not reach the subagent.
+    /// Reserves the subagent of a call that spawns one, with the current configuration of this session. The
+    /// configuration at the model call may be outdated, and later changes do not reach the subagent.
     pub(super) fn reserve_subagent(&self, call: &PreparedCall) {
         if call.kind() == ToolKind::SpawnAgent.as_str() {
             self.subagents.reserve(call.call_id(), self.subagent_spec());

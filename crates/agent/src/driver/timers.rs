@@ -51,7 +51,7 @@ impl Driver {
             tokio::select! {
                 () = cancelled.cancelled() => {}
                 () = tokio::time::sleep(after) => {
-                    // If the driver is gone, nobody needs the report.
+                    // If the driver is gone, the report is no longer needed.
                     let _ = reports.send(Report::TimerFired { timer, cancelled }).await;
                 }
             }

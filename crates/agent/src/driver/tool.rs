@@ -1,4 +1,4 @@
-//! Tool calls: preparation, and running in tasks of their own.
+//! Tool calls: preparation, and execution in separate tasks.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ use crate::protocol::{
 use crate::record::Fence;
 use crate::turn;
 
-/// Grace period of a stopped call to finish what it is doing, such as writing a file, before it is dropped.
+/// Grace period in which a stopped call may finish its current work, such as writing a file, before it is dropped.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 impl Driver {
-    /// Prepares a call. Most calls are ready at once; any other is prepared in a task of its own, so that neither the
-    /// session nor the other calls of the round wait for a slow gate.
+    /// Prepares a call. Most calls are ready at once. Any other call is prepared in a separate task, so that neither
+    /// the session nor the other calls of the round wait for a slow gate.
     pub(super) async fn prepare_call(
         &mut self,
         key: CallKey,
@@ -65,10 +65,10 @@ impl Driver {
         let reports = self.reports.clone();
         let task = async move {
             let prepared = Box::new(preparing.await);
-            // If the driver is gone, nobody needs the call.
+            // If the driver is gone, the call is no longer needed.
             let _ = reports.send(Report::Prepared { key, prepared }).await;
         };
-        // A gate may wait for a person, who need not answer once the turn is stopped.
+        // A gate may wait for a user, whose answer is not needed once the turn is stopped.
         let task = async move { cancelled.run_until_cancelled(task).await };
         self.spawn(task.map(drop).instrument(span));
         None
@@ -82,9 +82,9 @@ impl Driver {
         InputKind::CallPrepared { call: key, preparation, judgement, changed, additions }
     }
 
-    /// Runs a prepared call in a task of its own. Its start is in the log. Returns the result of a call that cannot run.
+    /// Runs a prepared call in a separate task. Its start is in the log. Returns the result of a call that cannot run.
     pub(super) fn run_tool(&mut self, key: CallKey) -> Option<InputKind> {
-        // The machine only runs prepared calls. If it ever requested another one, the model would be told.
+        // The machine runs only prepared calls. For any other call, the model gets the result of a stopped call.
         let Some(Released { call, approved, approved_by, answer, cancel }) = self.calls.run(key) else {
             return Some(not_run(key));
         };
@@ -120,7 +120,7 @@ impl Driver {
         let task = async move {
             let kind = effects.run_call(key, &call, &cx, &limits).await;
             trace::record_end(&span, &kind);
-            // If the driver is gone, nobody needs the result.
+            // If the driver is gone, the result is no longer needed.
             let _ = reports.send(Report::input(kind)).await;
         };
         self.spawn(task.instrument(inside));
@@ -134,7 +134,7 @@ struct Effects {
     gates: Arc<[Arc<dyn Gate>]>,
     /// Fingerprint of the call that was approved, if approval was needed.
     approved: Option<Fingerprint>,
-    /// Answer of a hook in the place of an approval.
+    /// Answer of a hook that replaces an approval.
     answer: Option<JudgementStep>,
     checkpoints: Checkpointer,
     redactions: Redactions,
@@ -152,7 +152,7 @@ impl Effects {
         cx: &ToolContext,
         limits: &TruncationLimits,
     ) -> InputKind {
-        // A gate may take its time, and so may a checkpoint; a stopped turn does not wait for them.
+        // Gates and checkpoints may be slow; a stopped turn does not wait for them.
         let judging = async {
             let call = match call.hold(cx.env.as_ref()).await {
                 Ok(call) => call,
@@ -173,7 +173,7 @@ impl Effects {
             Some(Err(Objection { reason, judgement })) => {
                 if !judgement.is_empty() {
                     let judged = InputKind::CallJudged { call: key, judgement };
-                    // If the driver is gone, nobody needs the result.
+                    // If the driver is gone, the report is no longer needed.
                     let _ = self.reports.send(Report::input(judged)).await;
                 }
                 return finished(key, denied(call, &reason));
@@ -210,13 +210,13 @@ impl Effects {
             result_of(key, call, execution, cx.cancel.is_cancelled())
         };
         let kind = tokio::select! {
-            // A call that has ended is not lost, however late it is.
+            // A call that has ended is not lost, even if it ends late.
             biased;
             kind = running => kind,
             // Dropping the call stops it; the environment ends its processes.
             () = grace_elapsed(&cx.cancel) => InputKind::ToolLost { call: key },
         };
-        // After a stopped call nobody waits for it: the next call takes one before it changes anything.
+        // A stopped call does not wait for this checkpoint: the next call takes one before it changes files.
         let after = self.checkpoints.after(call, cx.env.as_ref(), &self.reports);
         cx.cancel.run_until_cancelled(after).await;
         kind
@@ -262,7 +262,7 @@ impl CallPreparation {
         }
     }
 
-    /// Lets the hooks judge a call that the gates have judged.
+    /// Runs the hooks for a call that the gates have judged.
     async fn hooked(&self, hooks: &HookPoint, judged: pipeline::Preparation) -> Prepared {
         let judged = self.locate_paths(judged).await;
         let (pipeline::Preparation::Ready { call, judgement }
@@ -287,8 +287,8 @@ impl CallPreparation {
         Prepared { changed, additions: prepared.additions, ..again }
     }
 
-    /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged anew; questions of hooks
-    /// that ran before remain, since those do not run again.
+    /// Applies the answer of a hook to a call that the gates have judged. Changed arguments are judged again. Questions
+    /// of hooks that ran before remain, since those hooks do not run again.
     async fn answered(&self, given: CallAnswer, judged: pipeline::Preparation) -> Prepared {
         let (judged, changed) = match &given.arguments {
             None => (judged, None),
@@ -337,7 +337,8 @@ impl CallPreparation {
         Prepared { judgement, result, changed: None, additions: HookAdditions::default() }
     }
 
-    /// Records where the paths of a call lead if a user or a hook decides on it, so that the decision applies only to these files.
+    /// Records the locations of a call's paths if a user or a hook decides on it, so that the decision applies only to
+    /// these files.
     async fn locate_paths(&self, judged: pipeline::Preparation) -> pipeline::Preparation {
         use pipeline::Preparation::{Ask, Ready, Refused};
         let env = self.env.as_ref();
@@ -411,7 +412,7 @@ fn result_of(
     was_stopped: bool,
 ) -> InputKind {
     match execution {
-        // The tool only says that it was cancelled, which the machine words alike for all tools.
+        // The tool reports only its cancellation, for which the machine has one text for all tools.
         Some(Execution { error: Some(ToolErrorKind::Cancelled), .. }) if was_stopped => {
             InputKind::ToolLost { call: key }
         }

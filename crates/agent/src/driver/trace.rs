@@ -1,7 +1,7 @@
 //! Tracing spans of a session, with field names of the OpenTelemetry conventions for generative AI.
 //!
 //! A session has a span, each of its runs has one within it, and each model call and tool call has one within its run.
-//! They contain names, ids, counts and kinds of failures, but no text of a person, a model or a tool.
+//! They contain names, ids, counts and kinds of failures, but no text of a user, a model or a tool.
 
 use pintle_llm::{Request, Response, Usage};
 use pintle_tools::pipeline::PreparedCall;
@@ -18,7 +18,7 @@ use crate::protocol::{InputKind, Outcome, OutcomeStatus, RunId, SessionId};
 pub(super) struct Trace {
     id: SessionId,
     session: Span,
-    /// Unfinished runs: one, or two for a moment.
+    /// Unfinished runs: one, or briefly two.
     runs: Vec<RunSpan>,
 }
 
@@ -55,7 +55,7 @@ impl Trace {
         self.session.clone()
     }
 
-    /// Creates the span of the current run, if it has none yet.
+    /// Creates the span of the current run, if it has no span yet.
     pub(super) fn start_run(&mut self, run: Option<RunId>, profile: &ProviderProfile) {
         let Some(run) = run.filter(|run| !self.runs.iter().any(|known| known.run == *run)) else { return };
         let span = tracing::info_span!(
@@ -81,12 +81,12 @@ impl Trace {
         self.runs.push(RunSpan { run, span, tokens: Tokens::default() });
     }
 
-    /// Returns the span of the current run, or that of the session between runs.
+    /// Returns the span of the current run; between runs, the span of the session.
     pub(super) fn run(&self) -> Span {
         self.runs.last().map_or(&self.session, |run| &run.span).clone()
     }
 
-    /// Ends the span of a run. A rejected run has none.
+    /// Ends the span of a run. A rejected run has no span.
     pub(super) fn finish(&mut self, run: RunId, outcome: &Outcome) {
         let Some(index) = self.runs.iter().position(|known| known.run == run) else { return };
         let RunSpan { span, tokens, .. } = self.runs.remove(index);

@@ -9,8 +9,8 @@ use super::round::Stage;
 use super::{Machine, Phase};
 use crate::protocol::{Action, ApprovalEnding, CallKey, EventKind, PolicyChange, Principal, SessionState};
 
-/// Calls that were denied, by tool and arguments, until the user's next message or a change of the rules: the model would
-/// otherwise ask for the same thing again and again.
+/// Calls that were denied, by tool and arguments, until the user's next message or a change of the rules. Without this,
+/// the model would request the same call again and again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Denials(Vec<Fingerprint>);
@@ -30,7 +30,7 @@ pub(super) fn content(tool_name: &str, arguments: &Value) -> Fingerprint {
     Fingerprint::of(tool_name.as_bytes()).chain(Fingerprint::of_text(arguments))
 }
 
-/// A decision, as the machine takes it.
+/// Decision on a call, or the expiry of its request.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     pub(super) ending: ApprovalEnding,
@@ -40,13 +40,13 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Returns the decision of a person.
+    /// Returns the decision of a user.
     pub(super) fn decided(approved: bool, reason: Option<String>, by: Option<Principal>) -> Self {
         let ending = if approved { ApprovalEnding::Allowed } else { ApprovalEnding::Denied };
         Self { ending, reason, by }
     }
 
-    /// Returns what happens when nobody decides in time.
+    /// Returns the end of a request that timed out.
     pub(super) fn expired() -> Self {
         let reason = Some("nobody decided in time".to_owned());
         Self { ending: ApprovalEnding::Expired, reason, by: None }
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Takes the decision on a call. Returns whether it was expected.
+    /// Applies the decision on a call. Returns whether it was expected.
     pub(super) fn take_decision(&mut self, key: CallKey, taken: Taken, out: &mut Vec<Action>) -> bool {
         let Phase::RunningTools(round) = &mut self.phase else { return false };
         let Some(state) = round.get_mut(key) else { return false };
@@ -95,7 +95,7 @@ impl Machine {
         true
     }
 
-    /// Takes an approval with other arguments: the call is prepared and judged again, with them.
+    /// Applies an approval with changed arguments: the call is prepared and judged again.
     pub(super) fn call_changed(
         &mut self,
         key: CallKey,
@@ -114,11 +114,11 @@ impl Machine {
         out.push(state.prepare(key));
     }
 
-    /// Returns whether somebody denied a call of this tool with these arguments, and nothing has changed since.
+    /// Returns whether a call of this tool with these arguments was denied, and the denial still applies.
     pub(crate) fn was_denied(&self, key: CallKey, arguments: &Value) -> bool {
         let Phase::RunningTools(round) = &self.phase else { return false };
         let Some(state) = round.get(key) else { return false };
-        // Somebody who changes the arguments of a call has decided on it.
+        // A user who changes the arguments of a call has decided on it.
         !state.decided && self.denials.0.contains(&content(&state.call.name, arguments))
     }
 
@@ -135,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// Notes a change of what the session may do.
+    /// Reports a change of the session's permissions, and forgets the denials.
     pub(super) fn policy_changed(&mut self, change: PolicyChange, out: &mut Vec<Action>) {
         self.denials.clear();
         // No event may follow the end of the session.

@@ -60,7 +60,7 @@ impl ReachedLimit {
     }
 }
 
-/// Returns what a response cost, at the prices of its model.
+/// Returns the usage and the cost of a response, at the prices of its model.
 pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> Spent {
     Spent {
         input_tokens: usage.input_tokens,
@@ -71,8 +71,8 @@ pub(super) fn spent_on(usage: &Usage, pricing: Option<&ModelInfo>) -> Spent {
 }
 
 impl Machine {
-    /// Returns the event of a limit that stops the session: of its own, or of a wider scope because of which its own is as
-    /// low as it is.
+    /// Returns the event of the limit that stops the session: its own limit, or the limit of a wider scope that lowered
+    /// it.
     pub(super) fn reached(&self, limit: ReachedLimit) -> Action {
         limit.event(self.reservations.short())
     }
@@ -83,14 +83,14 @@ impl Machine {
         self.spent
     }
 
-    /// Returns the remaining budget, without what is reserved for calls and subagents.
+    /// Returns the remaining budget, without the reservations for calls and subagents.
     #[must_use]
     pub fn budget_left(&self) -> Budget {
         self.budget().left(&self.committed())
     }
 
-    /// Returns the limit that is reached, so that no model call of any size may follow. A session that can ask for more
-    /// has only one on time.
+    /// Returns the reached limit that forbids model calls of any size. If the session can ask for more, only the limit
+    /// on time counts.
     pub(super) fn limit_on_model_call(&self) -> Option<ReachedLimit> {
         let budget = &self.budget();
         let progress = self.progress.as_ref();
@@ -115,7 +115,7 @@ impl Machine {
         left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
-    /// Returns an error if the limit on cost could not be enforced for a call of this context's model.
+    /// Returns an error if the limit on cost cannot be enforced for a call of this context's model.
     pub(super) fn unpriced(&self, context: &TurnContext) -> Option<ErrorInfo> {
         self.budget().cost_micros?;
         let model = &context.model;

@@ -11,7 +11,7 @@ use crate::protocol::{
     agent_number,
 };
 
-/// Part of what is left that a subagent gets at a time.
+/// Divisor for the share of the remaining budget that one grant gives to a subagent.
 const SHARE: u64 = 4;
 
 /// Subagents of a session.
@@ -19,7 +19,7 @@ const SHARE: u64 = 4;
 pub(super) struct Children {
     /// Open subagents, by name.
     open: BTreeMap<String, Child>,
-    /// Requests for more of the budget that wait for this session's own.
+    /// Requests for more of the budget that wait for this session's own request.
     asks: BTreeMap<String, Ask>,
     /// Calls that spawned them, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -35,7 +35,7 @@ pub(super) struct Children {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Child {
     session: SessionId,
-    /// Budget that is reserved for it, from its first call on.
+    /// Budget that is reserved for it, counted from its first call.
     slice: Budget,
     account: Account,
 }
@@ -49,7 +49,7 @@ struct Ask {
 }
 
 impl Child {
-    /// Returns what is reserved for it and not spent.
+    /// Returns the part of its reservation that is not spent.
     fn held(&self) -> Spent {
         let (slice, Account { spent, held, .. }) = (self.slice, self.account);
         let rest = |slice: Option<u64>, spent: u64, held: u64| {
@@ -68,17 +68,17 @@ impl Child {
 }
 
 impl Children {
-    /// Returns what is reserved for all of them and not spent.
+    /// Returns the part of all reservations that is not spent.
     pub(super) fn held(&self) -> Spent {
         self.open.values().map(Child::held).fold(Spent::default(), Spent::and)
     }
 
-    /// Returns whether requests of subagents wait for this session's own.
+    /// Returns whether requests of subagents wait for this session's own request.
     pub(super) fn have_asked(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// Creates the table of a session whose history comes from another one, which has used the names up to `named`.
+    /// Creates the table of a session whose history comes from another session, which has used the names up to `named`.
     pub(super) fn after(named: u64) -> Self {
         Self { named, ..Self::default() }
     }
@@ -91,14 +91,14 @@ impl Machine {
         self.children.spawned
     }
 
-    /// Returns the highest number in a name of a subagent so far, including those before a fork. The next one is higher, so
-    /// that a name in the history always means the same agent.
+    /// Returns the highest number in a name of a subagent so far, including names before a fork. The next number is
+    /// higher, so that a name in the history always means the same agent.
     pub(crate) fn subagents_named(&self) -> u64 {
         self.children.named
     }
 
-    /// Returns the limits of a subagent that is spawned now: those of this session, without a turn limit, and with an empty
-    /// slice of the budget. Before its first call it asks for what is reserved for it.
+    /// Returns the limits of a subagent that is spawned now: the limits of this session, without a turn limit, and with
+    /// an empty slice of the budget. The subagent asks for its reserved budget before its first call.
     pub(crate) fn subagent_limits(&self) -> TurnLimits {
         let budget = self.budget().exactly(&Spent::default());
         TurnLimits { max_turns: 0, budget, ..self.limits.clone() }
@@ -138,19 +138,20 @@ impl Machine {
 
     /// Returns the position of this session against the budget of its parent.
     pub(crate) fn account(&self) -> Account {
-        // An attempt under way is settled before the account is needed, or lost with the process and counted then.
+        // A running attempt is settled before the account is needed, or lost with the process and counted on
+        // resumption.
         let held = self.reservations.unsettled().and(self.children.held());
         Account { spent: self.spent, held, rests: self.state != SessionState::Processing }
     }
 
-    /// Counts what a subagent spent as spent here.
+    /// Counts the spending of a subagent as spending of this session.
     pub(super) fn child_spent(&mut self, agent: &str, spent: Spent, out: &mut Vec<Action>) {
         if self.take_child_spent(agent, spent) {
             self.stop_at_limit(out);
         }
     }
 
-    /// Counts what a subagent spent. Returns whether it is known.
+    /// Counts the spending of a subagent. Returns whether the subagent is known.
     pub(super) fn take_child_spent(&mut self, agent: &str, spent: Spent) -> bool {
         let Some(child) = self.children.open.get_mut(agent) else { return false };
         child.account.spent += spent;
@@ -158,14 +159,15 @@ impl Machine {
         true
     }
 
-    /// Takes the account of a subagent: what it spent is spent here. What a resting one does not hold returns.
+    /// Applies the account of a subagent: its spending counts here. A resting subagent gives back the budget that it
+    /// does not hold.
     pub(super) fn child_account(&mut self, agent: &str, account: Account, out: &mut Vec<Action>) {
         if self.take_child_account(agent, account) {
             self.stop_at_limit(out);
         }
     }
 
-    /// Takes the account of a subagent. Returns whether it is known.
+    /// Applies the account of a subagent. Returns whether the subagent is known.
     pub(super) fn take_child_account(&mut self, agent: &str, account: Account) -> bool {
         let Some(child) = self.children.open.get_mut(agent) else { return false };
         let spent = account.spent.since(&child.account.spent);
@@ -177,8 +179,8 @@ impl Machine {
         true
     }
 
-    /// Stops all subagents, and starts no more calls, if a limit on tokens or cost is reached. Each keeps to its slice, so
-    /// that this happens at the very limit, or after the limit was lowered.
+    /// Stops all subagents, and starts no more calls, if a limit on tokens or cost is reached. No subagent exceeds its
+    /// slice, so this happens exactly at the limit, or after the limit was lowered.
     fn stop_at_limit(&mut self, out: &mut Vec<Action>) {
         if self.limit_on_model_call().is_some() {
             self.stop_children(out);
@@ -189,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// Answers a request of a subagent for more of the budget, or first asks for more itself.
+    /// Answers a request of a subagent for more of the budget. Asks for more itself first if too little is left.
     pub(super) fn child_asked(
         &mut self,
         agent: String,
@@ -201,7 +203,7 @@ impl Machine {
     ) {
         let request = Ask { ask, has, wants };
         let missing = self.grow_slice(&agent, &request);
-        // Under a limit on cost here, the limit there cannot be lifted.
+        // While this session has a limit on cost, the subagent's limit cannot be lifted.
         let unpriced = unpriced.filter(|_| self.budget().cost_micros.is_some());
         let is_short = missing != Budget::default() || unpriced.is_some();
         if is_short && self.ask_for_budget(missing, unpriced, out) {
@@ -211,12 +213,12 @@ impl Machine {
         }
     }
 
-    /// Reserves what a subagent asked for, as far as there is more.
+    /// Reserves the budget that a subagent asked for, as far as it is available.
     pub(super) fn take_child_ask(&mut self, agent: &str, ask: u64, has: Budget, wants: Budget) {
         self.grow_slice(agent, &Ask { ask, has, wants });
     }
 
-    /// Answers the requests that waited for this session's own.
+    /// Answers the requests that waited for this session's own request.
     pub(super) fn answer_asks(&mut self, out: &mut Vec<Action>) {
         for (agent, request) in std::mem::take(&mut self.children.asks) {
             self.grow_slice(&agent, &request);
@@ -224,13 +226,13 @@ impl Machine {
         }
     }
 
-    /// Reserves more for a subagent, as far as there is more. Returns what is missing.
+    /// Reserves more for a subagent, as far as it is available. Returns the missing amounts.
     fn grow_slice(&mut self, agent: &str, request: &Ask) -> Budget {
         let left = self.budget_left();
         let Some(child) = self.children.open.get_mut(agent) else { return Budget::default() };
         let mut missing = Budget::default();
         let grown = |slice: Option<u64>, has: Option<u64>, wants: Option<u64>, left: Option<u64>| {
-            // Without a limit here, there is none for subagents.
+            // Without a limit in this session, its subagents have no limit.
             let Some(left) = left else { return (None, None) };
             let slice = slice.unwrap_or(0);
             let needed = has.unwrap_or(0).saturating_add(wants.unwrap_or(0)).saturating_sub(slice);
@@ -266,7 +268,7 @@ impl Machine {
         if let Some((agent_id, Child { session: child, account, .. })) =
             self.children.open.remove_entry(agent)
         {
-            // The rest of its slice returns.
+            // The rest of its slice becomes available again.
             self.charge_unsettled(account.held);
             self.children.asks.remove(agent);
             self.children.calls.retain(|_, of| of != agent);
@@ -287,7 +289,7 @@ impl Machine {
         calls.map(|(call_id, _)| call_id.clone()).collect()
     }
 
-    /// Ends all subagents that are gone with the process that drove them; `attached` ones go on.
+    /// Ends all subagents that are gone with their driving process; `attached` subagents continue.
     pub(super) fn children_lost(&mut self, attached: &[String], out: &mut Vec<Action>) {
         let (open, gone) = std::mem::take(&mut self.children.open)
             .into_iter()
@@ -296,7 +298,7 @@ impl Machine {
         self.children.calls.retain(|_, agent| attached.contains(agent));
         self.children.asks.clear();
         for (agent_id, child) in gone {
-            // Nobody knows what of it was spent.
+            // The spent part of the reservation is unknown, so all of it counts.
             self.charge_unsettled(child.held());
             let child = child.session;
             let status = SubagentStatus::Failed;

@@ -1,9 +1,10 @@
 //! Compaction: a summary in place of the beginning of the conversation (design of the layers above, section 2).
 //!
-//! The machine asks the model for the summary with the request that it would have sent, and one more message, so that the
-//! provider's cache serves the beginning. A conversation that is too long for that is summarised as text, in pieces: each
-//! with the summary so far. The summary replaces all entries up to a cut, before which no call is open, and the user's own
-//! messages among them are kept beside it. Requests continue with the rest, and the history keeps everything.
+//! The machine requests the summary with the request that it would have sent and one more message, so that the
+//! provider's cache serves the beginning. A conversation that is too long for that is summarised as text, in pieces.
+//! Each piece is sent with the summary so far. The summary replaces all entries up to a cut, at which no call is open.
+//! The user's own messages among them are kept beside it. Requests continue with the rest, and the history keeps
+//! everything.
 
 mod overflow;
 mod pieces;
@@ -20,7 +21,7 @@ use crate::protocol::{
     Action, Compaction, CompactionTrigger, EventKind, ModelCallId, SessionState, Turn, TurnContext, TurnKind,
 };
 
-/// Share of the size that calls for a compaction that the kept tail takes at most: one quarter.
+/// Largest part of the compaction threshold that the kept tail may take: one quarter.
 const TAIL_SHARE: u64 = 4;
 
 /// A compaction that gains less than this part of the window is not tried again until the history has grown by as much.
@@ -29,7 +30,7 @@ const LEAST_GAIN: u64 = 10;
 /// Percent by which the use of the context has to change before it is reported again.
 const USAGE_STEP: u64 = 10;
 
-/// Most requests of one compaction.
+/// Maximum number of requests of one compaction.
 const MAX_REQUESTS: u32 = 10;
 
 /// Size below which a request for the summary of a piece is not made smaller again, in tokens.
@@ -45,20 +46,20 @@ pub(super) const PIECE: &str = concat!(include_str!("../../prompts/compaction/pi
 /// State of compaction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Compactions {
-    /// All of this session, the newest last.
+    /// All compactions of this session, the newest last.
     made: Vec<Compaction>,
-    /// Whether the embedding application has asked for one.
+    /// Whether the embedding application has requested one.
     requested: bool,
-    /// The one in progress.
+    /// The compaction in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current: Option<CurrentCompaction>,
-    /// Size of the history, in characters, below which none is tried again.
+    /// Size of the history, in characters, below which no compaction is tried again.
     not_before: u64,
-    /// Whether the provider refused the request that is being prepared as too long, and it was compacted for that.
+    /// Whether the provider refused the next request as too long, and the conversation was compacted for that.
     after_refusal: bool,
     /// Share of the context in use that was reported last, in steps.
     reported: u64,
-    /// Events about the result of compactions, for callers that wait for one.
+    /// Events about the results of compactions, for callers that wait for the end of a compaction.
     #[serde(skip)]
     results: Vec<EventKind>,
 }
@@ -87,7 +88,8 @@ struct CurrentCompaction {
     before: u64,
     /// Context window in tokens: the window of the model, reduced by refusals.
     window: u64,
-    /// Most tokens of a request for the summary of a piece. `None` while the conversation is sent as it is.
+    /// Maximum number of tokens of a request for the summary of a piece. `None` while the conversation is sent
+    /// unchanged.
     room: Option<u64>,
 }
 
@@ -100,12 +102,12 @@ impl Compactions {
         self.made.last()
     }
 
-    /// Returns the number of entries that the newest one replaces.
+    /// Returns the number of entries that the newest compaction replaces.
     pub(super) fn entries(&self) -> usize {
         self.newest().map_or(0, |compaction| compaction.through)
     }
 
-    /// Returns those that a history of this length has.
+    /// Returns the compactions of a history of this length.
     pub(super) fn of_history(&self, turns: usize) -> Vec<Compaction> {
         self.made.iter().filter(|compaction| compaction.made_at <= turns).cloned().collect()
     }
@@ -139,8 +141,8 @@ impl Machine {
         }
     }
 
-    /// Takes a request of the embedding application: at once if nothing runs, else before the next model call or after the turn,
-    /// which a warning reports.
+    /// Handles a compaction request of the embedding application. Compacts at once if nothing runs, else before the
+    /// next model call or after the turn, which a warning reports.
     pub(super) fn compact(&mut self, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
@@ -207,7 +209,7 @@ impl Machine {
         if !is_requested && !is_due {
             return false;
         }
-        // On request as much as possible goes; otherwise the newest part is worth its place.
+        // A requested compaction replaces as much as possible; an automatic one keeps the newest part.
         let tail = if is_requested { 0 } else { threshold * CHARS_PER_TOKEN / TAIL_SHARE };
         let Some(through) = self.cut(tail) else {
             if is_requested {
@@ -240,7 +242,7 @@ impl Machine {
         self.compactions.current.filter(|current| !current.is_cancelled && self.ending.is_none())
     }
 
-    /// Notes that no further request of the compaction in progress is wanted.
+    /// Prevents further requests of the compaction in progress.
     pub(super) fn cancel_compaction(&mut self) {
         if let Some(current) = &mut self.compactions.current {
             current.is_cancelled = true;
@@ -260,7 +262,7 @@ impl Machine {
         }
     }
 
-    /// Takes the summary. Returns whether the response belongs to a compaction.
+    /// Applies the summary. Returns whether the response belongs to a compaction.
     pub(super) fn compacted(
         &mut self,
         model_call: ModelCallId,
@@ -324,8 +326,8 @@ impl Machine {
         }
     }
 
-    /// Requests a summary that the output limit cut off again, once, for half as much of the conversation, as text. Returns whether
-    /// it did.
+    /// Requests a summary that the output limit cut off again, once, for half as much of the conversation, as text.
+    /// Returns whether it did.
     fn retry_cut_off(&mut self, out: &mut Vec<Action>) -> bool {
         self.measure_system();
         let Some(mut current) = self.running_compaction().filter(|current| !current.is_cut_off) else {
@@ -377,7 +379,7 @@ impl Machine {
         self.compactions.current.is_some_and(|current| current.requests > 1)
     }
 
-    /// Goes on without a summary after a failed call. Returns whether the call belongs to a compaction.
+    /// Continues without a summary after a failed call. Returns whether the call belongs to a compaction.
     pub(super) fn compaction_failed(
         &mut self,
         model_call: ModelCallId,
@@ -396,15 +398,15 @@ impl Machine {
 
     /// Continues after the process that waited for a summary is gone.
     pub(super) fn compaction_lost(&mut self, out: &mut Vec<Action>) {
-        // A request that was refused is refused again, and compacted then.
+        // The provider refuses the request again, and the compaction follows then.
         self.compactions.after_refusal = false;
         self.end_compaction(None, out);
     }
 
-    /// Goes on after a compaction that was made, failed for this `problem`, or is gone with its process.
+    /// Continues after a compaction that succeeded, failed with this `problem`, or was lost with its process.
     pub(super) fn end_compaction(&mut self, problem: Option<&str>, out: &mut Vec<Action>) {
         let is_partial = self.compactions.current.take().is_some_and(|current| current.is_partial);
-        // Between runs, there is none that ends at the limit.
+        // Between runs, the limit ends only the compaction.
         let lacks_budget = self.progress.is_none() && matches!(self.ending, Some(Ending::Budget(_)));
         if lacks_budget {
             self.ending = None;
@@ -413,7 +415,7 @@ impl Machine {
             let shortage = "too little of the budget is left for another attempt";
             let problem = if lacks_budget { shortage } else { problem };
             self.warn_of_failure(is_partial, problem, out);
-            // The same would only fail again at once.
+            // The same attempt would fail again at once.
             let window = self.context.as_ref().map_or(0, |context| context.context_window);
             self.compactions.not_before = self.chars.saturating_add(window * CHARS_PER_TOKEN / LEAST_GAIN);
         }
@@ -428,12 +430,12 @@ impl Machine {
         }
     }
 
-    /// Shows the conversation through a compaction from now on.
+    /// Replaces the beginning of the conversation with a compaction from now on.
     pub(super) fn set_view(&mut self, compaction: Compaction) {
         let tail = self.history.get(compaction.through..).unwrap_or_default();
         let tail: u64 = tail.iter().map(Turn::chars).sum();
         self.chars = tail.saturating_add(compaction.chars());
-        // It replaces an earlier one of the same history in every fork and rewind.
+        // In every fork and rewind, it replaces an earlier compaction of the same history.
         self.compactions.made.retain(|made| made.made_at < compaction.made_at);
         self.compactions.made.push(compaction);
         self.messages = MessageList::default();
@@ -443,8 +445,8 @@ impl Machine {
         self.compactions.reported = 0;
     }
 
-    /// Returns the first entry of the tail that is kept: the earliest one from which on the history has at most this many
-    /// characters, else the last possible one. `None` if nothing would be gained.
+    /// Returns the first entry of the kept tail: the earliest entry from which the history has at most this many
+    /// characters, else the last possible entry. `None` if nothing would be gained.
     fn cut(&self, tail_chars: u64) -> Option<usize> {
         let already = self.compactions.entries();
         let mut size = 0_u64;
@@ -471,14 +473,14 @@ impl Machine {
             && is_below(self.limits.max_tool_rounds_per_input, rounds)
     }
 
-    /// Makes the size of the system prompt known, which a stored machine does not hold.
+    /// Measures the system prompt, whose size a stored machine does not contain.
     fn measure_system(&mut self) {
         if self.messages.is_empty() {
             self.messages();
         }
     }
 
-    /// Reports how much of the context window the next request uses, when that has changed by a tenth.
+    /// Reports the share of the context window that the next request uses, if it has changed by a tenth.
     pub(super) fn report_context_use(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
         let (window, used) = (context.context_window, self.estimated_tokens());
         let step = used.saturating_mul(100) / window.max(1) / USAGE_STEP;

@@ -21,7 +21,7 @@ use crate::protocol::{
     TurnContext, UserMessage,
 };
 
-/// Finish reasons of a provider that wants to be called again to continue (Anthropic, `stop_reason`).
+/// Finish reasons after which the provider expects another request to continue (Anthropic, `stop_reason`).
 const PAUSED: [&str; 2] = ["pause_turn", "compaction"];
 
 /// Totals of the current run.
@@ -38,12 +38,12 @@ pub(super) struct Progress {
     pub(super) usage: Usage,
     pub(super) model_calls: u64,
     pub(super) tool_calls: u64,
-    /// Times that hooks have sent the model on.
+    /// Number of times that hooks made the model continue.
     #[serde(default)]
     pub(super) sent_on: u32,
     #[serde(default)]
     pub(super) response: FinalResponse,
-    /// What the session had spent when the run began.
+    /// Spending of the session when the run started.
     #[serde(default)]
     pub(super) spent_before: Spent,
     /// Whether a refusal without a known reason was treated as a prompt that is too long.
@@ -182,7 +182,7 @@ impl Machine {
         self.proceed(out);
     }
 
-    /// Takes the context of the next request.
+    /// Sets the context of the next request.
     pub(super) fn take_context(&mut self, mut context: TurnContext, out: &mut Vec<Action>) {
         self.chain_is_current = false;
         // An unchanged prompt keeps its item, and with it the cached encodings.
@@ -194,7 +194,7 @@ impl Machine {
         }
         let model_of = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(model_of) != Some(model_of(&context)) {
-            // Another model may refuse what the previous one accepted, and counts tokens differently.
+            // Another model may refuse content that the previous one accepted, and counts tokens differently.
             self.accepted = 0;
             self.counted_prompt = None;
         }
@@ -387,7 +387,8 @@ impl Machine {
             progress.text = progress.response.with_beginning(response.text());
             progress.usage += &response.usage;
         }
-        // Without text or calls, a message cannot be sent back: no provider accepts an empty one, or reasoning alone.
+        // Without text or calls, a message cannot be sent back: no provider accepts an empty message, or reasoning
+        // alone.
         let message = &response.message;
         if !message.is_empty() && !message.content.iter().all(ContentPart::is_reasoning) {
             let mut turn = Turn::assistant(response.message.clone(), self.now);
@@ -428,7 +429,7 @@ impl Machine {
         self.finish_input(status, out);
     }
 
-    /// Takes what a hook has for the model to do before the run may end, unless hooks have sent it on too often.
+    /// Makes the model continue with the text of a hook before the run may end, up to the limit on such continuations.
     pub(super) fn sent_on(&mut self, model_call: ModelCallId, text: String, out: &mut Vec<Action>) {
         if !self.awaits(model_call) || self.ending.is_some() {
             return;
@@ -445,7 +446,7 @@ impl Machine {
         }
     }
 
-    /// Records why the run fails at the reply that follows.
+    /// Records the reason with which the run fails at the next reply.
     pub(super) fn end_stopped(&mut self, model_call: ModelCallId, reason: String) {
         if self.awaits(model_call) && self.ending.is_none() {
             self.stop_reason.get_or_insert(reason);
@@ -458,7 +459,7 @@ impl Machine {
         self.fail(error.info().clone(), out);
     }
 
-    /// Returns how often hooks have sent the model on in this run.
+    /// Returns how often hooks made the model continue in this run.
     pub(crate) fn hook_continuations(&self) -> u32 {
         self.progress.as_ref().map_or(0, |progress| progress.sent_on)
     }
@@ -494,7 +495,7 @@ impl Machine {
         Round::new(model_call, calls, kinds, at_once)
     }
 
-    /// Adds calls that do not run to those that loop detection compares.
+    /// Adds calls that do not run to the calls that loop detection compares.
     pub(super) fn track_unrun_for_loops(&mut self, calls: &[ToolCall]) {
         let window = self.limits.loop_window();
         for call in calls {

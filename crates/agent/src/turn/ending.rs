@@ -23,7 +23,7 @@ pub(super) enum Ending {
 }
 
 impl Machine {
-    /// Stops everything that runs. The turn ends when the last of it has replied.
+    /// Stops everything that runs. The turn ends once all of it has replied.
     pub(super) fn stop(&mut self, ending: Ending, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             return;

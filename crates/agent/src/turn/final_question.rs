@@ -1,4 +1,4 @@
-//! Distinguishes final responses that ask the user from those that end the task.
+//! Distinguishes final responses that ask the user from responses that end the task.
 
 use crate::protocol::OutcomeStatus;
 
@@ -20,7 +20,7 @@ const OFFERS: [&str; 14] = [
     "any other questions",
 ];
 
-/// Beginnings of the rest of such a sentence. Another rest makes it a question about the task.
+/// Beginnings of the rest of such a sentence. Any other rest makes it a question about the task.
 const CONTINUATIONS: [&str; 8] = ["i", "you", "you'd", "help", "do", "to do", "for you", "today"];
 
 /// Returns the status of a run that ends with this response.

@@ -1,9 +1,9 @@
-//! Folding of what another version recorded (design of the layers above, section 2).
+//! Folding of inputs that another version recorded (design of the layers above, section 2).
 //!
-//! Another version may have decided differently, so its inputs are not stepped. Texts, answers, results and spending are
-//! taken as they stand, and the record says what followed from an input: a request, or the end of a run. Records before
-//! version 4 say less, and the rules of the conversation stand in. Folding decides nothing and asks for nothing; it only
-//! tells what happened.
+//! Another version may have decided differently, so its inputs are not stepped. Texts, answers, results and spending
+//! are taken unchanged. The record also contains the consequences of an input: a request, or the end of a run. Records
+//! before version 4 contain less, and the rules of the conversation supply the rest. Folding makes no decisions and
+//! requests nothing; it only reports events.
 
 use pintle_llm::{ErrorInfo, ErrorKind, Finish, Response, ToolCall};
 
@@ -19,7 +19,7 @@ use crate::protocol::{
 };
 
 impl Machine {
-    /// Takes an input and what followed from it. Returns the events and the ends of runs.
+    /// Applies a recorded input and its consequences. Returns the events and the ends of runs.
     pub(crate) fn fold(&mut self, input: Input, followed: &Followed) -> Vec<Action> {
         let last = self.now;
         self.now = last.max(input.at);
@@ -143,9 +143,9 @@ impl Machine {
                     self.fold_resumption(followed, out);
                 }
             }
-            // A summary shows in what followed.
+            // The consequences contain the summary.
             InputKind::Compact | InputKind::TakenUp { .. } => {}
-            // These decide nothing.
+            // These inputs involve no decision.
             kind @ (InputKind::Opened { .. }
             | InputKind::Steer { .. }
             | InputKind::FollowUp { .. }
@@ -163,7 +163,7 @@ impl Machine {
         }
     }
 
-    /// Takes an input of the user. One that came in the middle of a run was rejected, unless the run was being stopped.
+    /// Applies a user input. An input during a run was rejected, unless the run was being stopped.
     fn fold_submit(&mut self, run: RunId, message: UserMessage, followed: &Followed, out: &mut Vec<Action>) {
         let is_closing = self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp);
         if is_closing || message.problem().is_some() {
@@ -188,7 +188,7 @@ impl Machine {
         }
     }
 
-    /// Delivers the steering messages that wait: as many as the record says, or else all. Returns whether there were any.
+    /// Delivers the waiting steering messages: the recorded number, or else all. Returns whether there were any.
     fn fold_steering(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
         let told = out.iter().filter(|action| is_steering(action)).count() as u64;
         let mut left = if followed.is_complete { followed.steered.saturating_sub(told) } else { u64::MAX };
@@ -202,7 +202,7 @@ impl Machine {
         out.len() > before
     }
 
-    /// Notes that another request is to follow.
+    /// Notes that another request follows.
     fn await_request(&mut self) {
         self.phase = Phase::LoadingContext { load: LoadId(0), stale: false };
     }
@@ -222,7 +222,7 @@ impl Machine {
                 out.push(Action::emit(EventKind::CompactionStart { through: through as u64 }));
                 Phase::Compacting { model_call, through }
             }
-            // Nothing else asks a model between runs. How much it summarised is not on record.
+            // Between runs, only a compaction calls the model. The number of entries that it replaces is not recorded.
             None if is_between_runs => Phase::Compacting { model_call, through: 0 },
             None => Phase::AwaitingModel(model_call),
         };
@@ -279,7 +279,7 @@ impl Machine {
         }
     }
 
-    /// Returns whether this load can be the newest one. Loads are not on record before they end.
+    /// Returns whether this load can be the newest one. Loads are recorded only when they end.
     fn expects_load(&mut self, LoadId(load): LoadId) -> bool {
         let expects = matches!(self.phase, Phase::LoadingContext { .. }) && load >= self.loads;
         if expects {
@@ -295,8 +295,8 @@ impl Machine {
         compacts || self.awaits(model_call)
     }
 
-    /// Returns whether a record before version 4 has this response as a summary: the conversation went on, and nothing else
-    /// was there to go on with.
+    /// Returns whether this response is the summary of a record before version 4: a request followed, although neither
+    /// a message, a call nor a pause requires one.
     fn is_summary_of_old(&self, response: &Response, followed: &Followed) -> bool {
         !followed.is_complete
             && followed.request
@@ -331,7 +331,7 @@ impl Machine {
         self.end_summary(followed, out);
     }
 
-    /// Goes on after a summary, or after a failed attempt to get one.
+    /// Continues after a summary, or after a failed attempt to get one.
     fn end_summary(&mut self, followed: &Followed, out: &mut Vec<Action>) {
         if self.progress.is_none() {
             self.state = SessionState::Idle;
@@ -349,8 +349,8 @@ impl Machine {
         }
     }
 
-    /// Goes on after a response without calls: with a message that waits, with another request if the response was cut off or
-    /// empty, or with the end of the run.
+    /// Continues after a response without calls: with a waiting message, with another request if the response was cut
+    /// off or empty, or with the end of the run.
     fn fold_answer(&mut self, response: &Response, followed: &Followed, out: &mut Vec<Action>) {
         let goes_on = self.fold_steering(followed, out) || (is_pause(response) && followed.ended.is_empty());
         if goes_on {
@@ -368,9 +368,9 @@ impl Machine {
         }
     }
 
-    /// Ends the input: with a follow-up, or with the run. The record may say it better.
+    /// Ends the input: with a follow-up, or with the run. The recorded consequences have precedence.
     fn fold_end_by(&mut self, status: OutcomeStatus, followed: &Followed, out: &mut Vec<Action>) {
-        // What followed ends the run, or begins the next input.
+        // The recorded consequences end the run, or start the next input.
         if followed.is_complete && (!followed.ended.is_empty() || followed.begun > 0) {
             return;
         }
@@ -379,7 +379,7 @@ impl Machine {
         }
     }
 
-    /// Begins the next follow-up, if there is one. Returns whether there is.
+    /// Starts the next follow-up, if there is one. Returns whether it did.
     fn fold_follow_up(&mut self, followed: &Followed, out: &mut Vec<Action>) -> bool {
         let Some(next) = self.follow_ups.pop_front() else { return false };
         self.close_round(NotRun::OverBudget, followed, out);
@@ -413,7 +413,7 @@ impl Machine {
         }
     }
 
-    /// Ends the run with an error, and the session with one after which no input would succeed.
+    /// Ends the run with an error. Also ends the session if no later input can succeed.
     fn fold_failed(&mut self, error: ErrorInfo, followed: &Followed, out: &mut Vec<Action>) {
         if self.progress.is_none() {
             return;
@@ -427,7 +427,7 @@ impl Machine {
         }
     }
 
-    /// Goes on after the process that drove the session was gone.
+    /// Continues after the end of the process that drove the session.
     fn fold_resumption(&mut self, followed: &Followed, out: &mut Vec<Action>) {
         match self.phase {
             Phase::Compacting { .. } => self.end_summary(followed, out),
@@ -436,7 +436,7 @@ impl Machine {
                 if self.ending.is_some() {
                     self.fold_end(OutcomeStatus::Interrupted, None, followed, out);
                 } else {
-                    // The response to a request of the process before does not come any more.
+                    // The response to a request of the previous process never arrives.
                     self.await_request();
                 }
             }
@@ -495,7 +495,7 @@ impl Machine {
         }
     }
 
-    /// Answers the calls that were answered without an input that says so.
+    /// Answers the calls that were answered without a separate input.
     fn fold_answers(&mut self, followed: &Followed, out: &mut Vec<Action>) {
         let why = if self.ending.is_some() { NotRun::Stopped } else { NotRun::OverBudget };
         let Phase::RunningTools(round) = &mut self.phase else { return };
@@ -526,7 +526,7 @@ impl Machine {
         matches!(self.ending, Some(Ending::Abort | Ending::Close | Ending::Failure(_)))
     }
 
-    /// Ends the run, if one is under way. The record may say better whether it ended, and how.
+    /// Ends the current run, if there is one. The record has precedence on whether it ended, and how.
     fn fold_end(
         &mut self,
         status: OutcomeStatus,
@@ -570,8 +570,8 @@ fn is_user_input(action: &Action) -> bool {
     matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::UserInput { .. }))
 }
 
-/// Returns whether a model call failed without ending the run: its request was to be repeated without what the provider had
-/// refused, or with a summary.
+/// Returns whether a model call failed without ending the run: its request was to be repeated without the content that
+/// the provider had refused, or with a summary.
 fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
     if followed.is_complete {
         // Before version 6, a run that exceeded the context window ended as failed, too.
@@ -585,7 +585,7 @@ fn went_on_after(error: &ErrorInfo, followed: &Followed) -> bool {
     }
 }
 
-/// Returns how the next run ended, after those whose ends are told.
+/// Returns the next recorded end of a run, after the ends in these actions.
 fn next_end(followed: &Followed, told: &[Action]) -> Option<OutcomeStatus> {
     let is_end = |action: &&Action| matches!(action, Action::Emit(event) if matches!(event.as_ref(), EventKind::ProcessingEnd { .. }));
     followed.ended.get(told.iter().filter(is_end).count()).copied()

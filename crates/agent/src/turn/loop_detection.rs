@@ -6,7 +6,7 @@ use std::fmt;
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
-/// Lines of results that differ from call to call although nothing else does.
+/// Beginnings of result lines that differ between otherwise equal calls.
 const PER_CALL: [&str; 2] = ["Chunk ID: ", "Original token count: "];
 
 /// Units of time that may follow a number.

@@ -1,4 +1,4 @@
-//! Calls that changed files when their process died: the files tell what became of them.
+//! Calls whose process died while they changed files. The files show the outcome.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{Machine, Phase};
 use crate::protocol::{Action, CallKey, EventKind};
 
 impl Machine {
-    /// Keeps what a running call declared. It has an effect from now on.
+    /// Stores the changes that a running call declares. The call has an effect from now on.
     pub(super) fn changes_declared(&mut self, key: CallKey, files: Vec<FileIntent>) {
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
@@ -26,7 +26,7 @@ impl Machine {
         }
     }
 
-    /// Takes what became of a call's files. Returns whether that was expected.
+    /// Applies the comparison of a call's files. Returns whether it was expected.
     pub(super) fn take_reconciliation(
         &mut self,
         key: CallKey,
@@ -58,7 +58,7 @@ impl Machine {
                 state.refuse(ToolErrorKind::Cancelled, NotRun::Stopped.for_model(), out);
             }
             Reconciliation::Untouched => {
-                // It counts again when it starts again. A decision that released it still holds.
+                // The call counts again when it starts again. The decision that released it still applies.
                 self.spent.tool_calls = self.spent.tool_calls.saturating_sub(1);
                 state.stage = Stage::Preparing;
                 out.push(state.prepare(key));
@@ -71,7 +71,7 @@ impl Machine {
                 let message = format!("{HOST_GONE} Its files cannot be looked at: {reason}");
                 state.lose(&message, ran, out);
             }
-            // A comparison that a newer version knows.
+            // A result that only a newer version knows.
             _ => state.lose(HOST_GONE, ran, out),
         }
         true
@@ -85,7 +85,7 @@ fn done(files: &[FileIntent]) -> String {
         .to_owned()
 }
 
-/// Describes a conflict: nothing was overwritten, and the model has to look.
+/// Describes a conflict: nothing was overwritten, and the model has to check the files.
 fn conflict(done: &[PathBuf], untouched: &[PathBuf], changed: &[PathBuf]) -> String {
     let mut states = String::new();
     for (state, paths) in [
@@ -104,7 +104,7 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the change that a declaration describes, without a diff: the content before is gone.
+/// Returns the change that a declaration describes, without a diff: the previous content is gone.
 fn change(file: &FileIntent) -> Option<FileChange> {
     let kind = match (file.before, file.after) {
         (None, Some(_)) => ChangeKind::Added,

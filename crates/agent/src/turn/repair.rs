@@ -62,7 +62,7 @@ impl Machine {
             0 => (self.edit_responses(without_opaque), "provider-specific content"),
             count => (count, "reasoning"),
         };
-        // The provider counted it with the last request.
+        // The provider's last count includes the removed content.
         self.counted_prompt = self.counted_prompt.filter(|_| count == 0);
         (count > 0).then(|| {
             let responses = Count(count as u64, "earlier response");
@@ -121,7 +121,7 @@ impl Machine {
     /// Replaces the media that no response has followed yet. Returns their number.
     fn replace_unaccepted(&mut self, error: &ErrorInfo) -> usize {
         let last = self.progress.as_ref().and_then(|progress| progress.repaired_for.as_ref());
-        // The same refusal after the media that it named are gone has another cause than the newest media.
+        // If the refusal repeats after the media that it named are gone, the newest media are not its cause.
         if last == Some(&error.message) {
             return 0;
         }
@@ -152,7 +152,7 @@ fn without_opaque(part: ContentPart) -> Option<ContentPart> {
 
 /// Replaces the media for which `is_refused` returns true by notes, and returns their number.
 fn replace_media(turn: &mut Turn, is_refused: &dyn Fn(&MediaSource) -> bool) -> usize {
-    // An entry without them keeps its cached encodings.
+    // An entry without such media keeps its cached encodings.
     if !turn.item.content.iter().flat_map(ContentPart::media).any(is_refused) {
         return 0;
     }

@@ -1,8 +1,8 @@
 //! Reservation of model calls under a [`Budget`] (design of the layers above, section 2).
 //!
-//! An attempt reserves before it begins: its input, as the provider counted it last, with an upper estimate of what is new,
-//! and its output limit, which is lowered to what is left. The reservation returns when the attempt has told what it took.
-//! One that does not tell counts whole.
+//! An attempt makes a reservation before it starts. It reserves the provider's last count of the input, an upper
+//! estimate of the new content, and the output limit, which is lowered to the remaining budget. The reservation is
+//! released when the attempt reports its usage. An attempt without a usage report counts in full.
 
 use pintle_llm::{ContentPart, Error, ErrorInfo, ErrorKind, HistoryItem, ModelInfo, Request, Usage};
 use serde::{Deserialize, Serialize};
@@ -14,45 +14,45 @@ use crate::protocol::{
     Action, AsksFor, Budget, BudgetKind, EventKind, ReachedBudget, Spent, TokenBounds, Turn, TurnContext,
 };
 
-/// Most tokens that a provider adds to a message for its role and its borders.
+/// Upper bound on the tokens that a provider adds to a message for its role and its delimiters.
 const MESSAGE: u64 = 8;
 
 /// Output limit below which a subagent asks for more of the budget, in tokens.
 const COMFORTABLE_OUTPUT: u64 = 8_192;
 
-/// Amounts held for calls whose cost is not known yet, and the request for more.
+/// Amounts held for calls whose cost is not known yet, and the request for more of the budget.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Reservations {
-    /// Of the attempt under way.
+    /// Reservation of the running attempt.
     attempt: Option<Spent>,
-    /// Of attempts that ended without telling what they took.
+    /// Reservations of attempts that ended without a usage report.
     unsettled: Spent,
-    /// Number of requests for more.
+    /// Number of requests for more of the budget.
     asks: u64,
     asking: Asking,
-    /// Limit of a wider scope because of which the last answer was less than what was asked for.
+    /// Limit of a wider scope that kept the last grant below the requested amounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     short: Option<ReachedBudget>,
 }
 
-/// State of a request to the parent session for more of the budget.
+/// State of a request for more of the budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Asking {
-    /// None was made for what is needed now.
+    /// No request was made for the current need.
     #[default]
     No,
-    /// It waits for its answer.
+    /// The request waits for its answer.
     Waiting,
-    /// It was answered, and is not repeated for the same need.
+    /// The request was answered, and is not repeated for the same need.
     Answered,
 }
 
-/// Part of a wider budget that a session has.
+/// Part of a wider budget, granted to a session.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Slice {
-    /// Amounts that the wider budget limits, in what is not `None`.
+    /// Amounts that the wider budget limits: each that is not `None`.
     limited: Budget,
-    /// What the session has, from its first call on.
+    /// Amounts granted to the session, counted from its first call.
     has: Budget,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Shortage {
 }
 
 impl Reservations {
-    /// Returns the amount of attempts that ended without telling what they took.
+    /// Returns the reservations of attempts that ended without a usage report.
     pub(super) fn unsettled(&self) -> Spent {
         self.unsettled
     }
@@ -76,47 +76,47 @@ impl Reservations {
 }
 
 impl Machine {
-    /// Returns everything spent or held: by this session's attempts, and by its subagents.
+    /// Returns the amounts spent or held by this session's attempts and by its subagents.
     pub(super) fn committed(&self) -> Spent {
         self.charged().and(self.reservations.attempt.unwrap_or_default()).and(self.children.held())
     }
 
-    /// Returns what is reserved for the attempt under way.
+    /// Returns the reservation of the running attempt.
     pub(super) fn reserved(&self) -> Option<Spent> {
         self.reservations.attempt
     }
 
-    /// Takes the reservation of an attempt that is on record.
+    /// Restores the recorded reservation of an attempt.
     pub(super) fn take_reservation(&mut self, reserved: Option<Spent>) {
         self.reservations.attempt = reserved;
     }
 
-    /// Takes the answer to a request that is on record.
+    /// Restores the recorded answer to a request.
     pub(super) fn take_grant(&mut self, ask: u64, slice: Budget) {
         self.reservations.asks = ask;
         self.set_slice(slice);
     }
 
-    /// Takes a retry that is on record: the failed attempt counts, and the next one has reserved as much.
+    /// Applies a recorded retry: the failed attempt counts, and the next one has the same reservation.
     pub(super) fn take_retry(&mut self, error: &ErrorInfo) {
         self.reservations.attempt = self.settle_failed(error);
     }
 
-    /// Returns everything spent, with attempts that did not tell what they took.
+    /// Returns the amounts spent, including attempts without a usage report.
     pub(super) fn charged(&self) -> Spent {
         self.spent.and(self.reservations.unsettled)
     }
 
-    /// Counts an amount whose spending is unknown.
+    /// Counts an amount whose actual spending is unknown.
     pub(super) fn charge_unsettled(&mut self, amount: Spent) {
         self.reservations.unsettled += amount;
     }
 
-    /// Reserves the first attempt of a request, and lowers its output limit to what is left.
+    /// Makes the reservation for the first attempt of a request, and lowers its output limit to the remaining budget.
     ///
     /// # Errors
     ///
-    /// The limit because of which the call must not be made.
+    /// The limit that forbids the call.
     pub(super) fn reserve(&mut self, context: &TurnContext, request: &mut Request) -> Result<(), Shortage> {
         if !self.budget().limits_model_calls() {
             return Ok(());
@@ -184,13 +184,13 @@ impl Machine {
         };
         let new = self.history.get(counted.turns..).unwrap_or_default();
         let new = new.iter().map(|turn| turn_tokens(turn, bounds));
-        // A request for a summary goes on after the history.
+        // A request for a summary continues after the history.
         let more = messages.into_iter().skip(self.messages.len()).map(|message| item_tokens(message, bounds));
         let new = new.chain(more).fold(0, u64::saturating_add);
         counted.tokens.saturating_add(new)
     }
 
-    /// Counts what an attempt took, and returns the reservation.
+    /// Counts the usage of an attempt, and releases its reservation.
     pub(super) fn settle(&mut self, usage: &Usage, out: &mut Vec<Action>) {
         let attempt = self.reservations.attempt.take();
         let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
@@ -198,14 +198,14 @@ impl Machine {
         self.spent += spent;
         let Some(reserved) = attempt else { return };
         if spent.tokens() == 0 {
-            // Its server does not count.
+            // The server does not count tokens.
             self.reservations.unsettled += reserved;
         } else if let Some(message) = self.overrun(&reserved, &spent) {
             out.push(Action::emit(EventKind::Warning { message }));
         }
     }
 
-    /// Describes by how much a limit is exceeded because an attempt took more than was reserved for it.
+    /// Describes by how much a limit is exceeded because an attempt used more than its reservation.
     fn overrun(&self, reserved: &Spent, spent: &Spent) -> Option<String> {
         let (budget, charged) = (self.budget(), self.charged());
         let over = |limit: Option<u64>, now: Option<u64>, reserved: Option<u64>, spent: Option<u64>| {
@@ -227,8 +227,8 @@ impl Machine {
         ))
     }
 
-    /// Counts a failed attempt: what its error says, nothing if the provider refused it, and otherwise all of its
-    /// reservation.
+    /// Counts a failed attempt: the usage in its error, nothing if the provider refused it, and otherwise its whole
+    /// reservation. Returns the reservation.
     fn settle_failed(&mut self, error: &ErrorInfo) -> Option<Spent> {
         let reserved = self.reservations.attempt.take();
         if let Some(usage) = &error.usage {
@@ -245,7 +245,7 @@ impl Machine {
         self.settle_failed(error);
     }
 
-    /// Reserves another attempt like the failed one, or stops the call.
+    /// Makes the same reservation for another attempt, or stops the turn.
     pub(super) fn reserve_retry(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) {
         let Some(reserved) = self.settle_failed(error) else { return };
         if self.ending.is_some() {
@@ -267,24 +267,24 @@ impl Machine {
         self.stop(Ending::Budget(reached), out);
     }
 
-    /// Counts an attempt whose end nobody saw.
+    /// Counts an attempt whose end was lost with its process.
     pub(super) fn lose_attempt(&mut self) {
         let lost = self.reservations.attempt.take();
         self.reservations.unsettled += lost.unwrap_or_default();
         self.reservations.asking = Asking::No;
     }
 
-    /// Returns whether a request for more waits for its answer.
+    /// Returns whether a request for more of the budget waits for its answer.
     pub(crate) fn awaits_budget(&self) -> bool {
         self.reservations.asking == Asking::Waiting
     }
 
-    /// Returns whether the parent session or the application can still be asked for what is needed now.
+    /// Returns whether the parent session or the application can still be asked for the current need.
     pub(super) fn may_ask(&self) -> bool {
         self.slice.is_some() && self.reservations.asking != Asking::Answered
     }
 
-    /// Asks for more, once for each need. Returns whether the answer is to be awaited.
+    /// Asks for more of the budget, once for each need. Returns whether the caller has to wait for the answer.
     pub(super) fn ask_for_budget(
         &mut self,
         wants: Budget,
@@ -303,7 +303,7 @@ impl Machine {
         true
     }
 
-    /// Asks for what a model call lacks, and waits. Returns whether it does.
+    /// Asks for the budget that a model call lacks, and waits. Returns whether it waits.
     pub(super) fn ask_for_model_call(&mut self, shortage: &Shortage, out: &mut Vec<Action>) -> bool {
         let asks = self.ask_for_budget(shortage.wants, None, out);
         if asks {
@@ -312,7 +312,7 @@ impl Machine {
         asks
     }
 
-    /// Asks whether a model without a known price may be called, and waits. Returns whether it does.
+    /// Asks whether a model without a known price may be called, and waits. Returns whether it waits.
     pub(super) fn ask_for_price(&mut self, model: &str, out: &mut Vec<Action>) -> bool {
         let asks = self.ask_for_budget(Budget::default(), Some(model.to_owned()), out);
         if asks {
@@ -321,7 +321,7 @@ impl Machine {
         asks
     }
 
-    /// Asks for the calls that may not start yet. Returns whether they wait for the answer.
+    /// Asks for the budget of the calls that may not start yet. Returns whether they wait for the answer.
     pub(super) fn ask_for_tool_calls(&mut self, out: &mut Vec<Action>) -> bool {
         if !self.may_ask() || self.budget_left().tool_calls != Some(0) {
             return false;
@@ -342,7 +342,7 @@ impl Machine {
         }
     }
 
-    /// Takes the answer to a request for more, and goes on.
+    /// Applies the answer to a request for more of the budget, and continues.
     pub(super) fn budget_granted(
         &mut self,
         ask: u64,
@@ -354,7 +354,7 @@ impl Machine {
         if self.reservations.asking != Asking::Waiting || ask != self.reservations.asks {
             return;
         }
-        // Without the limit on cost, the need for a price is met, and that for an amount is another one.
+        // If the answer lifts the limit on cost, the need for a price is met. A need for an amount is separate.
         let is_met = self.budget().cost_micros.is_some() && slice.cost_micros.is_none();
         self.reservations.asking = if is_met { Asking::No } else { Asking::Answered };
         self.reservations.short = short;
@@ -380,14 +380,14 @@ impl Machine {
         }
     }
 
-    /// Forgets a request for more that nobody needs any longer.
+    /// Forgets a request for more of the budget, unless a subagent waits for it.
     pub(super) fn stop_asking(&mut self) {
         if !self.children.have_asked() {
             self.reservations.asking = Asking::No;
         }
     }
 
-    /// Returns what is left of a slice when the session rests.
+    /// Gives up the rest of the slice when the session rests.
     pub(super) fn return_slice(&mut self) {
         self.stop_asking();
         if self.reservations.asking == Asking::No {
@@ -395,7 +395,7 @@ impl Machine {
         }
     }
 
-    /// Returns everything spent or held since the current run began; nothing between runs.
+    /// Returns the amounts spent or held since the current run started; zero between runs.
     pub(crate) fn committed_in_run(&self) -> Spent {
         let before = self.progress.as_ref().map(|progress| progress.spent_before);
         before.map_or_else(Spent::default, |before| self.committed().since(&before))
@@ -413,7 +413,7 @@ impl Machine {
         }
     }
 
-    /// Returns the limits that hold now: the session's own, or its slice of a wider budget.
+    /// Returns the current limits: the session's own, or its slice of a wider budget.
     pub(super) fn budget(&self) -> Budget {
         let own = self.limits.budget;
         self.slice.map_or(own, |slice| Budget { wall_time: own.wall_time, ..slice.has })
@@ -425,7 +425,7 @@ impl Machine {
         }
     }
 
-    /// Takes notice of whom the session can ask for more: it has nothing then until it asks.
+    /// Sets the source of additional budget. The session's slice is then empty until it asks.
     pub(super) fn take_source(&mut self, asks: Option<AsksFor>) {
         let Some(asks) = asks else { return };
         let has = self.limits.budget.or(&asks.limited);
@@ -433,7 +433,7 @@ impl Machine {
         self.empty_slice();
     }
 
-    /// Holds the slice to new limits of the session itself.
+    /// Restricts the slice to new limits of the session itself.
     pub(super) fn limit_slice(&mut self) {
         let (own, committed) = (self.limits.budget, self.committed());
         if let Some(slice) = &mut self.slice {
@@ -443,7 +443,7 @@ impl Machine {
     }
 }
 
-/// Returns an upper estimate of what a call takes.
+/// Returns an upper estimate of the spending of a call.
 fn most_spent(pricing: Option<&ModelInfo>, input: u64, output: u64) -> Spent {
     Spent {
         input_tokens: input,
@@ -470,7 +470,7 @@ fn affordable_output(pricing: Option<&ModelInfo>, input: u64, micros: u64) -> u6
     if !fits(0) {
         return 0;
     }
-    // The price grows with the output, in steps of a tier at most by its input.
+    // The price grows with the output, and its tier depends only on the input.
     let (mut least, mut most) = (0, 1_u64 << 40);
     while least < most {
         let middle = least + (most - least).div_ceil(2);
@@ -479,7 +479,7 @@ fn affordable_output(pricing: Option<&ModelInfo>, input: u64, micros: u64) -> u6
     least
 }
 
-/// Returns whether the provider answered a request without beginning to generate.
+/// Returns whether the provider refused a request before it generated anything.
 fn was_refused(error: &ErrorInfo) -> bool {
     match error.kind {
         ErrorKind::Authentication
@@ -509,7 +509,7 @@ fn text_tokens(bytes: usize, bounds: &TokenBounds) -> u64 {
 
 /// Returns an upper estimate of the tokens that an entry of the history adds to a request.
 fn turn_tokens(turn: &Turn, bounds: &TokenBounds) -> u64 {
-    // A response comes back as it was counted.
+    // A response is sent back as the provider counted it.
     let counted = turn.usage.as_ref().map(|usage| usage.output_tokens).filter(|tokens| *tokens > 0);
     counted.map_or_else(|| item_tokens(&turn.item, bounds), |tokens| tokens.saturating_add(MESSAGE))
 }

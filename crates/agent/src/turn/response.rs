@@ -7,10 +7,10 @@ use super::Machine;
 use super::cycle::is_pause;
 use crate::protocol::{Action, EventKind, OutcomeStatus, Turn, TurnKind, UserMessage};
 
-/// Message that has the model continue a response that was cut off.
+/// Message that asks the model to continue a response that was cut off.
 const CONTINUE: &str = include_str!("../../prompts/continue.md");
 
-/// Most continuations of one response.
+/// Maximum number of continuations of one response.
 const MAX_CONTINUATIONS: u32 = 2;
 
 /// Efforts of reasoning, the lowest first.
@@ -51,8 +51,8 @@ impl Machine {
         }
     }
 
-    /// Returns the effort with which to repeat a request whose reasoning was cut off: the next lower one. If none is set, it is
-    /// `low`, provided that the model can reason.
+    /// Returns the effort with which to repeat a request whose reasoning was cut off: the next lower one. If no effort
+    /// is set, it is `low`, provided that the model can reason.
     fn lower_effort(&self) -> Option<ReasoningEffort> {
         match &self.reasoning_effort {
             Some(effort) => lower(effort),
@@ -76,15 +76,15 @@ impl Machine {
         }
     }
 
-    /// Discards the parts of a response that another step follows.
+    /// Discards the stored parts of a response, because another step follows it.
     pub(super) fn reset_response(&mut self) {
         if let Some(progress) = &mut self.progress {
             progress.response = FinalResponse::default();
         }
     }
 
-    /// Asks the model again after a response without calls that was cut off or is empty, or ends the run if that is no use.
-    /// Returns `false` for a complete response.
+    /// Asks the model again after a response without calls that was cut off or is empty, or ends the run if that would
+    /// not help. Returns `false` for a complete response.
     pub(super) fn asks_again(&mut self, response: &Response, out: &mut Vec<Action>) -> bool {
         let has_text = !response.text().trim().is_empty();
         // Some servers count reasoning tokens, and do not send the reasoning.

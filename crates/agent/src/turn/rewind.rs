@@ -1,4 +1,4 @@
-//! Rewinding: the session goes on after an earlier entry of its history.
+//! Rewinding: the session continues after an earlier entry of its history.
 
 use pintle_llm::MessageList;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,8 @@ pub(super) struct Rewound {
 }
 
 impl Machine {
-    /// Returns the highest number of entries to which the session can be rewound: more than it has, after a rewind that
-    /// nothing has followed.
+    /// Returns the highest number of entries to which the session can be rewound. Right after a rewind, it is more than
+    /// the history has.
     #[must_use]
     pub fn rewindable_turns(&self) -> usize {
         self.rewound.as_ref().map_or(self.history.len(), |rewound| rewound.history.len())
@@ -41,8 +41,9 @@ impl Machine {
         }
     }
 
-    /// Goes back to the first `turns` entries of the history; or, right after that, forward again. Calls whose results are cut off are answered as not run.
-    /// Queued messages stay queued, subagents stay open, and what was spent stays spent.
+    /// Goes back to the first `turns` entries of the history; or, right after that, forward again. Calls whose results
+    /// are cut off are answered as not run. Queued messages stay queued, subagents stay open, and spending still
+    /// counts.
     pub(super) fn rewind(&mut self, turns: usize, out: &mut Vec<Action>) {
         if let Some(problem) = self.rewind_refusal(turns) {
             if self.state != SessionState::Closed {
@@ -67,7 +68,7 @@ impl Machine {
         let kept = self.history.len();
         self.chars = self.history.iter().fold(0, |chars: u64, turn| chars.saturating_add(turn.chars()));
         self.accepted = self.accepted.min(kept);
-        // Subscribers replace the history that they have.
+        // Makes subscribers replace their history.
         self.repairs += 1;
         self.state = SessionState::Idle;
         self.question = None;

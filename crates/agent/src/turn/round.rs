@@ -42,19 +42,19 @@ pub(super) struct CallState {
     /// Whether the ticket was approved and has not released a start.
     #[serde(default)]
     pub(super) approved: bool,
-    /// Who approved it, if that is known.
+    /// Principal that approved it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) approved_by: Option<Principal>,
-    /// Tool and arguments that were asked about.
+    /// Fingerprint of the tool and the arguments in the request for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<Fingerprint>,
-    /// Arguments that it runs with, if somebody changed them.
+    /// Arguments that it runs with, if a user or a hook changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<ChangedArguments>,
     /// Text of hooks, which the model reads below the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<String>,
-    /// Whether a person changed them, and so decided on them. A hook does not decide.
+    /// Whether a user changed the arguments, and so decided on the call. A hook does not decide.
     #[serde(default)]
     pub(super) decided: bool,
     /// Whether the call has spawned a subagent since its start.
@@ -70,12 +70,12 @@ pub(super) enum Stage {
     Preparing,
     Asking(CallPlan),
     Ready(CallPlan),
-    /// Asked to start; `since` is set once its start is on record.
+    /// Its start is requested; `since` is set once the start is recorded.
     Running {
         plan: CallPlan,
         since: Option<Timestamp>,
     },
-    /// Its process is gone, and its files are being compared with what it declared.
+    /// Its process is gone, and its files are being compared with its declared changes.
     Reconciling {
         plan: CallPlan,
         /// Time from its start to the end of its process.
@@ -84,7 +84,7 @@ pub(super) enum Stage {
     Done(ToolResult),
 }
 
-/// What gates and hooks did to a call.
+/// Judgement of the gates, and the results of the hooks, for a call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Judged {
     pub(super) judgement: Judgement,
@@ -100,7 +100,7 @@ pub(super) struct Resumption {
     pub(super) interrupted: Vec<String>,
     /// Ids of calls that had started and are repeated.
     pub(super) repeated: Vec<String>,
-    /// Ids of calls that had declared their changes of files, which are looked at.
+    /// Ids of calls that had declared changes of files, which are compared with the files.
     pub(super) reconciled: Vec<String>,
     /// Number of unfinished calls that were counted as spent; they count again when they start again.
     pub(super) not_finished: u64,
@@ -159,8 +159,8 @@ impl Round {
         }
     }
 
-    /// Continues after the driving process is gone. `last` is the time of the last input before, and `attached` are the
-    /// calls whose subagents go on: they run again, and find the subagent that they had spawned.
+    /// Continues after the driving process is gone. `last` is the time of the last input before that. `attached`
+    /// contains the calls whose subagents continue: they run again, and find the subagent that they had spawned.
     pub(super) fn resume(
         &mut self,
         stopping: bool,
@@ -179,7 +179,7 @@ impl Round {
                     state.stage = Stage::Reconciling { plan: plan.clone(), ran };
                 }
                 Stage::Running { since: Some(_), .. } if !stopping && attached.contains(&state.call.id) => {
-                    // It spawns nothing more, so a decision that was made for it is enough.
+                    // It spawns no further subagent, so its earlier decision suffices.
                     state.approved = state.ticket.is_some();
                     resumption.not_finished += 1;
                 }
@@ -316,7 +316,7 @@ impl Round {
         self.calls.iter().map(stage).collect()
     }
 
-    /// Returns the ids of the calls that have begun and have no result.
+    /// Returns the ids of the calls that have started and have no result.
     #[cfg(test)]
     pub(super) fn open(&self) -> Vec<String> {
         let has_begun = |state: &&CallState| {
@@ -358,7 +358,7 @@ impl Round {
             if matches!(state.stage, Stage::Running { .. }) {
                 out.push(Action::CancelTool { call: key });
             } else if let Stage::Reconciling { ran, .. } = state.stage {
-                // Nobody waits for an environment that may not answer.
+                // A stop does not wait for an environment that may not answer.
                 state.lose(HOST_GONE, ran, out);
             }
         }
@@ -385,7 +385,7 @@ impl CallState {
         }
     }
 
-    /// Returns the action that prepares it, with the arguments that it is to run with.
+    /// Returns the action that prepares the call with its current arguments.
     pub(super) fn prepare(&self, key: CallKey) -> Action {
         let mut tool_call = self.call.clone();
         if let Some(ChangedArguments { arguments, .. }) = &self.changed {
@@ -396,7 +396,7 @@ impl CallState {
         Action::PrepareCall { call: key, tool_call: Box::new(tool_call), changed: self.changed.is_some() }
     }
 
-    /// Makes it run with other arguments.
+    /// Changes the arguments of the call.
     pub(super) fn change(&mut self, arguments: Value, by: Option<Principal>) {
         self.changed = Some(ChangedArguments { arguments, by });
         (self.ticket, self.approved, self.decided, self.stage) = (None, false, true, Stage::Preparing);
@@ -410,7 +410,7 @@ impl CallState {
         matches!(self.stage, Stage::Done(_))
     }
 
-    /// Returns whether its start has not been requested.
+    /// Returns whether the start of the call has not been requested.
     fn is_waiting(&self) -> bool {
         matches!(self.stage, Stage::Preparing | Stage::Asking(_) | Stage::Ready(_))
     }

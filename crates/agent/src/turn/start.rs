@@ -15,7 +15,7 @@ use crate::protocol::{
 pub(super) const FORKED: &str = include_str!("../../prompts/calls/forked.md").trim_ascii_end();
 
 impl Machine {
-    /// Returns whether its history began as that of another session.
+    /// Returns whether the history started as the history of another session.
     pub(crate) fn is_fork(&self) -> bool {
         self.forked_from.is_some()
     }
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// Ends the session, since nothing may happen that is not on record.
+    /// Ends the session, since it must not act without a record.
     pub(super) fn unrecorded(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
         if self.state != SessionState::Closed && !matches!(self.phase, Phase::CleaningUp) {
             out.push(Action::emit(EventKind::Error { error: error.clone() }));
@@ -101,8 +101,8 @@ impl Machine {
         }
     }
 
-    /// Continues after the driving process is gone. `last` is the time of the last input before, and the `attached`
-    /// subagents go on as well. Whatever is safe to repeat is requested again; everything else is answered.
+    /// Continues after the driving process is gone. `last` is the time of the last input before that. The `attached`
+    /// subagents also continue. Work that is safe to repeat is requested again; all other work is answered.
     pub(super) fn resumed(&mut self, last: Timestamp, attached: &[String], out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
@@ -123,7 +123,8 @@ impl Machine {
         }
     }
 
-    /// Takes the end of the process that drove the session: answers the calls that it left open, or requests them again.
+    /// Handles the end of the process that drove the session: answers the calls that it left open, or requests them
+    /// again.
     pub(super) fn take_resumption(&mut self, last: Timestamp, attached: &[String], out: &mut Vec<Action>) {
         let stopping = self.ending.is_some();
         let attached_calls = self.calls_of_children(attached);
@@ -156,7 +157,7 @@ impl Machine {
     }
 }
 
-/// Answers a call that was cut off from its result.
+/// Answers a call whose result was cut off.
 pub(super) fn not_run_since(call: &ToolCall, why: &str) -> ToolResult {
     ToolResult::new(call.id.clone(), why, true)
 }

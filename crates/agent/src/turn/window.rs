@@ -50,8 +50,8 @@ impl Machine {
         self.chars.saturating_add(self.tool_chars)
     }
 
-    /// Returns the provider's count of the last request, and the number of characters that the next one adds. `None` without a
-    /// count that holds: a repair, or fewer tools, can make the request smaller than it was.
+    /// Returns the provider's count of the last request, and the number of characters that the next one adds. `None`
+    /// without a valid count: a repair, or fewer tools, can make the request smaller than it was.
     fn counted(&self) -> Option<(u64, u64)> {
         let counted = self.counted_prompt?;
         Some((counted.tokens, self.sent_chars().checked_sub(counted.chars)?))

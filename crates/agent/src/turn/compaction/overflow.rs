@@ -52,8 +52,8 @@ impl Machine {
         started
     }
 
-    /// Returns the share of the context window, in percent, of a request that was refused without a known reason, if that
-    /// is probably the reason. Once per run.
+    /// Returns the share of the context window, in percent, of a request that was refused without a known reason, if
+    /// its size is probably the reason. Once per run.
     fn assumed_overflow(&self, error: &ErrorInfo) -> Option<u64> {
         let is_unknown = error.kind == ErrorKind::InvalidRequest
             && !error.refused_reasoning
@@ -76,8 +76,8 @@ impl Machine {
         self.compactions.after_refusal = false;
     }
 
-    /// Asks again after the provider refused a request for a summary as too long: with half of it, as text. Returns whether
-    /// it did.
+    /// Requests a summary again after the provider refused the request as too long: with half of it, as text. Returns
+    /// whether it did.
     pub(super) fn retry_in_pieces(&mut self, error: &ErrorInfo, out: &mut Vec<Action>) -> bool {
         let Some(mut current) = self.running_compaction() else { return false };
         self.measure_system();

@@ -1,7 +1,7 @@
 //! A history as text, in pieces that fit a request for a summary.
 //!
-//! Outputs of tools are shortened first, the oldest first. If the rest does not fit, the history is divided where no call
-//! is open, and what is too long for the number of requests that are left is cut.
+//! Tool outputs are shortened first, from the oldest. If the rest does not fit, the history is divided where no call is
+//! open, and exchanges that are too long for the remaining requests are cut.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use crate::protocol::{Turn, TurnKind};
 /// Characters that a shortened output keeps.
 const SHORT_OUTPUT: usize = 600;
 
-/// Fewest characters to which an exchange is cut. If that is too much for the requests that are left, the oldest are left
-/// out.
+/// Fewest characters to which an exchange is cut. If that is too much for the remaining requests, the oldest exchanges
+/// are left out.
 const LEAST_EXCHANGE: usize = 200;
 
 /// Characters that a note about a cut takes.
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     pub(super) text: String,
 }
 
-/// Entries up to the next one before which no call is open, as text.
+/// Entries up to the next border, where no call is open, as text.
 struct Exchange {
     /// First entry after it.
     through: usize,
@@ -33,8 +33,8 @@ struct Exchange {
     chars: usize,
 }
 
-/// Returns the beginning of the entries `from..through` that takes at most about `room` characters. With one request left
-/// it is all of them.
+/// Returns the beginning of the entries `from..through` that takes at most about `room` characters. With one request
+/// left, returns all of them.
 pub(super) fn next_piece(
     history: &[Turn],
     from: usize,
@@ -90,9 +90,9 @@ fn exchanges(turns: &[Turn], from: usize, room: usize) -> Vec<Exchange> {
     exchanges
 }
 
-/// Cuts long exchanges, so that all of them fit the requests that are left.
+/// Cuts long exchanges, so that all of them fit the remaining requests.
 fn cut_exchanges(exchanges: &mut [Exchange], room: usize, requests_left: usize) {
-    // Two pieces in a row have more than the room for one.
+    // Two consecutive pieces together exceed the room for one.
     let available = room.saturating_mul((requests_left / 2).max(1));
     let mut most = room;
     let total = |most: usize| exchanges.iter().map(|exchange| exchange.chars.min(most)).sum::<usize>();
@@ -106,7 +106,7 @@ fn cut_exchanges(exchanges: &mut [Exchange], room: usize, requests_left: usize) 
     }
 }
 
-/// Returns the piece of all that is left. The oldest exchanges are left out if there is no room for them.
+/// Returns a piece with all remaining exchanges. The oldest are left out if there is no room for them.
 fn last_piece(exchanges: &[Exchange], through: usize, room: usize) -> Piece {
     let mut size = 0_usize;
     let fits = exchanges.iter().rev().take_while(|exchange| {

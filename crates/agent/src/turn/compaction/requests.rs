@@ -7,7 +7,7 @@ use crate::protocol::{Action, EventKind, ModelCallId, SessionState, TurnContext}
 use crate::turn::window::CHARS_PER_TOKEN;
 use crate::turn::{Machine, Phase};
 
-/// Part of the room for a piece that the summary so far takes at most: one third.
+/// Largest part of the room for a piece that the summary so far may take: one third.
 const SUMMARY_SHARE: usize = 3;
 
 const INSTRUCTION: &str = include_str!("../../../prompts/compaction/summary.md");
@@ -15,8 +15,8 @@ const INSTRUCTION: &str = include_str!("../../../prompts/compaction/summary.md")
 const INSTRUCTION_FOR_TEXT: &str = include_str!("../../../prompts/compaction/summary_of_text.md");
 
 impl Machine {
-    /// Asks for the summary, of the next piece if there are pieces, unless the budget has too little left for it. Returns whether it
-    /// did.
+    /// Requests the summary, or the summary of the next piece if there are pieces, unless the budget has too little
+    /// left. Returns whether it did.
     pub(super) fn request_summary(
         &mut self,
         mut current: CurrentCompaction,
@@ -50,7 +50,7 @@ impl Machine {
         self.state = SessionState::Processing;
         self.phase = Phase::Compacting { model_call, through };
         out.push(Action::emit(EventKind::CompactionStart { through: through as u64 }));
-        // It is no part of the conversation, so the next request is compared with the one before.
+        // The request is not part of the conversation, so the next request is compared with the previous one.
         let chain = request.prefix_chain();
         if let Some(fingerprint) = chain.last() {
             let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
@@ -65,7 +65,7 @@ impl Machine {
     /// Returns the request of the conversation with the instruction after it.
     fn request_for_summary(&mut self, context: &TurnContext) -> Request {
         let mut request = self.request(context);
-        // Media of the part that is cut off need not be sent once more, but the beginning has to stay as it was.
+        // Media of the replaced part are not needed, but the beginning of the request has to stay unchanged.
         request.messages.extend([HistoryItem::from(Message::user(INSTRUCTION.trim_end()))]);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::None);
         request

@@ -4,10 +4,10 @@ use super::CHARS_PER_TOKEN;
 use super::pieces::cut_middle;
 use crate::protocol::{Turn, TurnKind, without_context};
 
-/// Most tokens of all messages.
+/// Maximum number of tokens of all messages.
 const MAX_TOKENS: u64 = 20_000;
 
-/// Most tokens of all messages, in percent of the context window.
+/// Maximum number of tokens of all messages, in percent of the context window.
 const WINDOW_SHARE: u64 = 15;
 
 const START: &str = "<user_message>\n";

@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// Takes the preparation of a call. Returns whether it was expected.
+    /// Applies the preparation of a call. Returns whether it was expected.
     pub(in crate::turn) fn take_preparation(
         &mut self,
         key: CallKey,
@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// Takes the result of a call. Returns whether it was expected.
+    /// Applies the result of a call. Returns whether it was expected.
     pub(in crate::turn) fn take_result(
         &mut self,
         key: CallKey,
@@ -147,7 +147,7 @@ impl Machine {
         let Phase::RunningTools(round) = &mut self.phase else { return false };
         let Some(state) = round.get_mut(key) else { return false };
         let Stage::Running { since, .. } = state.stage else { return false };
-        // Starts and ends pair, even if the start never came.
+        // Each end has a start, even if the start was never reported.
         state.emit_start(out);
         let since = since.unwrap_or(now);
         let mut result = finished.result;
@@ -205,7 +205,7 @@ impl Machine {
         true
     }
 
-    /// Takes the start of a call that another version of this program started.
+    /// Applies the start of a call that another version of this program started.
     pub(in crate::turn) fn take_start(&mut self, key: CallKey, out: &mut Vec<Action>) {
         let now = self.now;
         let Phase::RunningTools(round) = &mut self.phase else { return };
