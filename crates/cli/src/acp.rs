@@ -1,5 +1,5 @@
-//! `pintle acp`: the agent of an editor, on standard input and output. Its sessions are those of the store, so that a
-//! conversation goes on in a terminal and back.
+//! `pintle acp`: an ACP agent for an editor, on standard input and output. Its sessions are in the store, so a
+//! conversation can move to a terminal and back.
 
 mod commands;
 mod controls;
@@ -61,7 +61,7 @@ pub(crate) async fn acp(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     served.map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))
 }
 
-/// Rejects flags that are about one task: an editor says what to do, and where.
+/// Rejects flags for a single task: the editor sends the task and the directory.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let place =
         [("--dir", args.environment.dir.is_some()), ("--env", args.environment.env != EnvSpec::Local)];
@@ -72,12 +72,12 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 #[derive(Clone, Debug)]
 struct EditorHost {
     process_env: ProcessEnv,
-    /// Flags of this process, which come before those that a session remembers.
+    /// Flags of this process. They precede the flags that a session remembers.
     given: Flags,
 }
 
 impl EditorHost {
-    /// Opens a new session, or one of the store, in a directory. `words` are flags that the session remembers.
+    /// Opens a new or stored session in a directory. `words` are flags that the session remembers.
     async fn open(
         &self,
         words: &[String],
@@ -93,7 +93,7 @@ impl EditorHost {
         let mut args = RunArgs { session: SessionArgs { given, ..SessionArgs::default() }, ..completed };
         args.environment.dir = Some(request.directory.clone());
         let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-        // A person can be asked.
+        // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
         model.warn_if_unknown();
@@ -118,7 +118,7 @@ impl EditorHost {
         let opened = match opening.open(&env_session, &prompter, process_env).await {
             Ok(opened) => opened,
             Err(failure) => {
-                // The first failure is the one to tell.
+                // The first failure is the one to report.
                 env_session.close_with_notice().await;
                 return Err(failure);
             }
@@ -146,13 +146,13 @@ impl EditorHost {
         Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
     }
 
-    /// Returns the model that a new session would have, whose key was found.
+    /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
         let completed = config::complete_run(&[], &self.process_env).await?;
         Model::from_args(&completed.model, &self.process_env).await
     }
 
-    /// Opens the store and finds a session that nobody has open.
+    /// Opens the store and finds a session that no process has open.
     async fn find(&self, id: &str) -> Result<(Sessions, Summary), HostError> {
         let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let session_id = SessionId::new(id);
@@ -289,14 +289,14 @@ fn directory_word(directory: &Path) -> Result<String, HostError> {
     Ok(format!("--dir={directory}"))
 }
 
-/// Returns the servers that the editor declares. They run in the sandbox, whatever they are.
+/// Returns the servers that the editor declares. They always run in the sandbox.
 fn servers_of(request: &NewSession) -> Result<Vec<ServerSpec>, Failure> {
     request.mcp_servers.iter().map(server_of).collect()
 }
 
 fn server_of(declared: &McpServerSpec) -> Result<ServerSpec, Failure> {
     let wrong = format!("the editor's MCP server `{}` is wrong", declared.name);
-    // Editors have names that are for people.
+    // Editors use display names.
     let name: String =
         declared.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let name: ServerName = name.parse().or_usage(&wrong)?;

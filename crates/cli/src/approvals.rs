@@ -1,4 +1,4 @@
-//! `pintle approvals`: the calls that wait for a decision, in all sessions, and decisions on them from any terminal.
+//! `pintle approvals`: lists the calls of all sessions that wait for a decision, and decides on them from any terminal.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::Sessions;
 
-/// How long to wait for a running session to take a decision.
+/// How long to wait for a running session to apply a decision.
 const TAKEN_WITHIN: Duration = Duration::from_secs(15);
 
 const POLL: Duration = Duration::from_millis(100);
@@ -106,7 +106,7 @@ fn line(waiting: &Waiting) -> String {
     )
 }
 
-/// Finds the call that is meant.
+/// Finds the requested call.
 async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<Waiting, Failure> {
     let summary = sessions.find(&wanted.session).await?;
     let all = waiting_in(sessions, &summary).await?;
@@ -126,7 +126,7 @@ async fn find(sessions: &Sessions, wanted: &ApprovalArg) -> Result<Waiting, Fail
     }
 }
 
-/// Returns why there is nothing to decide on: how the call was decided on before, if it was.
+/// Returns why there is nothing to decide on, with an earlier decision on the call, if any.
 async fn not_waiting(sessions: &Sessions, id: &SessionId, call: &str) -> Result<Failure, Failure> {
     let replay = replay(sessions, id).await?;
     let decided = replay.events.iter().rev().find_map(|event| ending_of(event, call));
@@ -136,7 +136,7 @@ async fn not_waiting(sessions: &Sessions, id: &SessionId, call: &str) -> Result<
     }))
 }
 
-/// Returns how a request for approval of a call ended, if this event says so.
+/// Returns how a request for approval of a call ended, if this event reports it.
 fn ending_of(event: &SessionEvent, call: &str) -> Option<String> {
     let EventKind::ApprovalDecided { call_id, approved, ending, by, .. } = &event.kind else { return None };
     if call_id != call {
@@ -229,8 +229,8 @@ fn decision(args: &DecideArgs) -> Result<Decision, Failure> {
     }
 }
 
-/// Waits until the running session has taken the decision, and returns how the request ended: another decision may have
-/// come first. `None` if the session does not take it soon.
+/// Waits until the running session has applied the decision, and returns how the request ended: another decision may
+/// have come first. `None` if the session does not apply it soon.
 async fn taken(sessions: &Sessions, id: &SessionId, call: &str) -> Result<Option<String>, Failure> {
     let deadline = Instant::now() + TAKEN_WITHIN;
     while Instant::now() < deadline {

@@ -17,7 +17,7 @@ use crate::prompt_source;
 use crate::response_view::ResponseView;
 use crate::timeout;
 
-/// How long to wait for a reader to take the end of an unfinished line.
+/// How long to wait for a reader to accept the end of an unfinished line.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the question and streams the response to standard output.

@@ -8,7 +8,7 @@ use crate::process_env::ProcessEnv;
 use crate::remote::Remote;
 use crate::terminal;
 
-/// Converses in a session of a server until the user leaves. The session goes on there.
+/// Converses in a session of a server until the user leaves. The session continues on the server.
 pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &args.conversation)?;
     let interrupts = Interrupts::listen()?;
@@ -25,7 +25,7 @@ pub(crate) async fn attach(args: AttachArgs, process_env: &ProcessEnv) -> Result
     Ok(Exit::Done)
 }
 
-/// Sessions among which the newest one that is no subagent's is looked for.
+/// Number of sessions searched for the newest one that does not belong to a subagent.
 const NEWEST: usize = 100;
 
 async fn newest(remote: &Remote) -> Result<pintle_client::SessionInfo, Failure> {

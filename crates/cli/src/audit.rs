@@ -1,4 +1,4 @@
-//! `pintle audit`: who asked, who allowed, what ran, what changed and what it cost, with the record verified.
+//! `pintle audit`: reports the requests, approvals, commands, changes and costs of a session, and verifies its record.
 
 mod calls;
 mod document;
@@ -35,7 +35,7 @@ struct CallReport<'a> {
 /// How much of each call is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
-    /// What decided and what happened.
+    /// Decision and outcome.
     Decisive,
     /// Everything.
     Complete,
@@ -73,7 +73,7 @@ pub(crate) async fn text(
     rendered(&report, None, format, Detail::Decisive)
 }
 
-/// Renders a report, or one call of it. Pages have every detail.
+/// Renders a report, or one call of it. HTML pages contain every detail.
 fn rendered(
     report: &AuditReport,
     call: Option<&CallHistory>,
@@ -99,7 +99,8 @@ fn document(report: &AuditReport, call: Option<&CallHistory>, detail: Detail) ->
     }
 }
 
-/// Returns the call with this id, or the only one whose id begins so. Calls of the session precede those of its subagents.
+/// Returns the call with this id, or the only one whose id has this prefix. Calls of the session precede calls of its
+/// subagents.
 fn find_call<'a>(report: &'a AuditReport, wanted: &str) -> Result<&'a CallHistory, Failure> {
     let id = &report.session_id;
     let known: Vec<&CallHistory> = report.calls().collect();

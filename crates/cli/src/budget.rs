@@ -1,4 +1,4 @@
-//! Budgets of a run: of the user's file, of flags, and of the project, and who is asked for more.
+//! Budgets of a run, from the user's file, flags and the project, and requests to raise them.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::process_env::{self, ProcessEnv};
 use crate::render::{amount_of_budget, parse_amount};
 use crate::sessions::Sessions;
 
-/// Loads the limits of a run: those of the user's file, replaced by flags, and lowered to those of the projects.
+/// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
 ///
-/// A file or a flag with mistakes is a usage failure: a part that is not understood could be a limit.
+/// A file or a flag with mistakes is a usage failure: an unrecognised part could be a limit.
 pub(crate) async fn load(
     args: &BudgetArgs,
     environment: &dyn ExecutionEnvironment,
@@ -37,7 +37,7 @@ pub(crate) async fn load(
     Ok(limits)
 }
 
-/// Returns the limits without those on cost, for a model without a price that costs nothing.
+/// Returns the limits without cost limits, for a free model without a price.
 pub(crate) fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
     for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
         budget.cost_micros = None;
@@ -55,14 +55,14 @@ fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
     }
 }
 
-/// Returns the limits of the session itself. Time is that of each run.
+/// Returns the limits of the session itself. The time limit applies to each run.
 pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
     let mut budget = limits.session;
     budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
     budget
 }
 
-/// Returns where the session gets its budget from; `None` if it has only its own limits, and nobody is asked.
+/// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
 pub(crate) async fn source(
     limits: BudgetLimits,
     prompter: &Prompter,
@@ -118,7 +118,7 @@ fn limit_question(reached: &ReachedBudget, needs: u64) -> (String, String) {
     (text, format!("Allow more? [y]es, {} more, [n]o, or how much: ", amount(offered(reached, needs))))
 }
 
-/// Returns what a plain yes adds: as much as the limit was, so that nobody is asked before each call.
+/// Returns the amount that a plain yes adds: the previous limit, so that the question is not repeated before each call.
 fn offered(reached: &ReachedBudget, needs: u64) -> u64 {
     reached.limit.max(needs)
 }

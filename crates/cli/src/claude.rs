@@ -1,5 +1,5 @@
-//! The agent of a program that speaks Claude Code's `stream-json`, such as its SDK. Its sessions are those of the store, so
-//! that a conversation continues in a terminal and back.
+//! Agent for a host program that uses Claude Code's `stream-json`, such as its SDK. Its sessions are in the store, so a
+//! conversation can move to a terminal and back.
 
 mod channel;
 mod conversation;
@@ -54,7 +54,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let id = new_id(&options, process_env).await?;
     let session = SessionArgs { no_session, given, id, ..args.session };
     let args = RunArgs { session, ..completed };
-    // A session that is resumed may work elsewhere than in the current directory.
+    // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let interrupts = Interrupts::listen()?;
@@ -80,7 +80,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let ended = conversation.run().await;
     let closed = conversation.close(ended.is_err()).await;
     channel.end_output();
-    // A host that does not read does not keep the process.
+    // A host that does not read must not keep the process alive.
     let _ = tokio::time::timeout(READER_TIMEOUT, writer.join_next()).await;
     ended.and(closed).map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))
 }
@@ -102,7 +102,7 @@ fn with_settings(mut options: StreamOptions) -> Result<StreamOptions, Failure> {
     Ok(options)
 }
 
-/// Returns the id that the host has chosen for a new session.
+/// Returns the id that the host chose for a new session.
 async fn new_id(options: &StreamOptions, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
     let Some(id) = &options.session_id else { return Ok(None) };
     if id.len() != UUID || !id.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {

@@ -53,7 +53,7 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
             return Exit::Usage;
         }
         match written {
-            // A reader that closes the pipe has seen enough.
+            // A reader may close the pipe early.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let failure = console::unwritten(&error);
                 console::report(&failure);
@@ -156,7 +156,7 @@ fn remove_profile(args: &mut Vec<OsString>, name: &str) {
     }
 }
 
-/// Returns the arguments of this process, in words of its own and with the subcommand that they go without.
+/// Returns the arguments of this process, translated to its own flags and with an omitted subcommand added.
 fn own_arguments() -> Result<Vec<OsString>, Failure> {
     let args: Vec<OsString> = std::env::args_os().collect();
     #[cfg(feature = "compat")]

@@ -1,7 +1,7 @@
 //! Configuration: `config.toml` of the user and of the project, environment variables, and profiles by name.
 //!
-//! Each key stands for a flag, and each value becomes one: the command line is parsed again with the flags that neither it
-//! nor its session has.
+//! Each key corresponds to a flag. Values become flags: the command line is parsed again with the flags that neither it
+//! nor its session sets.
 
 mod edit;
 mod list;
@@ -82,14 +82,14 @@ async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Co
 
 /// Parts of a command line that the configuration depends on.
 struct Scope {
-    /// Directory whose project counts.
+    /// Directory whose project applies.
     directory: Option<PathBuf>,
     /// Provider that was typed or remembered.
     provider: Option<ProviderName>,
     /// Value of `--profile`.
     profile: Option<PathBuf>,
     configuration: ConfigurationArgs,
-    /// The only flag of the command that stands for a key, if its others have another meaning.
+    /// The only flag of the command that corresponds to a key, if its other flags have a different meaning.
     only: Option<&'static str>,
 }
 
@@ -202,7 +202,7 @@ impl Scope {
         known.retain(|flag| self.only.is_none_or(|only| flag == only));
         if settings.values.contains_key(keys::PROFILE) && matches!(line.arguments.command, Command::Prompt(_))
         {
-            // The file has it.
+            // The file sets it.
             known.remove("provider");
         }
         let has_variable = |value: &Value| match &value.source {
@@ -229,7 +229,7 @@ fn require_file(name: &str, loaded: &Configuration) -> Result<(), Failure> {
     Err(Failure::usage(format!("{} in the configuration, and no such file", loaded.no_profile(name))))
 }
 
-/// Replaces a base URL of a file by that of the variable of the provider, which is stronger.
+/// Replaces a base URL from a file by the value of the provider's variable, which takes precedence.
 fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, process_env: &ProcessEnv) {
     let configured = || settings.values.get("provider").and_then(|value| provider(&value.text));
     let provider = match given {

@@ -27,7 +27,7 @@ const MAX_FOUND: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) key: &'static Key,
-    /// The value as its flag has it. Paths are absolute.
+    /// The value in the form of its flag. Paths are absolute.
     pub(crate) value: String,
     pub(crate) line: usize,
     /// Column of the value.
@@ -285,8 +285,8 @@ pub(crate) fn is_in_profile(key: &Key) -> bool {
     key.kind != Kind::Profile
 }
 
-/// Returns the entries of a table that end before an offset, in the order of the file. The entries of a table in it may be
-/// elsewhere.
+/// Returns the entries of a table that end before an offset, in the order of the file. The entries of a nested table
+/// may be after the offset.
 fn entries_before<'v, 't>(
     end: usize,
     table: &'v DeTable<'t>,
@@ -299,7 +299,7 @@ fn entries_before<'v, 't>(
     entries
 }
 
-/// Returns a value as its flag has it, if it is one of the kind.
+/// Returns a value in the form of its flag, if it is of this kind.
 fn flag_value(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     let text = match value {
         DeValue::String(text) if kind.takes_string() => text.clone().into_owned(),
@@ -318,14 +318,14 @@ fn flag_value(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     kind.accepts(&text).then_some(text)
 }
 
-/// Returns program and arguments; `None` if there is no program, or if another value is among them.
+/// Returns program and arguments; `None` without a program, or if a value is not a string.
 fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         array.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
     words.filter(|words| words.first().is_some_and(|program| !program.trim().is_empty()))
 }
 
-/// Returns a question for the name that may be meant, or nothing.
+/// Returns a question that suggests a similar name, or an empty text.
 pub(crate) fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
     let similar = most_similar(wrong, known);
     similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))

@@ -1,4 +1,4 @@
-//! `pintle doctor`: checks what the command works with.
+//! `pintle doctor`: checks keys, network, programs, sandbox, terminal and directories.
 
 mod directories;
 mod network;
@@ -71,7 +71,7 @@ fn keys(process_env: &ProcessEnv) -> (Check, Vec<Provider>) {
         found.iter().map(|(provider, source)| format!("{} ({source})", provider.name())).collect();
     let sources = if sources.is_empty() { "none".to_owned() } else { sources.join(", ") };
     let check = match &configured {
-        // A key in a variable is used without looking further.
+        // With a key in a variable, the damaged file is only a warning.
         Err(failure) if found.is_empty() => Check::problem("keys", failure.message(), "correct the file"),
         Err(failure) => Check::warning("keys", failure.message(), "correct the file"),
         Ok(_) if found.is_empty() => Check::warning("keys", sources, NO_KEY),

@@ -61,7 +61,7 @@ pub(crate) struct EnvTarget<'a> {
 /// Initialised execution environment with a working directory.
 pub(crate) struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
-    /// The same for servers of tools, of which some may run outside of the sandbox.
+    /// The environment for MCP servers, some of which may run outside of the sandbox.
     #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
     of_servers: Arc<dyn ExecutionEnvironment>,
     /// Kills all commands at once. `None` if a remote supervisor does so.
@@ -69,22 +69,22 @@ pub(crate) struct EnvSession {
     /// Directory for temporary files of sandboxed commands.
     temporary: Option<TemporaryDirectory>,
     sandbox: SandboxState,
-    /// Files that tools must not touch.
+    /// Files that tools must not access.
     hidden: HiddenPaths,
     /// Files that the sandbox keeps commands from changing.
     protected: Vec<PathBuf>,
-    /// Returns the protected files that a command could change after all.
+    /// Returns the protected files that a command was able to change.
     replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
     repositories: RepositoryGuard,
     /// Whether the sandbox and file tools allow changes.
     writes: WriteSwitch,
     record: WatchRecord,
-    /// Looks at protected files, once a session has it.
+    /// Checks protected files, once a session has created it.
     watch: OnceLock<ProtectedPathWatch>,
 }
 
-/// Returns the files and directories that file tools of a local run must not touch: keys of the user.
+/// Returns the files and directories that file tools of a local run must not access: keys of the user.
 ///
 /// A working directory that is hidden itself is a usage failure.
 pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
@@ -132,7 +132,7 @@ impl<'a> EnvTarget<'a> {
         Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), denials: &[], process_env })
     }
 
-    /// Selects the environment of a session whose program can ask a person about its calls.
+    /// Selects the environment of a session whose host program can ask the user about its calls.
     #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
     pub(crate) fn of_hosted(
         args: &'a RunArgs,
@@ -148,13 +148,13 @@ impl<'a> EnvTarget<'a> {
         }))
     }
 
-    /// Sets what a run needs of the sandbox.
+    /// Sets the sandbox requirements of a run.
     pub(crate) fn for_use(mut self, use_of: SandboxUse) -> Self {
         self.use_of = use_of;
         self
     }
 
-    /// Hides files from sandboxed commands that these rules of `--deny` deny to read. Rules files count in any case.
+    /// Hides files from sandboxed commands that these rules of `--deny` deny to read. Rules files always apply.
     pub(crate) fn with_denials(mut self, denials: &'a [String]) -> Self {
         self.denials = denials;
         self
@@ -205,13 +205,13 @@ impl<'a> EnvTarget<'a> {
     }
 
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
-        // Those that cannot be removed take no part in this session.
+        // This session does not use directories that cannot be removed.
         let _ = tokio::task::spawn_blocking(temporary::remove_abandoned).await;
         let directory = self.process_env.directory(self.directory)?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
         let hidden = match self.confinement.level() {
-            // Commands can read them all.
+            // Commands can read all of them.
             SandboxName::Off => secrets::hidden_without_sandbox(&directory, self.process_env)?,
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
                 secrets::hidden(&directory, self.process_env)?
@@ -314,13 +314,14 @@ impl EnvSession {
         Arc::clone(&self.environment)
     }
 
-    /// Returns the environment for servers of tools. The user's own file may place one outside of the sandbox.
+    /// Returns the environment for MCP servers. The user's own file may place a server outside of the sandbox.
     #[cfg(feature = "mcp")]
     pub(crate) fn of_servers(&self) -> Arc<dyn ExecutionEnvironment> {
         Arc::clone(&self.of_servers)
     }
 
-    /// Lets an editor read and write text files, as its user sees them. What refuses or confines stays around that.
+    /// Routes reads and writes of text files through the editor, including its unsaved contents. Refusing and confining
+    /// wrappers stay outermost.
     #[cfg(feature = "acp")]
     pub(crate) fn in_editor(
         self,
@@ -351,13 +352,13 @@ impl EnvSession {
         }
     }
 
-    /// Returns the files and directories that file tools must not touch: keys of the user.
+    /// Returns the files and directories that file tools must not access: keys of the user.
     pub(crate) fn hidden(&self) -> &HiddenPaths {
         &self.hidden
     }
 
-    /// Returns what looks at protected files after each command, and at the end of runs and of the session. Elsewhere than on
-    /// this machine, a walk of the workspace takes too long for that.
+    /// Returns the watch that checks protected files after each command, and at the end of runs and of the session. In
+    /// remote environments it does not search the workspace, since a walk takes too long.
     fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
         let watch = ProtectedPathWatch::new(self.environment(), [PROJECT_DIRECTORY]);
         let watch = watch.with_sandboxed_paths(self.protected.clone());
@@ -398,7 +399,7 @@ impl EnvSession {
         &self.writes
     }
 
-    /// Returns what holds commands.
+    /// Returns the sandbox state of commands.
     pub(crate) fn sandbox(&self) -> &SandboxState {
         &self.sandbox
     }
@@ -408,7 +409,7 @@ impl EnvSession {
         self.temporary.as_ref().map(TemporaryDirectory::path)
     }
 
-    /// Terminates commands that still run and waits for them, looks at the protected files once more, and removes the
+    /// Terminates commands that still run and waits for them, checks the protected files once more, and removes the
     /// directory for temporary files. Idempotent.
     ///
     /// Fails if a command may still be running, or if a background command changed a protected file.
@@ -420,7 +421,7 @@ impl EnvSession {
         };
         let restored = self.repositories.close().await;
         let has_looked = matches!(look, Ok(FinalCheck::Unchanged | FinalCheck::Changed(_)));
-        // In a container and on a remote host, the look has connected again.
+        // In a container or on a remote host, this check has reconnected.
         let closed = match has_looked {
             true => closed.and(self.environment.cleanup().await.or_failed("a command may still be running")),
             false => closed,

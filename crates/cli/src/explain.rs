@@ -9,7 +9,7 @@ use crate::route::Route;
 
 /// Converts the error of a model call into a failure.
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
-    // A gate or hook has ended the run, such as for a changed file, of which it gives the diff.
+    // A gate or hook has ended the run. For a changed file, for example, the message contains the diff.
     if error.kind == ErrorKind::InvalidToolCall && error.provider.is_none() {
         return Failure::multi_line(Exit::from_error(error.kind), &error.message).with_info(error);
     }
@@ -85,7 +85,7 @@ fn hint(error: &ErrorInfo, route: &Route) -> Option<String> {
         ErrorKind::RequestTimeout if error.status.is_none() && error.provider.is_some() => {
             Some("raise the limit with --timeout".to_owned())
         }
-        // With a delay, the error message already says how long to wait.
+        // With a delay, the error message already contains the time to wait.
         ErrorKind::RateLimit if error.retry == Retry::After(None) => Some("try again later".to_owned()),
         ErrorKind::RateLimit => None,
         ErrorKind::ContextLength => Some("shorten the prompt or split the task".to_owned()),

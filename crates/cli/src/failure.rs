@@ -1,4 +1,4 @@
-//! Reason for which the command stops: a message for people, an exit code for scripts.
+//! Reason for which the command stops: a message for users, an exit code for scripts.
 
 use std::error::Error;
 
@@ -94,7 +94,7 @@ impl Failure {
         self
     }
 
-    /// Adds hints, each printed on a line of its own below the message.
+    /// Adds hints, each printed on a separate line below the message.
     pub(crate) fn with_hints_below(self, hints: &[&str]) -> Self {
         let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
         Self {

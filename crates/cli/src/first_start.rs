@@ -22,11 +22,11 @@ enum Answer {
     Quit,
 }
 
-/// Asks whether the project is trusted, if it has something to trust and nobody has decided about it as it is now. The
-/// answer is kept. Returns whether the conversation may begin.
+/// Asks whether the project is trusted, if it declares something to trust and has no decision about its current state.
+/// Stores the answer. Returns whether the conversation may start.
 ///
-/// Without a terminal to ask at, and for projects elsewhere than on this machine, nothing is asked and what is not trusted
-/// is left out.
+/// Without a terminal, and for projects that are not on this machine, no question is asked and untrusted parts are left
+/// out.
 pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Result<bool, Failure> {
     if args.env != EnvSpec::Local || !Prompter::has_terminal() {
         return Ok(true);
@@ -39,7 +39,7 @@ pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Re
     let prompter = Prompter::from_process(console::style(process_env), None, false);
     let (head, sections) = question(&projects, &parts);
     let answer = loop {
-        // Input that has ended is no consent.
+        // End of input is not consent.
         let Some(line) = prompter.ask_about(&head, &sections, PROMPT).await else { break Answer::Quit };
         if let Some(answer) = Answer::parse(&line) {
             break answer;
@@ -59,7 +59,7 @@ pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Re
     Ok(true)
 }
 
-/// Returns the head of the question, and a section for each kind of thing that the project declares.
+/// Returns the head of the question, and a section for each kind of declaration of the project.
 fn question(projects: &[Project], parts: &UntrustedRules) -> (String, Vec<Section>) {
     let roots: Vec<String> = projects.iter().map(|project| project.root.display().to_string()).collect();
     let root = roots.join(" and ");

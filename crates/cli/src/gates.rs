@@ -1,4 +1,4 @@
-//! Gates that judge the calls of a run, and those that somebody asks about.
+//! Gates that check the calls of a run, and the described calls of `pintle rules check`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(crate) struct Gates {
 }
 
 impl Gates {
-    /// Creates the gates of an environment that hides these files. In mode plan, a sandbox that holds commands lets them
-    /// run. It holds only commands; file tools keep to the same directories by the gates.
+    /// Creates the gates of an environment that hides these files. In mode plan, commands may run if a sandbox confines
+    /// them. The sandbox confines only commands; the gates confine file tools to the same directories.
     pub(crate) fn new(
         environment: &Arc<dyn ExecutionEnvironment>,
         hidden: &HiddenPaths,
@@ -45,15 +45,15 @@ impl Gates {
         }
     }
 
-    /// Returns them in the order in which they judge.
+    /// Returns the gates in the order of their checks.
     pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
         [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
     }
 }
 
-/// Returns the gate that holds a session to its grant.
+/// Returns the gate that enforces the grant of a session.
 ///
-/// A grant that does not hold here and now is a usage failure, so that the model is not called.
+/// A grant that is not valid here and now is a usage failure, so that the model is not called.
 pub(crate) fn of_grant(
     grant: Grant,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! Runs a program on this machine to its end, without a shell, and collects what it prints.
+//! Runs a program on this machine to completion, without a shell, and collects its output.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use crate::process_env::ProcessEnv;
 
-/// Largest output that [`run`] keeps of each stream, in bytes. The rest is read and dropped.
+/// Maximum output of each stream that [`run`] keeps, in bytes. The rest is read and dropped.
 const MAX_OUTPUT: usize = 64 << 10;
 
-/// How long output may be idle once the program has exited: something that it left running may hold the pipe.
+/// How long output may be idle once the program has exited: a process that it left running may hold the pipe.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
 /// End of a program, with its output as text or as bytes.
@@ -30,7 +30,8 @@ pub(crate) enum Ended<T = String> {
     TimedOut,
 }
 
-/// Runs a program with its arguments. Standard input is empty. What the program leaves running is terminated.
+/// Runs a program with its arguments. Standard input is empty. Processes that the program leaves running are
+/// terminated.
 pub(crate) async fn run(
     environment: &dyn ExecutionEnvironment,
     words: &[String],
@@ -45,7 +46,7 @@ pub(crate) async fn run(
     })
 }
 
-/// Runs a program like [`run`], and keeps so many bytes of each stream.
+/// Runs a program like [`run`], and keeps at most `max_output` bytes of each stream.
 pub(crate) async fn run_within(
     max_output: usize,
     environment: &dyn ExecutionEnvironment,
@@ -104,7 +105,7 @@ async fn next(output: &mut Option<Box<dyn ProcessOutput>>) -> Result<OutputChunk
 }
 
 struct Printed {
-    /// Most bytes that are kept of each stream.
+    /// Maximum number of bytes kept of each stream.
     max: usize,
     stdout: Vec<u8>,
     stderr: Vec<u8>,

@@ -10,7 +10,7 @@ use crate::process_env::{self, ProcessEnv};
 /// Name of the file in the directory of the user's configuration.
 pub(crate) const FILE: &str = "AGENTS.md";
 
-/// Files below the user's home that hold instructions for agents: for all, or for those of one provider.
+/// Files below the user's home that hold instructions for agents: for all models, or for models of one provider.
 const FILES: [(Option<&str>, &str); 4] = [
     (None, ".agents/AGENTS.md"),
     (Some("anthropic"), ".claude/CLAUDE.md"),
@@ -18,7 +18,7 @@ const FILES: [(Option<&str>, &str); 4] = [
     (Some("openai"), ".codex/AGENTS.md"),
 ];
 
-/// Said where a file does not fit.
+/// Appended where a file does not fit.
 const TRUNCATED: &str = "\n[User instructions truncated at 32KB]";
 
 /// Returns the files of instructions that a user may have for models of a provider, the most general first.
@@ -32,8 +32,8 @@ pub(crate) fn files(provider: &str, process_env: &ProcessEnv) -> Vec<PathBuf> {
     of_home.chain(configured).collect()
 }
 
-/// Returns the user's instructions for models of a provider, followed by others; `None` without any. What cannot be read is
-/// left out, and so is a text that another file has already.
+/// Returns the user's instructions for models of a provider, followed by `others`; `None` without any. Unreadable files
+/// are left out, as are duplicates of another file.
 pub(crate) fn of_user(provider: &str, others: Option<&str>, process_env: &ProcessEnv) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for path in files(provider, process_env) {
@@ -50,13 +50,13 @@ pub(crate) fn of_user(provider: &str, others: Option<&str>, process_env: &Proces
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the profile with the user's directories of skills, which come after those of the project.
+/// Returns the profile with the user's directories of skills, which come after the project's directories.
 pub(crate) fn with_skills(
     profile: ProviderProfile,
     environment: &EnvSpec,
     process_env: &ProcessEnv,
 ) -> ProviderProfile {
-    // Elsewhere, the user's home is another one.
+    // Other environments have a different home directory.
     let Some(home) = process_env.variable("HOME").filter(|_| *environment == EnvSpec::Local) else {
         return profile;
     };

@@ -27,7 +27,7 @@ const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Interrupts {
     /// Cancelled by the first signal.
     first: CancellationToken,
-    /// Cancelled by the first signal if that says that the terminal is gone.
+    /// Cancelled by the first signal if it reports that the terminal is gone.
     hangup: CancellationToken,
     kill_hook: KillHook,
     taker: Taker,
@@ -82,12 +82,12 @@ impl Interrupts {
         self.first.is_cancelled()
     }
 
-    /// Returns whether the first signal says that the terminal is gone.
+    /// Returns whether the first signal reports that the terminal is gone.
     pub(crate) fn is_hangup(&self) -> bool {
         self.hangup.is_cancelled()
     }
 
-    /// Converts a failure into an interruption if a signal was received: shutting down makes other things fail.
+    /// Converts a failure into an interruption if a signal was received: a shutdown can cause other failures.
     pub(crate) fn reclassify(&self, failure: Failure) -> Failure {
         if self.is_interrupted() && failure.exit() == Exit::Failed {
             return failure.into_interruption();

@@ -11,7 +11,7 @@ use pintle_store::{FileStore, SessionStore};
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
-/// Variable with the address of a database that takes the place of the user's files.
+/// Variable with the address of a database that replaces the user's files.
 pub(crate) const STORE_VARIABLE: &str = "PINTLE_STORE";
 
 /// Variable with the path of a file that has the password of the database.
@@ -25,11 +25,11 @@ const LEASE_VARIABLE: &str = "PINTLE_STORE_LEASE";
 #[cfg(feature = "postgres")]
 const SCHEMA_VARIABLE: &str = "PINTLE_STORE_SCHEMA";
 
-/// That time by default.
+/// Default of that time.
 #[cfg(feature = "postgres")]
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A store, and the ledgers of days beside its sessions.
+/// A store, and its daily ledgers.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptIn {
     pub(crate) store: Arc<dyn SessionStore>,
@@ -65,7 +65,7 @@ pub(crate) fn secrets_of_store(process_env: &ProcessEnv) -> Vec<String> {
     secrets
 }
 
-/// Returns the password in an address such as `postgres://user:password@host/database`, as it is written there.
+/// Returns the password in an address such as `postgres://user:password@host/database`, in its encoded form.
 fn password_in(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?']).next()?;
@@ -73,7 +73,7 @@ fn password_in(address: &str) -> Option<&str> {
     user.split_once(':').map(|(_, password)| password).filter(|password| !password.is_empty())
 }
 
-/// Returns the file with the password, if there is one.
+/// Returns the file with the password, if any.
 pub(crate) fn password_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     process_env.variable(PASSWORD_FILE_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -1,4 +1,4 @@
-//! Keys of providers that are not in the environment: those that a command of the user prints, and stored ones.
+//! Keys of providers that are not in the environment: keys printed by a command of the user, and stored keys.
 
 mod command;
 mod credentials;

@@ -86,7 +86,7 @@ pub(crate) fn remove_key(provider: Provider, process_env: &ProcessEnv) -> Result
     Ok(LoggedOut { was_stored, other })
 }
 
-/// Says where the key is, and what comes before it.
+/// Describes where the key is stored, and which sources take precedence.
 fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = Credentials::path(process_env).unwrap_or_default();
     let name = provider.name();
@@ -126,7 +126,7 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
     console::prompt(&format!("Key of {} (not shown): ", provider.name()));
     let key = line().await?;
     drop(hidden);
-    // The terminal has shown the line end, and nothing else.
+    // The terminal has echoed only the line end.
     console::prompt_answered();
     Ok((provider, key))
 }

@@ -13,10 +13,10 @@ use crate::failure::Failure;
 /// Ports of local servers: ollama, llama.cpp and LM Studio.
 pub(crate) const PORTS: [u16; 3] = [11434, 8080, 1234];
 
-/// Host of local servers. Nothing else is asked.
+/// Host of local servers. No other host is queried.
 const HOST: &str = "127.0.0.1";
 
-/// How long the servers may take to answer; all are asked at once.
+/// How long the servers may take to answer; all are queried concurrently.
 const TIME_LIMIT: Duration = Duration::from_millis(300);
 
 /// Largest list of models, in bytes.

@@ -1,4 +1,4 @@
-//! Opens the session of a run: with its model, tools, policy, hooks, budget and record.
+//! Opens the session of a run with its model, tools, policy, hooks, budget and record.
 
 mod joined_hooks;
 
@@ -43,21 +43,21 @@ use crate::toolset;
 /// How long a call waits for a decision.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Session that is to be opened.
+/// Session to open.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
     pub(crate) args: &'a RunArgs,
-    /// Whether somebody sets the mode now. A session remembers the one that it was left in.
+    /// Whether the mode is set now. A session remembers its last mode.
     pub(crate) is_mode_given: bool,
-    /// The same of the reasoning effort.
+    /// Whether the reasoning effort is set now.
     pub(crate) is_effort_given: bool,
-    /// Whether the session can turn to a plan at any time, so that it has the tool for plans from the beginning.
+    /// Whether the session can switch to mode plan at any time, so that it has the plan tool from the start.
     pub(crate) can_turn_to_plan: bool,
     /// Id of a session that is not kept; a new one by default.
     pub(crate) id: Option<SessionId>,
-    /// Servers of tools that whoever shows the session declares.
+    /// MCP servers that the client of the session declares.
     pub(crate) servers: Vec<ServerSpec>,
-    /// Session of the store; `None` if it is not kept.
+    /// Stored session; `None` if it is not kept.
     pub(crate) kept: Option<Kept>,
     pub(crate) model: &'a Model,
     pub(crate) beside: Beside,
@@ -66,19 +66,19 @@ pub(crate) struct Opening<'a> {
 /// Additions of the embedding application to a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
-    /// Hooks that run after those of the user.
+    /// Hooks that run after the user's hooks.
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
-    /// Names of the built-in tools that are offered; all by default. Those for subagents are not among them.
+    /// Names of the built-in tools that are offered; all by default. Subagent tools are not included.
     pub(crate) only: Option<Vec<String>>,
     /// More tools.
     pub(crate) tools: Vec<Arc<RegisteredTool>>,
     /// System prompt in place of the one of the model's family.
     pub(crate) base_instructions: Option<String>,
-    /// Instructions after those of the user.
+    /// Instructions after the user's instructions.
     pub(crate) instructions: Option<String>,
 }
 
-/// Open session, with what a surface needs beside it.
+/// Open session, with the data that a surface needs besides it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) session: Session,
@@ -89,7 +89,7 @@ pub(crate) struct Opened {
     pub(crate) offered: ToolList,
     pub(crate) limits: TurnLimits,
     pub(crate) is_kept: bool,
-    /// Whether it began in an earlier process.
+    /// Whether it started in an earlier process.
     pub(crate) is_resumed: bool,
 }
 
@@ -186,7 +186,7 @@ impl Opening<'_> {
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
-    /// Loads the policy of the session. A session that is resumed or forked has the policy that is on record.
+    /// Loads the policy of the session. A resumed or forked session has its recorded policy.
     async fn rule(
         &self,
         env_session: &EnvSession,
@@ -204,7 +204,7 @@ impl Opening<'_> {
         let mut effort = args.model.reasoning_effort.clone();
         if let Some(kept) = &self.kept {
             kept.policy.restore(&policy, self.is_mode_given)?;
-            // A flag that the session remembers is older than what was set since.
+            // A remembered flag is older than an effort set since.
             if let (Origin::Resumed(record), false) = (&kept.origin, self.is_effort_given) {
                 effort = recorded_effort(record);
             }
@@ -315,7 +315,7 @@ impl Opening<'_> {
             builder = builder.journal(journal).checkpoints(checkpoints);
         }
         let session = builder.build().or_failed("cannot start the session")?;
-        // A session keeps its limits, unless others are given.
+        // A session keeps its limits unless others are given.
         if goes_on && limits != default_limits() {
             session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
         }
@@ -369,7 +369,7 @@ fn config(args: &RunArgs) -> SessionConfig {
     config
 }
 
-/// Policy, hooks, budget and grant that judge the calls of a session.
+/// Policy, hooks, budget and grant that decide on the calls of a session.
 struct Governed<'a> {
     policy: &'a Policy,
     hooks: Option<ExternalHooks>,
@@ -393,8 +393,8 @@ fn note_unknown_tools(hooks: &ExternalHooks, offered: &ToolList) -> Result<(), F
     Ok(())
 }
 
-/// Prints a notice about a grant that allows none of the offered tools, and about each of its tools that has another name here:
-/// models of other providers have other names for them.
+/// Prints a notice about a grant that allows none of the offered tools, and about each of its tools that has another
+/// name here: tool names depend on the provider.
 fn note_useless_grant(grant: &Grant, offered: &[String]) {
     for (name, own) in grant.misnamed_tools(offered) {
         console::notice(&format!("`tools` of the grant has `{name}`; the tool of this session is `{own}`"));
@@ -405,8 +405,8 @@ fn note_useless_grant(grant: &Grant, offered: &[String]) {
     }
 }
 
-/// Returns the hooks of a session; `None` if there are none. Those of the user run on this machine, as the user would run
-/// them, but without network if the grant has none. Hooks of the project run where its commands do.
+/// Returns the hooks of a session; `None` without hooks. The user's hooks run on this machine with the user's rights,
+/// but without network if the grant allows none. Hooks of the project run in the environment of its commands.
 async fn hooks(
     of_user: HookCommands,
     of_projects: Vec<(HookCommands, TrustedPrograms)>,
@@ -442,9 +442,9 @@ async fn hooks(
     Ok(Some(hooks))
 }
 
-/// Returns the mode to use instead of the one that was asked for, where no sandbox holds commands.
+/// Returns the mode that replaces the requested one if no sandbox confines commands.
 ///
-/// Fails if no user could be asked about commands instead.
+/// Fails if no user is available to approve commands.
 fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
     let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
     match mode {
@@ -464,7 +464,7 @@ fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Opti
     }
 }
 
-/// Returns the mode that follows an accepted plan: the one that was asked for, unless it needs a sandbox that is missing.
+/// Returns the mode that follows an accepted plan: the requested mode, unless it needs a missing sandbox.
 fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
     match (asked_for.unwrap_or(Mode::Edit), sandbox) {
         (Mode::Auto, SandboxState::Unavailable { .. }) => Mode::Ask,
@@ -472,7 +472,7 @@ fn mode_after_plan(asked_for: Option<Mode>, sandbox: &SandboxState) -> Mode {
     }
 }
 
-/// Returns the limits of a run without flags about them.
+/// Returns the limits of a run without limit flags.
 fn default_limits() -> TurnLimits {
     let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
     limits.approval_timeout = Some(APPROVAL_TIMEOUT);

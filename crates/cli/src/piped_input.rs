@@ -1,4 +1,4 @@
-//! Input piped in addition to a prompt: bounded context for the model, in a tag of its own.
+//! Input piped in addition to a prompt: bounded context for the model, in a separate tag.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ pub(crate) struct PipedInput {
 }
 
 impl PipedInput {
-    /// Reads `source` to its end.
+    /// Reads `source` to the end.
     pub(crate) fn read(mut source: impl Read) -> Result<Self, Failure> {
         let mut input = Self::default();
         let mut buffer = vec![0; END_BYTES];

@@ -1,4 +1,4 @@
-//! What a run may do: its mode, and the rules of the user, of the project, and of the command line.
+//! Policy of a run: its mode, and the rules of the user, of the project, and of the command line.
 
 pub(crate) mod grant;
 mod project;
@@ -23,10 +23,10 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 use crate::toolset;
 
-/// Source of rules that somebody added when asked about a call. They hold as long as the session.
+/// Source of rules that were added in an approval. They apply for the rest of the session.
 pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
 
-/// What a run may do, and what of it was left out.
+/// Policy of a run, and the parts that were left out.
 #[derive(Debug)]
 pub(crate) struct LoadedPolicy {
     pub(crate) policy: Policy,
@@ -34,13 +34,13 @@ pub(crate) struct LoadedPolicy {
     pub(crate) user_hooks: HookCommands,
     /// Hooks of trusted projects with the hashes of their programs.
     pub(crate) project_hooks: Vec<(HookCommands, TrustedPrograms)>,
-    /// Files with servers of tools of trusted projects, the nearest last.
+    /// MCP server files of trusted projects, the nearest last.
     pub(crate) server_files: Vec<ServerFile>,
     /// Rules of projects that are not trusted, which do not apply.
     pub(crate) untrusted: Option<UntrustedRules>,
 }
 
-/// A project's file with servers of tools.
+/// A project's MCP server file.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
 pub(crate) struct ServerFile {
@@ -49,7 +49,7 @@ pub(crate) struct ServerFile {
     pub(crate) text: String,
     /// Root of the project, where its servers start.
     pub(crate) root: PathBuf,
-    /// Hashes of what its servers and the project's hooks run.
+    /// Hashes of the programs that its servers and the project's hooks run.
     pub(crate) programs: TrustedPrograms,
 }
 
@@ -60,15 +60,15 @@ pub(crate) struct UntrustedRules {
     pub(crate) rules: Vec<String>,
     /// Commands of hooks.
     pub(crate) hooks: Vec<String>,
-    /// Servers of tools.
+    /// MCP servers.
     pub(crate) servers: Vec<String>,
-    /// Whether the user trusted one of them before it changed.
+    /// Whether the user trusted one of the projects before it changed.
     pub(crate) was_trusted: bool,
 }
 
 /// Loads mode and rules of a run in an environment.
 ///
-/// A rule or a rules file with mistakes is a usage failure: a rule that is not understood could deny something.
+/// A rule or a rules file with mistakes is a usage failure: an invalid rule could be a denial.
 pub(crate) async fn load(
     args: &PolicyArgs,
     environment: &dyn ExecutionEnvironment,
@@ -138,7 +138,8 @@ fn refuse_protected_workspace(
         };
         is_named || is_git_directory()
     };
-    // Worktrees of sessions are below the state directory, and worktrees of a bare repository may be inside it.
+    // Worktrees of sessions are below the state directory, and worktrees of a bare repository may be inside the
+    // repository.
     let is_end = |directory: &Path| {
         state.as_deref() == Some(directory) || (is_local && directory.join(".git").exists())
     };
@@ -168,7 +169,7 @@ fn add_flags(
     Ok(())
 }
 
-/// Parts of projects that apply, and those that do not.
+/// Parts of projects that apply, and parts that do not.
 #[derive(Debug, Default)]
 struct ProjectParts {
     rules: Rules,
@@ -177,7 +178,7 @@ struct ProjectParts {
     untrusted: Option<UntrustedRules>,
 }
 
-/// Returns what the projects of a working directory say. What one of them denies or asks about, no other takes away.
+/// Returns the parts of the projects of a working directory. No project can revoke a denial or question of another.
 fn of_projects(
     projects: &[Project],
     trusted: &Trusted,
@@ -203,7 +204,7 @@ fn of_projects(
                     },
                 );
             }
-            // What was trusted stays as it was.
+            // Commands must not change trusted programs.
             for program in project.programs().iter().filter_map(|(path, _)| path.to_str()) {
                 let rule = format!("@write({})", escaped(program));
                 let rule = Rule::parse(&rule, workspace)
@@ -214,7 +215,7 @@ fn of_projects(
         }
         let (narrowing, widening) = rules.split_widening();
         parts.rules.extend(narrowing);
-        // This build may start none.
+        // Some builds cannot start servers.
         let servers: Vec<String> = project.servers().filter(|_| cfg!(feature = "mcp")).collect();
         if !widening.is_empty() || !project.hooks().is_empty() || !servers.is_empty() {
             let untrusted = parts.untrusted.get_or_insert_default();
@@ -227,8 +228,8 @@ fn of_projects(
     Ok(parts)
 }
 
-/// Returns the projects with parts that apply only if they are trusted, and these parts, if nobody has decided about them as
-/// they are now.
+/// Returns the projects with parts that apply only if they are trusted, and these parts, if the user has not decided
+/// about their current state.
 pub(crate) async fn undecided(
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
@@ -257,7 +258,7 @@ pub(crate) async fn undecided(
 }
 
 impl UntrustedRules {
-    /// Says that the rules do not apply, and how to change that.
+    /// Returns the notice that the rules do not apply, and how to change that.
     pub(crate) fn notice(&self) {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
         let parts =
@@ -276,14 +277,14 @@ impl UntrustedRules {
 /// are loaded again instead.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RecordedPolicy {
-    /// Mode; `None` if the record has none that this version knows.
+    /// Mode; `None` if the record contains no known mode.
     pub(crate) mode: Option<Mode>,
     /// Rules that were added in approvals, the oldest first.
     pub(crate) rules: Vec<PolicyRule>,
 }
 
 impl RecordedPolicy {
-    /// Reads the policy from a record, which may end before a damage.
+    /// Reads the policy from a record, which may end at damage.
     pub(crate) fn from_record(record: &Record) -> Self {
         let mut recorded = Self::default();
         for entry in &record.entries {
@@ -307,7 +308,7 @@ impl RecordedPolicy {
 
     /// Applies the recorded rules to a policy, and the mode unless `keeps_mode`.
     ///
-    /// A rule that this version does not understand is a failure if it denies something.
+    /// A rule that this version cannot parse is a failure if it denies something.
     pub(crate) fn restore(&self, policy: &Policy, keeps_mode: bool) -> Result<(), Failure> {
         let mut change = PolicyChange::default();
         change.mode = self.mode.filter(|_| !keeps_mode).map(|mode| mode.to_string());

@@ -35,7 +35,7 @@ const OPENAI_KEY: &str = "OPENAI_API_KEY";
 /// Directories below the state directory that commands of sessions can write to.
 const WRITTEN_BY_COMMANDS: [&str; 3] = ["caches", "worktrees", "sessions/worktrees"];
 
-/// Variables that lead git to a certain repository, or to an index or objects of it.
+/// Variables that direct git to a particular repository, or to its index or objects.
 const GIT_REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -54,10 +54,11 @@ const GIT_REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_WORK_TREE",
 ];
 
-/// Settings of git for commands: maintenance in the background would be ended with the command that started it.
+/// Settings of git for commands: background maintenance would be terminated with the command that started it.
 const GIT_SETTINGS: [(&str, &str); 2] = [("gc.autoDetach", "false"), ("maintenance.autoDetach", "false")];
 
-/// Settings of git for commands that cannot change the configuration of the repository: branches are made without it.
+/// Settings of git for commands that cannot change the configuration of the repository: creating a branch does not
+/// change it.
 const GIT_SETTINGS_READ_ONLY_CONFIG: [(&str, &str); 2] =
     [("branch.autoSetupMerge", "false"), ("push.autoSetupRemote", "false")];
 
@@ -69,7 +70,7 @@ pub(crate) struct ProcessEnv {
     workspaces: Vec<PathBuf>,
     /// Home directory in the user database.
     database_home: Option<PathBuf>,
-    /// Files of a server, which its sessions do not see; `None` in a process that serves no sessions.
+    /// Files of a server, which are hidden from its sessions; `None` in a process that serves no sessions.
     server_files: Option<Vec<PathBuf>>,
     /// Directories of other users of the same server, which a sandboxed session must not read.
     foreign_roots: Vec<PathBuf>,
@@ -123,8 +124,8 @@ impl ProcessEnv {
         self
     }
 
-    /// Returns this environment for a server with these files. Its sessions see neither them nor its configuration and state,
-    /// with a sandbox or without one.
+    /// Returns this environment for a server with these files. These files, its configuration and its state are hidden
+    /// from its sessions, with or without a sandbox.
     #[cfg(feature = "server")]
     pub(crate) fn with_server_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         let absolute = files.into_iter().filter_map(|file| std::path::absolute(file).ok());
@@ -149,7 +150,8 @@ impl ProcessEnv {
         &self.foreign_roots
     }
 
-    /// Returns this environment without the variables that lead git to a certain repository. Git sets them for its hooks.
+    /// Returns this environment without the variables that direct git to a particular repository. Git sets them for its
+    /// hooks.
     pub(crate) fn without_repository(mut self) -> Self {
         self.variables.retain(|name, _| !GIT_REPOSITORY_VARIABLES.iter().any(|known| name == *known));
         self
@@ -171,7 +173,7 @@ impl ProcessEnv {
         self.database_home.as_deref()
     }
 
-    /// Takes the key that the SDK of codex passes as that of OpenAI, unless there is one.
+    /// Uses the key that the SDK of codex passes as the OpenAI key, unless one is set.
     #[cfg(feature = "compat")]
     pub(crate) fn with_key_of_codex(mut self) -> Self {
         if self.variable(OPENAI_KEY).is_none()
@@ -196,7 +198,7 @@ impl ProcessEnv {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// Returns who uses the command, for records: the name of the user, and of the machine if it is known.
+    /// Returns the user of the command for records: the name of the user, and of the machine if it is known.
     pub(crate) fn principal(&self) -> Option<Principal> {
         let user = self.variable("USER").or_else(|| self.variable("LOGNAME"));
         let user = user.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
@@ -275,8 +277,8 @@ impl ProcessEnv {
         std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir() && metadata.nlink() > 1)
     }
 
-    /// Returns the variables for programs that run outside of the sandbox: they name nothing that commands of a session may
-    /// have written, be it below `directory`, in a workspace, a worktree or the caches of projects.
+    /// Returns the variables for programs that run outside of the sandbox: they contain no paths that commands of a
+    /// session may have written to, such as `directory`, a workspace, a worktree or project caches.
     fn variables_outside(&self, directory: Option<&Path>) -> BTreeMap<OsString, OsString> {
         let state = self.state_directory().ok().filter(|state| state.is_absolute());
         let of_state = state.iter().flat_map(|state| WRITTEN_BY_COMMANDS.map(|name| state.join(name)));
@@ -286,14 +288,14 @@ impl ProcessEnv {
         without_paths_below(self.variables(), &roots)
     }
 
-    /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: that of the
-    /// user, with no files of a project that a program might load.
+    /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: the
+    /// user's home directory, without project files that a program might load.
     pub(crate) fn directory_outside(&self) -> PathBuf {
         self.home().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// Prepares a program of the user, such as an editor: where it starts, and without variables that name what commands of
-    /// a session may have written.
+    /// Prepares a program of the user, such as an editor: sets its directory, and removes variables with paths that
+    /// commands of a session may have written to.
     pub(crate) fn prepare_outside(&self, command: &mut std::process::Command) {
         command.current_dir(self.directory_outside());
         let outside = self.variables_outside(None);
@@ -301,7 +303,7 @@ impl ProcessEnv {
             match outside.get(name) {
                 None => command.env_remove(name),
                 Some(kept) if kept != value => command.env(name, kept),
-                // This process may have given it up: it can be a secret.
+                // This process may have removed it: it can be a secret.
                 Some(_) => command,
             };
         }
@@ -318,7 +320,7 @@ impl ProcessEnv {
         self.with_git_settings(builder, &GIT_SETTINGS)
     }
 
-    /// Sets what git needs in an environment whose commands cannot change the configuration of the repository.
+    /// Sets the variables of git for an environment whose commands cannot change the configuration of the repository.
     #[cfg(target_os = "linux")]
     pub(crate) fn with_unchanged_configuration(
         &self,
@@ -327,7 +329,7 @@ impl ProcessEnv {
         self.with_git_settings(builder, &[GIT_SETTINGS, GIT_SETTINGS_READ_ONLY_CONFIG].concat())
     }
 
-    /// Adds settings to those that the user gives git by variables.
+    /// Adds git settings to the settings in the user's variables.
     fn with_git_settings(
         &self,
         builder: LocalEnvironmentBuilder,
@@ -363,12 +365,12 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::usage(format!("cannot use {}", path.display())).caused_by(&error))
 }
 
-/// Returns a path in the form that records, messages and hashes of paths have.
+/// Returns a path in the form used in records, messages and hashes of paths.
 fn without_trailing_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Returns the home directory that the user database has for the user of this process.
+/// Returns the home directory of this process's user in the user database.
 fn home_of_user() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).ok().flatten()?;
     Some(user.dir).filter(|home| home.is_absolute())

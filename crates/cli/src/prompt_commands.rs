@@ -1,4 +1,4 @@
-//! Prompts of servers as commands: `/mcp__SERVER__PROMPT` with the arguments of the prompt, in its order.
+//! Prompts of MCP servers as commands: `/mcp__SERVER__PROMPT` with the arguments of the prompt, in its order.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::render::sanitize;
 /// Longest meaning in a list, in characters.
 const MAX_MEANING: usize = 80;
 
-/// Prompt of a server, as it was listed.
+/// Prompt that a server has listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PromptCommand {
     pub(crate) server: String,
@@ -39,7 +39,7 @@ pub(crate) struct CalledPrompt {
     pub(crate) written: String,
 }
 
-/// Message of the user that a prompt stands for.
+/// User message that a prompt expands to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PromptText {
     pub(crate) text: String,
@@ -55,7 +55,7 @@ impl PromptCommand {
         sanitize(&format!("{usage}{gap}{description}")).chars().take(MAX_MEANING).collect()
     }
 
-    /// Returns the arguments, those in brackets that can be left out.
+    /// Returns the arguments, with optional ones in brackets.
     pub(crate) fn usage(&self) -> String {
         let shown = self.arguments.iter().map(|argument| match argument.is_required {
             true => argument.name.clone(),

@@ -1,4 +1,4 @@
-//! Servers of sessions, as their client sees them.
+//! Client of a session server.
 
 use pintle_agent::SessionId;
 use pintle_client::{Client, ClientError, ListSessions, NewSession, SessionInfo};
@@ -19,8 +19,8 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Creates a client of the server at an address. A token in the address counts more than that of the variable, which may
-    /// be for another server.
+    /// Creates a client of the server at an address. A token in the address takes precedence over the variable, which
+    /// may belong to another server.
     pub(crate) fn new(url: &str, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let variable = process_env.variable(TOKEN_VARIABLE).filter(|token| !token.is_empty());
         let token = variable.filter(|_| !url.contains("token="));
@@ -28,7 +28,7 @@ impl Remote {
         Ok(Self { client })
     }
 
-    /// Returns the newest sessions, at most so many.
+    /// Returns at most `limit` of the newest sessions.
     pub(crate) async fn newest(&self, limit: usize) -> Result<Vec<SessionInfo>, Failure> {
         let mut found: Vec<SessionInfo> = Vec::new();
         let mut list = ListSessions::default();
@@ -44,7 +44,7 @@ impl Remote {
         Ok(found)
     }
 
-    /// Returns the session whose id begins like this.
+    /// Returns the session whose id starts with `prefix`.
     pub(crate) async fn find(&self, prefix: &str) -> Result<SessionInfo, Failure> {
         match self.client.session(&SessionId::new(prefix)).await {
             Ok(session) => return Ok(session),

@@ -1,4 +1,4 @@
-//! Reports about a session that commands of a conversation show, in a terminal and in an editor.
+//! Reports about a session for the commands of a conversation, in a terminal or an editor.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::render::{Face, Line, sanitize};
 /// Asks for the instructions of a project.
 pub(crate) const INIT: &str = include_str!("../prompts/init.md").trim_ascii_end();
 
-/// Follows the task of a plan. The description of the tool says more.
+/// Appended to the task of a plan. The description of the tool has more details.
 pub(crate) const PLAN_FIRST: &str = include_str!("../prompts/plan_first.md").trim_ascii_end();
 
 /// Returns a line with a label.
@@ -19,7 +19,7 @@ pub(crate) fn labelled(label: &str, text: impl Into<String>) -> Line {
     Line::new(format!("{label}: "), Face::BOLD).and(text, Face::PLAIN)
 }
 
-/// Says how full the context window is, from the tokens that are used and those of the window.
+/// Returns the usage of the context window, from the used tokens and the size of the window.
 pub(crate) fn context(context: Option<(u64, u64)>) -> Line {
     let text = match context {
         Some((used, window)) if used > 0 => format!("about {used} of {window} tokens"),
@@ -28,7 +28,7 @@ pub(crate) fn context(context: Option<(u64, u64)>) -> Line {
     labelled("context", text)
 }
 
-/// Says what the session has cost, in US dollars.
+/// Returns the cost of the session, in US dollars.
 pub(crate) fn cost(total: Option<f64>) -> Line {
     let text = match total {
         Some(cost) => format!("${cost:.4}"),
@@ -61,7 +61,7 @@ pub(crate) fn permissions(policy: &Policy) -> Vec<Line> {
     if lines.is_empty() { vec![labelled("permissions", "no rules: the mode decides")] } else { lines }
 }
 
-/// Says how a key is stored. It is not typed into a conversation, where it would be on record.
+/// Explains how to store a key. Keys must not be typed into a conversation, which is recorded.
 pub(crate) fn login() -> Vec<Line> {
     vec![labelled("login", "`pintle login` in another terminal stores a key for conversations to come")]
 }
@@ -72,7 +72,7 @@ pub(crate) struct Status<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) model: &'a str,
     pub(crate) directory: &'a Path,
-    /// Environment and sandbox, as the user knows them.
+    /// Environment and sandbox, as shown to the user.
     pub(crate) environment: &'a str,
     pub(crate) policy: &'a Policy,
 }

@@ -17,8 +17,8 @@ use crate::provider::Provider;
 /// Source of the base URL and the key of a scripted server.
 const SCRIPT: &str = "--script";
 
-/// Key of a scripted server, which accepts any. Providers replace keys of 8 bytes and more in messages, so that a longer
-/// word would be missing there.
+/// Key of a scripted server, which accepts any. Providers redact keys of 8 bytes and more in messages, so a longer word
+/// would be missing there.
 const SCRIPT_KEY: &str = "script";
 
 /// Source of model responses.
@@ -74,8 +74,8 @@ pub(crate) struct ApiKey {
 
 impl ModelSource {
     /// Selects a source from flags, environment variables and the keys that the user has configured. Without a provider
-    /// among the flags, the catalog decides on the provider of a known model. The command that prints a key runs only if
-    /// its provider is selected and no variable has the key. Without any key, local servers are looked for at `ports`.
+    /// among the flags, the catalog decides on the provider of a known model. The command that prints a key runs only
+    /// if its provider is selected and no variable has the key. Without any key, it looks for local servers at `ports`.
     ///
     /// A missing key is an authentication failure.
     pub(crate) async fn choose(
@@ -147,7 +147,7 @@ impl Route {
         ))
     }
 
-    /// Returns the key, unless it is that of a scripted server, which is not secret.
+    /// Returns the key, unless it belongs to a scripted server and is not secret.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         self.key.as_ref().filter(|key| key.source != SCRIPT).map(|key| &key.secret)
     }
@@ -239,7 +239,7 @@ async fn provider(
     if let (Some(model), Some(default), Some(first), true) = (model, default, serving.first(), has_url)
         && !default.may_serve(&serving)
     {
-        // The URL may be meant for the provider that is selected by its key.
+        // The URL may be meant for the provider that is selected by a key.
         return Err(ambiguous_url(model, *first, default));
     }
     match (model, provider_with_key(default, &serving, process_env)?, serving.first()) {
@@ -305,7 +305,7 @@ fn default_provider(has_url_flag: bool, process_env: &ProcessEnv) -> Result<Opti
     Ok(has_url.then_some(compatible))
 }
 
-/// Returns the failure for a model whose provider is not the one given.
+/// Returns the failure for a model of a provider other than the given one.
 fn mismatch(model: &str, serving: Provider, given: Provider) -> Failure {
     let (name, other) = (serving.name(), given.name());
     Failure::usage(format!("model `{model}` is served by {name}, not by {other}"))

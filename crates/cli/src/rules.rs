@@ -1,4 +1,4 @@
-//! `pintle rules`: the rules that apply, and what would happen to a call.
+//! `pintle rules`: lists the rules that apply, and evaluates them for a call.
 
 mod described;
 
@@ -64,7 +64,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// Judges a call as a run does that has no flags about the sandbox.
+/// Evaluates a call like a run without sandbox flags.
 async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (loaded, local) = load(&args.scope, process_env).await?;
     let holds_commands = environment::has_sandbox(&local).await;
@@ -87,7 +87,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// Returns what was decided, by which step.
+/// Returns the decision and the step that made it.
 fn decision(judgement: &Judgement, format: ListFormat) -> Result<String, Failure> {
     let permission = judgement.permission();
     let mut steps = judgement.steps().iter().filter(|step| step.permission == permission);

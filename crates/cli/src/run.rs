@@ -45,7 +45,7 @@ pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit,
     }
 }
 
-/// Converses in the terminal, in one session after the other.
+/// Runs conversations in the terminal, one session after another.
 pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &args.conversation)?;
     let (mut args, mut beginning) = (args, Beginning::default());
@@ -60,7 +60,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
         let session = &mut args.session;
         (session.continues, session.resume, session.fork) = (false, None, None);
         if !matches!(next, Next::New(_)) {
-            // A worktree belongs to the session that it was made for.
+            // A worktree belongs to the session that it was created for.
             session.worktree = None;
         }
         match next {
@@ -86,7 +86,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
 /// Start of a session, besides its arguments.
 #[derive(Debug, Default)]
 struct Beginning {
-    /// Settings of the session before.
+    /// Settings of the previous session.
     settings: Option<Settings>,
     /// Report of a rewind of the session.
     notes: Vec<String>,
@@ -102,10 +102,10 @@ impl Beginning {
         self.device.is_none()
     }
 
-    /// Returns the arguments with the settings of the session before. They are remembered as if they were given.
+    /// Returns the arguments with the settings of the previous session. They are remembered like given flags.
     fn apply(&self, mut args: RunArgs) -> RunArgs {
         let Some(Settings { model, effort, mode }) = &self.settings else { return args };
-        // A script answers for whatever model it names.
+        // A script answers for any model name.
         if args.model.script.is_none() {
             args.model.model = Some(model.clone());
         }
@@ -127,10 +127,10 @@ enum Ended {
     Conversation(Box<(Next, Device)>),
 }
 
-/// Through what the user sees a session.
+/// Presentation of a session to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Surface {
-    /// One task, with everything that happens.
+    /// One task, with all its events.
     Transcript,
     Conversation,
 }
@@ -142,7 +142,7 @@ async fn on_surface(
     process_env: &ProcessEnv,
 ) -> Result<Ended, Failure> {
     let selected = sessions::select(&args, process_env).await?;
-    // A session remembers the mode that it started with, and the record has the present one.
+    // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
     let is_effort_given =
@@ -152,18 +152,18 @@ async fn on_surface(
         None => Vec::new(),
     };
     let completed = config::complete_run(&remembered, process_env).await?;
-    // The prompt and the session of the command line are those of the first conversation only.
+    // The prompt and the session of the command line apply only to the first conversation.
     let SessionArgs { no_session, given, .. } = completed.session;
     let session = SessionArgs { no_session, given, ..args.session };
     let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
     if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
-        // The command line says where the first session works, which may be another one.
+        // The command line sets the environment of the first session, which may be a different one.
         args.environment = selected.environment()?;
     }
-    // A session that is resumed may work elsewhere than in the current directory.
+    // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
     if surface == Surface::Conversation {
-        // A person can be asked.
+        // The user can be asked.
         args.policy.mode.get_or_insert(Mode::Edit);
     }
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
@@ -190,7 +190,7 @@ async fn on_surface(
     let has_worktree = worktree.is_some() || selected.as_ref().is_some_and(Selected::has_worktree);
     let of_worktree = has_worktree.then(|| process_env.clone().without_repository());
     let process_env = of_worktree.as_ref().unwrap_or(process_env);
-    // Later, the terminal is in the modes of the conversation: what is not trusted is left out.
+    // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
     if surface == Surface::Conversation && beginning.is_first() {
         match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
             Ok(true) => {}
@@ -257,7 +257,7 @@ async fn delete_unused(session: Option<&SessionId>, process_env: &ProcessEnv) {
     }
 }
 
-/// Removes the worktree after a failure: without its session, nobody would find it again.
+/// Removes the worktree after a failure: without its session, it could not be found again.
 async fn or_remove<T>(
     result: Result<T, Failure>,
     worktree: Option<Worktree>,
@@ -269,7 +269,7 @@ async fn or_remove<T>(
     result
 }
 
-/// Makes the worktree of the session, if one is asked for, and sends the tools there.
+/// Creates the worktree of the session, if requested, and directs the tools to it.
 async fn in_worktree(
     mut args: RunArgs,
     process_env: &ProcessEnv,
@@ -297,7 +297,7 @@ struct SessionRun<'a> {
     beginning: Beginning,
     /// Whether this command line sets the mode.
     is_mode_given: bool,
-    /// The same of the reasoning effort.
+    /// Whether this command line sets the reasoning effort.
     is_effort_given: bool,
     prompt: Option<String>,
     /// Schema of the final response.
@@ -306,8 +306,8 @@ struct SessionRun<'a> {
     model: &'a Model,
 }
 
-/// Returns the session that the run is kept in; `None` if it is not kept. A new session that cannot be created is no reason
-/// not to run.
+/// Returns the session that the run is kept in; `None` if it is not kept. If a new session cannot be created, the run
+/// continues without one.
 pub(crate) async fn keep(
     args: &RunArgs,
     selected: Option<Selected>,
@@ -329,7 +329,7 @@ pub(crate) async fn keep(
     }
 }
 
-/// Returns the session that somebody else is to find again.
+/// Returns the stored session of a run that must not continue without one.
 pub(crate) async fn keep_for_good(
     args: &RunArgs,
     selected: Option<Selected>,
@@ -498,7 +498,7 @@ fn view(args: &RunArgs, style: Style) -> View {
     View::new(args.output, detail(args), style)
 }
 
-/// Adds images to a prompt, which are files where the tools work.
+/// Adds images to a prompt. They are files in the environment of the tools.
 async fn with_images(
     prompt: Option<String>,
     images: &[PathBuf],

@@ -1,4 +1,4 @@
-//! `pintle serve`: sessions for people and programs that are not at this terminal.
+//! `pintle serve`: serves sessions over HTTP to browsers and programs.
 
 mod access;
 mod controls;
@@ -35,7 +35,7 @@ use crate::tokens::TokenFile;
 /// Port by default.
 const PORT: u16 = 7468;
 
-/// Shortest interval at which sessions are looked for whose server has died.
+/// Minimum interval of the search for sessions whose server has died.
 const MIN_TAKEOVER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Mode of the socket: only its owner can connect.
@@ -66,11 +66,11 @@ pub(crate) async fn serve(mut args: ServeSessionsArgs, process_env: &ProcessEnv)
     };
     let takeover_interval = (kept_in::lease(process_env)? / 3).max(MIN_TAKEOVER_INTERVAL);
     let taking_up = async {
-        // Sessions in files are taken up once, at the start: servers on other hosts cannot have them.
+        // Sessions in files are adopted once, at the start: servers on other hosts cannot access them.
         if kept_in::database(process_env).is_some() {
             server.keep_taking_up(takeover_interval).await;
         }
-        // It ends first when the server shuts down.
+        // The adoption ends first when the server shuts down.
         std::future::pending().await
     };
     tokio::select! {
@@ -93,7 +93,7 @@ fn server_files(args: &ServeSessionsArgs) -> Vec<PathBuf> {
     named.chain(moved_aside).chain(profile).chain(servers).collect()
 }
 
-/// Rejects flags that are about one task: clients say what to do, and where.
+/// Rejects flags for a single task: clients send the task and the directory.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.refuse_hosted(&[], |flag| format!("`pintle serve` takes no {flag}: clients decide on that"))
 }
@@ -105,7 +105,7 @@ async fn with_configuration(args: &RunArgs, process_env: &ProcessEnv) -> Result<
     Ok(completed)
 }
 
-/// Serves on an address, for whoever has a token.
+/// Serves on an address, to clients with a token.
 async fn serve_address(
     server: Server,
     args: &ServeSessionsArgs,
@@ -116,7 +116,7 @@ async fn serve_address(
     let tls = TlsFiles::from_args(args)?;
     let file = TokenFile::new(args.tokens.as_deref(), process_env)?;
     let is_local = address.ip().is_loopback();
-    // On this machine, whoever reads the output may do everything.
+    // On this machine, any process that reads the output has full access.
     let (own, secret) = if is_local {
         let name = process_env.principal().map_or_else(|| "owner".to_owned(), |name| name.to_string());
         let (token, secret) = Token::generate(name, Scope::ALL).or_failed("cannot make a token")?;
@@ -138,7 +138,7 @@ async fn serve_address(
     take_up(&server).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let line = match secret {
-        // The fragment is sent to nobody.
+        // Browsers do not send the fragment.
         Some(secret) => format!("{scheme}://{address}/#token={secret}\n"),
         None => format!("listening on {scheme}://{address}/\n"),
     };
@@ -156,7 +156,8 @@ async fn serve_address(
     }
 }
 
-/// Checks that clients on other machines can reach the server, with tokens that others on the way do not see.
+/// Checks the requirements of an address beyond this machine: encryption, tokens, `--host` for an unspecified address,
+/// and a sandbox or approval for commands.
 fn check_reach(
     args: &ServeSessionsArgs,
     address: SocketAddr,
@@ -205,7 +206,7 @@ async fn serve_socket(server: &Server, path: &Path, interrupts: &Interrupts) -> 
     Ok(())
 }
 
-/// Binds a socket. A file that a server left which was killed makes room for it.
+/// Binds a socket. A stale file of a killed server is replaced.
 #[expect(clippy::disallowed_methods, reason = "the socket of a server that is gone is removed")]
 async fn bind(path: &Path) -> Result<UnixListener, Failure> {
     let shown = path.display();
@@ -232,7 +233,7 @@ async fn bind(path: &Path) -> Result<UnixListener, Failure> {
 
 #[expect(clippy::disallowed_methods, reason = "the socket belongs to this process")]
 fn remove(path: &Path) {
-    // A socket that stays is replaced by the next server.
+    // The next server replaces a remaining socket.
     let _ = std::fs::remove_file(path);
 }
 

@@ -14,7 +14,7 @@ use crate::environment::SERVER_TOKENS;
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
-/// Longest time for which another process may have the lock. Renewing takes a few requests.
+/// Maximum time for which another process may hold the lock. Renewal needs a few requests.
 const LOCK_TIME: Duration = Duration::from_secs(120);
 
 /// Directory with the tokens, by the URLs of their servers: another URL is another server, whatever its name.
@@ -38,7 +38,7 @@ impl FileTokens {
         Ok(Self { directory, process_env: process_env.clone() })
     }
 
-    /// Returns the tokens of a server; `None` if there are none.
+    /// Returns the tokens of a server; `None` if none are stored.
     ///
     /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
@@ -49,7 +49,7 @@ impl FileTokens {
         Ok(Some(parse(&path, &text)?.tokens))
     }
 
-    /// Removes the tokens of a server, also if their file is damaged. Returns whether there were some.
+    /// Removes the tokens of a server, also if their file is damaged. Returns whether any were stored.
     pub(crate) async fn remove(&self, url: &str) -> Result<bool, Failure> {
         let _lock = self.locked(url).await?;
         self.process_env.remove_file(&self.path(url, "json"))
@@ -103,7 +103,7 @@ fn parse(path: &Path, text: &str) -> Result<Form, Failure> {
     })
 }
 
-/// Returns where the tokens of servers are kept: nowhere if the command has no directory for its state.
+/// Returns the token store of servers. It stores nothing if the command has no state directory.
 pub(crate) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
     match FileTokens::of(process_env) {
         Ok(tokens) => Arc::new(tokens),
@@ -111,7 +111,7 @@ pub(crate) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
     }
 }
 
-/// Returns the secrets in the tokens of all servers, for redaction. Files that are damaged have none.
+/// Returns the secrets in the tokens of all servers, for redaction. Damaged files contain no secrets.
 pub(crate) fn secrets_of_tokens(process_env: &ProcessEnv) -> Vec<String> {
     let Ok(tokens) = FileTokens::of(process_env) else { return Vec::new() };
     let files = process_env.paths_in(&tokens.directory).into_iter();

@@ -1,4 +1,4 @@
-//! Servers of tools of a session. A build without the feature `mcp` has none.
+//! MCP servers of a session. A build without the feature `mcp` supports none.
 
 #[cfg(feature = "mcp")]
 mod with_servers {
@@ -16,8 +16,8 @@ mod with_servers {
     use pintle_governance::Grant;
     pub(crate) use pintle_mcp::ServerSpec;
 
-    /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts none. A
-    /// grant without network leaves out each server that would have it.
+    /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts
+    /// none. A grant without network leaves out each server that would use the network.
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         declared: (&[ServerFile], Vec<ServerSpec>),
@@ -55,7 +55,7 @@ mod without_servers {
     use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
     use pintle_governance::Grant;
 
-    /// There are none.
+    /// Uninhabited: this build has no servers.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum ServerSpec {}
 
@@ -77,7 +77,7 @@ mod without_servers {
         }
     }
 
-    /// Leaves the profile as it is.
+    /// Leaves the profile unchanged.
     #[expect(clippy::unnecessary_wraps, reason = "a build with servers can fail")]
     pub(crate) fn offer(
         _profile: &mut ProviderProfile,

@@ -1,4 +1,4 @@
-//! Sessions that the command keeps.
+//! Stored sessions of the command.
 
 pub(crate) mod conversed;
 pub(crate) mod delete;
@@ -58,7 +58,7 @@ pub(crate) struct Kept {
     pub(crate) id: SessionId,
     /// Journal that the session writes to.
     pub(crate) journal: StoredJournal,
-    /// Grant that it was held to before.
+    /// Its earlier grant.
     pub(crate) grant: Option<Value>,
     /// Policy that the session, or the origin of a fork, had at the end of its record.
     pub(crate) policy: RecordedPolicy,
@@ -71,10 +71,10 @@ impl Kept {
         matches!(self.origin, Origin::New)
     }
 
-    /// Checks that the tools reach the files that the session has worked on, and notes where they are. Its checkpoints leave out
-    /// the `excluded` paths, which are relative to the working directory.
+    /// Checks that the tools reach the files that the session has worked on, and records their location. Its
+    /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
     ///
-    /// Fails if they do not while work is in progress, whose calls could not be judged by other files.
+    /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
     pub(crate) async fn in_place(
         mut self,
         env: &dyn ExecutionEnvironment,
@@ -105,7 +105,7 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) enum Origin {
     New,
-    /// A session that goes on.
+    /// A resumed session.
     Resumed(Box<Record>),
     /// A new session with the history of another one.
     Forked(Box<Start>),
@@ -115,11 +115,11 @@ pub(crate) enum Origin {
 const LEFT_OUT: &str = "# Sessions and inputs of pintle. Checkpoints, rewinds and searches of a directory above leave them alone.\n\
                         /*\n!/worktrees/\n";
 
-/// Has checkpoints of a directory above leave the state directory out: a rewind would restore sessions to what they were.
+/// Excludes the state directory from checkpoints of a directory above: a rewind would revert the sessions themselves.
 fn leave_out(root: &Path, process_env: &ProcessEnv) {
     let rules = root.join(".gitignore");
     if matches!(process_env::read_text_if_there("rules", &rules), Ok(None)) {
-        // Where nothing can be written, nothing changes that a checkpoint could have.
+        // If the directory is not writable, its files do not change, and a rewind has no effect on them.
         let _ = process_env.write_private(&rules, LEFT_OUT);
     }
 }
@@ -145,12 +145,12 @@ impl Sessions {
         })
     }
 
-    /// Returns the ledgers of days beside the sessions.
+    /// Returns the daily ledgers, which are stored next to the sessions.
     pub(crate) fn ledgers(&self) -> Arc<dyn Ledgers> {
         Arc::clone(&self.kept_in.ledgers)
     }
 
-    /// Returns the store, for somebody who outlives this.
+    /// Returns a shared handle of the store, for users that outlive this value.
     pub(crate) fn shared_store(&self) -> Arc<dyn SessionStore> {
         Arc::clone(&self.kept_in.store)
     }
@@ -160,7 +160,7 @@ impl Sessions {
         process_env.state_directory()
     }
 
-    /// Returns the summary of the session whose id begins with `prefix`.
+    /// Returns the summary of the session whose id starts with `prefix`.
     pub(crate) async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
         let exact = self.store().summary(&SessionId::new(prefix)).await.ok().flatten();
         if let Some(summary) = exact {
@@ -205,7 +205,7 @@ impl Sessions {
         matches!(self.store().holder(id).await, Ok(Some(_)))
     }
 
-    /// Returns the journal of a session, with those of its subagents.
+    /// Returns the journal of a session, including the journals of its subagents.
     fn journal(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> StoredJournal {
         self.with_subagents(StoredJournal::new(writer, summary))
     }
@@ -234,7 +234,7 @@ impl Sessions {
         Ok(opened.writer)
     }
 
-    /// Returns the failure of an operation on a session. Entries before the damage can be shown and forked, if there are any.
+    /// Returns the failure of an operation on a session. Entries before the damage, if any, can be shown and forked.
     async fn failure(&self, error: &StoreError, id: &SessionId) -> Failure {
         let failure = unreadable(error, id);
         if !error.is_damage() || read_intact(self.store(), id).await.is_err() {
@@ -246,13 +246,13 @@ impl Sessions {
     }
 }
 
-/// Session that a run goes on with, before its flags are applied.
+/// Session that a run continues, before its flags are applied.
 #[derive(Debug)]
 pub(crate) struct Selected {
     sessions: Sessions,
     summary: Summary,
     record: Record,
-    /// Fork after this many entries of the history; `None` if the session itself goes on.
+    /// Fork after this many entries of the history; `None` if the session itself continues.
     fork: Option<Option<usize>>,
 }
 
@@ -295,7 +295,7 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
             Ok(record) if empty::has_message(&record) => {
                 return Ok(Some(Selected { sessions, summary, record, fork: None }));
             }
-            // It was left, or its process was killed, before a message was on record.
+            // The session ended, or its process was killed, before a message was recorded.
             Ok(_) | Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(sessions.failure(&error, &summary.id).await),
         }
@@ -314,8 +314,8 @@ async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &Pr
     place::require_directory(found.first()?, process_env).err()
 }
 
-/// Returns the record of a session that is to be forked at an entry, up to the first damaged line. `is_grant_given` is whether
-/// the fork has a separate grant.
+/// Returns the record of a session to fork at an entry, up to the first damaged line. `is_grant_given` is whether the
+/// fork has a separate grant.
 ///
 /// Fails with the remedy if the damaged part may contain a grant, and the fork has no separate one.
 async fn forkable(
@@ -326,7 +326,7 @@ async fn forkable(
 ) -> Result<Record, Failure> {
     let id = &summary.id;
     let IntactRecord { record, damage, .. } = sessions.intact_record(id).await?;
-    // The first grant can be in the damaged part. The summary is apart from the record.
+    // The first grant can be in the damaged part. The summary is separate from the record.
     let had_grant = flags::had_grant(summary) || policy::grant::of_record(&record).is_some();
     if damage.is_some() && had_grant && !is_grant_given {
         return Err(
@@ -337,7 +337,7 @@ async fn forkable(
 }
 
 impl Selected {
-    /// Returns the flags that the session remembers where they were not given anew, as words of a command line.
+    /// Returns the remembered flags of the session that were not given again, as arguments of a command line.
     pub(crate) fn remembered(&self, given: &Flags) -> Result<Vec<String>, Failure> {
         flags::remembered(&self.summary, given)
     }
@@ -354,7 +354,7 @@ impl Selected {
         Ok(Self { sessions, summary, record, fork: None })
     }
 
-    /// Selects a session that is forked after the first entries of its history. One that is damaged can be forked at an entry
+    /// Selects a session to fork after the first entries of its history. A damaged session can be forked at an entry
     /// before the damage. `is_grant_given` is whether the fork has a separate grant.
     ///
     /// Fails if the damaged part may contain a grant.
@@ -370,7 +370,7 @@ impl Selected {
         Ok(Self { sessions, summary, record, fork: Some(Some(turns)) })
     }
 
-    /// Returns the title of the session; empty if it has none yet.
+    /// Returns the title of the session; empty if it has no title yet.
     #[cfg(feature = "acp")]
     pub(crate) fn title(&self) -> String {
         self.summary.title.clone()
@@ -399,7 +399,7 @@ impl Selected {
             // The project may have been moved.
             let summary = flags::describe_grant(place.describe(summary), args, grant.as_ref());
             if flags::had_grant(&summary) && !had_grant {
-                // Before the grant is on record, whose line may be damaged later.
+                // Written before the grant is recorded, whose line may be damaged later.
                 let written = writer.set_summary(summary.clone()).await;
                 written.map_err(|error| unreadable(&error, &id))?;
             }
@@ -466,7 +466,7 @@ impl Sessions {
     }
 }
 
-/// Returns the only summary whose id begins with `prefix`. `kind` is what they are of, such as `session`.
+/// Returns the only summary whose id starts with `prefix`. `kind` names the items, such as `session`.
 pub(crate) fn beginning_with(
     prefix: &str,
     all: Vec<Summary>,
@@ -521,7 +521,7 @@ pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Re
     }
 }
 
-/// Returns the failure of an operation on a session, without advice about the entries before a damage.
+/// Returns the failure of an operation on a session, without a hint about the entries before the damage.
 fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
     let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
     if error.is_damage() {

@@ -47,7 +47,7 @@ pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exi
     }
 }
 
-/// Returns the task whose id begins with `prefix`.
+/// Returns the task whose id starts with `prefix`.
 async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
     let all = summaries(sessions).await?;
     Ok(beginning_with(prefix, all, "task", "`pintle task list` shows all")?.id)
@@ -86,7 +86,7 @@ fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }
 
-/// Returns the failure of opening a task, with the command that shows the part before the damage, if there is such a part.
+/// Returns the failure of opening a task, with the command that shows the part before the damage, if that part exists.
 async fn open_failure(sessions: &Sessions, error: &TaskHostError, id: &SessionId) -> Failure {
     let failure = host_failure(error, id);
     let is_damaged = matches!(error, TaskHostError::Store(error) if error.is_damage());

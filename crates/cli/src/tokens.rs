@@ -1,4 +1,4 @@
-//! `pintle tokens`: who may use a server, by their tokens' hashes.
+//! `pintle tokens`: manages the tokens of users of a server, which are stored as hashes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) struct TokenFile {
 }
 
 impl TokenFile {
-    /// Names the given file, or that of the user's configuration.
+    /// Selects the given file, or the file in the user's configuration.
     pub(crate) fn new(given: Option<&Path>, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let stored = || process_env.configuration_directory().map(|directory| directory.join(STORED));
         let path = given.map(Path::to_path_buf).or_else(stored).ok_or_else(|| {
@@ -40,7 +40,7 @@ impl TokenFile {
         Ok(Self { path })
     }
 
-    /// Reads the tokens. No file is an empty one.
+    /// Reads the tokens. A missing file counts as empty.
     ///
     /// A file that other users can read is a usage failure.
     pub(crate) fn read(&self) -> Result<Vec<Token>, Failure> {
@@ -73,7 +73,7 @@ pub(crate) async fn tokens(args: TokensArgs, process_env: &ProcessEnv) -> Result
             let text = add(&file, args, process_env)?;
             let written = console::print(&text).await;
             if written.is_err() {
-                // It was shown to nobody, and would only take the name.
+                // It was never shown, and would only occupy the name.
                 revoke(&file, &[name], process_env)?;
             }
             return written.map(|()| Exit::Done);
@@ -105,7 +105,7 @@ fn add(file: &TokenFile, args: AddTokenArgs, process_env: &ProcessEnv) -> Result
     Ok(format!("{secret}\n"))
 }
 
-/// Checks that a name looks the same in each list, log and terminal: records name the actor by it.
+/// Checks that a name looks the same in each list, log and terminal: records identify the actor by it.
 fn expect_printable(what: &str, name: &str) -> Result<(), Failure> {
     let is_plain = name.trim() == name && !name.contains('\t') && in_one_line(name) == name;
     if name.is_empty() || name.chars().count() > MAX_NAME || !is_plain {

@@ -1,4 +1,4 @@
-//! Selects the tools of a model: those of its toolset, and web, search and question tools where they are available.
+//! Selects the tools of a model: its toolset, and web, search and question tools where they are available.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn for_run(
     is_granted: bool,
 ) -> Result<ProviderProfile, Failure> {
     let toolset = Toolset::from(args.toolset);
-    // A search of the provider never comes before the rules.
+    // A search by the provider must not bypass the rules.
     let is_ruled = !args.policy.deny.is_empty() || is_granted;
     let ungated_search = matches!(args.policy.mode, None | Some(Mode::Auto)) && !is_ruled;
     let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
@@ -72,7 +72,7 @@ pub(crate) fn for_display(
     Ok(options(profile, toolset, Some(&client), extra))
 }
 
-/// Returns the names of all tools that some model is offered by some toolset.
+/// Returns the names of all tools of all toolsets and models.
 pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::from([PresentPlan::NAME.to_owned()]);
     for profile in all_profiles()? {
@@ -81,7 +81,7 @@ pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
     Ok(names)
 }
 
-/// Returns the kind of a tool that some model is offered by some toolset; `None` if there is none with this name.
+/// Returns the kind of the tool with this name in any toolset; `None` if no toolset has it.
 pub(crate) fn kind_of(name: &str) -> Result<Option<String>, Failure> {
     let registry = registry_with(name)?;
     Ok(registry.and_then(|registry| registry.get(name).map(|tool| tool.kind().to_owned())))
@@ -130,7 +130,7 @@ fn options(
     let engine =
         client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));
     let Some(engine) = engine else { return options };
-    // Codex does the same; models of other providers call a tool.
+    // Codex does the same. Models of other providers call a tool.
     let is_provider_search =
         extra.ungated_search && toolset == Toolset::Native && profile.provider == Provider::OpenAi.name();
     options.with_search(if is_provider_search {

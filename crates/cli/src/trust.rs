@@ -1,4 +1,4 @@
-//! `pintle trust`: projects whose files may let agents do more.
+//! `pintle trust`: projects whose files may extend the permissions of agents.
 
 use serde_json::json;
 

@@ -12,7 +12,7 @@ pub(crate) fn named(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable("VISUAL").or_else(|| process_env.variable("EDITOR"))
 }
 
-/// Opens a file in an editor, whose name may have arguments, as for git. It starts outside of the workspace.
+/// Opens a file in an editor, whose command may include arguments, as in git. It starts outside of the workspace.
 pub(crate) fn open(editor: &str, path: &Path, process_env: &ProcessEnv) -> Result<(), Failure> {
     let script = format!("{editor} \"$1\"");
     let path = std::path::absolute(path).or_failed("cannot start the editor")?;

@@ -224,8 +224,8 @@ pub struct ExecResult {
     pub output: Output,
     /// The exit code, or 128 plus the number of the signal that killed the command.
     pub exit_code: i32,
-    /// True if the command was terminated at the time-out. The outputs hold what was written
-    /// before.
+    /// True if the command was terminated at the time-out. The outputs hold everything written
+    /// until then.
     pub timed_out: bool,
     /// Time from before the start until all processes of the command were gone.
     pub duration: Duration,
@@ -234,7 +234,7 @@ pub struct ExecResult {
     /// Zero after a time-out, where all processes are terminated anyway.
     pub ended_jobs: usize,
     /// The id of a process that did not exit after it was killed, as in
-    /// [`EnvError::Stuck`](crate::EnvError::Stuck). The outputs hold what was read until then.
+    /// [`EnvError::Stuck`](crate::EnvError::Stuck). The outputs hold everything read until then.
     pub stuck: Option<u32>,
 }
 

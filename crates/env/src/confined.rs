@@ -39,8 +39,8 @@ use crate::{
 /// and a root that is a link is replaced by its target. Files above the roots are ignored, for
 /// instance a `.gitignore`.
 ///
-/// Commands start within the roots but are not confined: what they may do depends on the inner
-/// environment, or on `Sandboxed`.
+/// Commands start within the roots but are not confined. The inner environment, or `Sandboxed`,
+/// decides what commands may do.
 ///
 /// ```
 /// use pintle_env::{Confined, EnvError, ExecutionEnvironment, ExecutionEnvironmentExt, LocalEnvironment};
@@ -297,7 +297,7 @@ impl ExecutionEnvironment for Confined {
         self.inner.walk(&request.clone().with_root(root)).await
     }
 
-    /// Reads what is within the roots; any other path is unreadable.
+    /// Reads the files within the roots; any other path is unreadable.
     async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
         #[cfg(target_os = "linux")]
         if self.beneath.is_some() {

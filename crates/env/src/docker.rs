@@ -24,20 +24,20 @@ use crate::{
 /// Runs tools in a container.
 ///
 /// Driven by the `docker` command, else `podman`, so the user's contexts and settings apply. The
-/// container needs a POSIX shell at `/bin/sh` and common utilities (those of busybox suffice); `rg`
-/// is used for searches if present. Commands run in `/bin/bash` if present, else in `/bin/sh`.
+/// container needs a POSIX shell at `/bin/sh` and common utilities (busybox suffices); `rg` is used
+/// for searches if present. Commands run in `/bin/bash` if present, else in `/bin/sh`.
 ///
 /// In addition to the rules of all environments:
 ///
-/// * Everything is a `docker exec`. At most 16 commands run at a time; others wait for a slot, and
-///   their time limit starts once they have it.
+/// * Every operation is a `docker exec`. At most 16 commands run concurrently. Others wait for a
+///   slot, and their time limit starts once they have it.
 /// * A supervisor in the container terminates leftovers of commands, found by group and by a tag in
-///   their variables. It exchanges a heartbeat every 3 seconds. After 20 seconds without one, or
-///   when the container stops, all operations in progress fail with [`EnvError::EnvironmentLost`].
-///   A later operation reconnects if the container runs.
-/// * A container started for the environment stops with its supervisor, within 35 seconds if that
-///   was killed. It is never replaced, since a new one would lack the state of the first:
-///   operations fail with [`EnvError::Unreachable`] until
+///   their variables. It exchanges a heartbeat every 3 seconds. After 20 seconds without a
+///   heartbeat, or when the container stops, all operations in progress fail with
+///   [`EnvError::EnvironmentLost`]. A later operation reconnects if the container runs.
+/// * A container started for the environment stops with its supervisor, within 35 seconds if the
+///   supervisor was killed. It is never replaced, since a new one would lack the state of the
+///   first: operations fail with [`EnvError::Unreachable`] until
 ///   [`cleanup`](crate::ExecutionEnvironment::cleanup), after which a new one may be started.
 /// * When the embedding application dies, the supervisor notices at once, or after 30 seconds at
 ///   the latest if the connection stays open without a heartbeat. It then terminates all commands:
@@ -95,7 +95,7 @@ impl DockerEnvironment {
         DockerEnvironmentBuilder::new(Target::Image(Box::new(image)))
     }
 
-    /// Returns the id or name of the container, once there is one.
+    /// Returns the id or name of the container, if the container exists.
     #[must_use]
     pub fn container(&self) -> Option<String> {
         self.remote.transport().container()

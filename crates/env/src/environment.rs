@@ -41,13 +41,13 @@ use crate::{
 /// has either its old or its new content.
 ///
 /// Environments are shared as `Arc<dyn ExecutionEnvironment>`. A wrapper holds another environment
-/// and forwards what it allows.
+/// and forwards the operations that it allows.
 #[async_trait]
 pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// The directory in which commands start and relative paths begin; always absolute.
     fn working_directory(&self) -> &Path;
 
-    /// The home directory of commands, absolute, which `~` at the start of a path stands for. It is known once the
+    /// The home directory of commands, absolute. `~` at the start of a path is replaced by it. It is known once the
     /// environment is initialized. Default: `None`, for environments without one.
     fn home_directory(&self) -> Option<&Path> {
         None
@@ -165,11 +165,11 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         Err(unsupported("following the links in", path))
     }
 
-    /// Returns an identity of the working directory itself, as text: two environments with the same one reach the same
-    /// files, whatever their paths and hosts. A directory that was removed and made again has another.
+    /// Returns an identity of the working directory itself, as text. Two environments with the same identity access the
+    /// same files, whatever their paths and hosts. A directory that was removed and created again has another identity.
     ///
-    /// It rests on the directory's inode and the time of its birth, so that a byte for byte copy of a whole file system has
-    /// the same. Default: `None`, for environments and file systems that cannot tell.
+    /// It is derived from the directory's inode and birth time, so a byte-for-byte copy of a whole file system has the
+    /// same identity. Default: `None`, for environments and file systems without such an identity.
     ///
     /// # Errors
     ///
@@ -178,15 +178,15 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Returns what commands cannot do here, in one or two sentences for a model, which could otherwise only guess why they
-    /// fail. Default: `None`, for environments that hold commands to nothing.
+    /// Returns the limits of commands here, in one or two sentences for a model, which could otherwise only guess why
+    /// commands fail. Default: `None`, for environments that do not restrict commands.
     fn command_limits(&self) -> Option<String> {
         None
     }
 
-    /// Returns the same environment without the sandbox that holds its commands, for a command that somebody allows to run
-    /// outside. Wrappers wrap it as they wrap this one. Default: `None`, for environments without a sandbox, and for those
-    /// whose sandbox cannot be left.
+    /// Returns the same environment without its command sandbox, for a command that is approved to run outside.
+    /// Wrappers wrap the result in the same way. Default: `None`, for environments without a sandbox or with a sandbox
+    /// that cannot be left.
     fn outside_sandbox(&self) -> Option<Arc<dyn ExecutionEnvironment>> {
         None
     }
@@ -292,7 +292,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Creates a symbolic link at `path`, with missing parents. The target is stored as it is given
     /// and need not exist.
     ///
-    /// A wrapper judges where the link is and not where it leads: whoever follows it is judged then.
+    /// A wrapper checks the location of the link, not its target. The target is checked when the link is followed.
     ///
     /// # Errors
     ///
@@ -317,9 +317,9 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
 
     /// Lists the tree below a directory with its metadata, within limits of number and time.
     ///
-    /// Leaves out files matched by `.gitignore`, `.ignore` or `.git/info/exclude`, whether or not there is a repository, and everything named `.git`.
-    /// Directories with a repository of their own are walked like others. Links are not followed,
-    /// except the root. Entries that disappear meanwhile may be missing.
+    /// Leaves out files matched by `.gitignore`, `.ignore` or `.git/info/exclude`, whether or not there is a
+    /// repository, and everything named `.git`. Nested repositories are walked like other directories. Links are not
+    /// followed, except the root. Entries that disappear meanwhile may be missing.
     ///
     /// At the time limit the walk ends with the entries found so far, which may be none.
     ///
@@ -337,7 +337,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as [`EnvError::EnvironmentLost`].
+    /// Only errors of the environment as a whole, such as [`EnvError::EnvironmentLost`].
     async fn read_many(&self, paths: &[PathBuf], limits: ReadLimits) -> Result<Vec<FileContent>, EnvError> {
         walk::read_many(self, paths, limits).await
     }
@@ -346,8 +346,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// `~` and `~/` at its start are the [home directory](Self::home_directory), if there is one;
     /// `./~` is an entry of that name. Links are not followed.
     ///
-    /// A sandbox may lead paths for temporary files to those of its commands. Wrappers forward the
-    /// method.
+    /// A sandbox may map paths of temporary files to the temporary files of its commands. Wrappers
+    /// forward the method.
     fn resolve(&self, path: &Path) -> PathBuf {
         path::resolve(path, self.working_directory(), self.home_directory())
     }

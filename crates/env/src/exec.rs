@@ -182,7 +182,7 @@ impl Reader {
         self.recorder.record(chunk).await
     }
 
-    /// Reads what is left in the pipes until they are idle.
+    /// Reads the remaining output until the pipes are idle.
     async fn drain(&mut self) -> Result<(), EnvError> {
         let limit = Instant::now() + DRAIN_LIMIT;
         while self.is_open() && Instant::now() < limit {

@@ -57,7 +57,7 @@ pub(crate) fn read_open(mut file: File, path: &Path, range: Option<Range<u64>>) 
     let range = range.unwrap_or(0..u64::MAX);
     if range.start > 0 {
         match file.seek(SeekFrom::Start(range.start)) {
-            // Offset beyond what the file system supports.
+            // The file system does not support such a large offset.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Vec::new()),
             sought => sought.map_err(failed)?,
         };
@@ -67,7 +67,7 @@ pub(crate) fn read_open(mut file: File, path: &Path, range: Option<Range<u64>>) 
     let most = wanted.min(MAX_READ + 1);
     let size = file.metadata().map_err(failed)?.len().saturating_sub(range.start).min(most);
     let mut bytes = Vec::new();
-    // A vector that grows as it is read takes up to three times the memory. Files of the kernel have no size.
+    // A vector that grows during the read needs up to three times the memory. Files of the kernel have no size.
     let exact = usize::try_from(size).unwrap_or(usize::MAX);
     bytes.try_reserve_exact(exact).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
     match file.take(most).read_to_end(&mut bytes) {
@@ -100,7 +100,7 @@ pub(crate) fn expect_regular_file(file: File, path: &Path) -> Result<File, EnvEr
     Ok(file)
 }
 
-/// Writes a complete file. Cancelled before the content takes its place, it leaves the old file as it is.
+/// Writes a complete file. If it is cancelled before the new content is in place, the old file is unchanged.
 pub(crate) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
     let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();

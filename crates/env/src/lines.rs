@@ -14,7 +14,7 @@ pub struct LineTooLong {
 
 /// Splits bytes that arrive in pieces into lines, without I/O.
 ///
-/// It holds the lines that were not taken yet, and of the line that has not ended at most the limit.
+/// It buffers complete lines until they are taken, and at most the limit of an incomplete line.
 ///
 /// ```
 /// use pintle_env::{LineSplitter, LineTooLong};
@@ -73,7 +73,7 @@ impl LineSplitter {
         self.dropped > 0
     }
 
-    /// Takes the bytes after the last line feed, at the end of the stream; `None` if there are none.
+    /// Takes the bytes after the last line feed, at the end of the stream; `None` if the stream ends with a line feed.
     ///
     /// # Errors
     ///

@@ -155,8 +155,8 @@ impl LinkedBackup {
         Ok((content.len() as u64 <= limit).then_some(content))
     }
 
-    /// Restores the files below an entry, or all for an empty path, that are in the backup and missing in the source, and
-    /// returns their number. Files that are there stay as they are, and a link in place of a file is replaced. The source is
+    /// Restores the files below an entry, or all for an empty path, that are in the backup and missing in the source,
+    /// and returns their number. Existing files are unchanged, and a link in place of a file is replaced. The source is
     /// created if it is missing.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Pair {
     }
 }
 
-/// Opens a directory by its absolute path, of which no component may be a link. Creates missing ones if that is asked for;
+/// Opens a directory by its absolute path, of which no component may be a link. Creates missing ones on request;
 /// otherwise `None` if one is missing or is something else.
 fn open_without_links(path: &Path, creates: bool) -> io::Result<Option<OwnedFd>> {
     let mut directory = open("/", DIRECTORY, Mode::empty())?;

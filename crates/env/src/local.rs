@@ -70,8 +70,8 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// Runs tools on the local machine (loop specification, section 4.2).
 ///
 /// Unix only. Requires a tokio runtime with I/O and time enabled. Except for
-/// [`current`](Self::current), reads none of the process environment but what the embedding
-/// application passes.
+/// [`current`](Self::current), it reads no process environment except the variables that the
+/// embedding application passes.
 ///
 /// Jobs that a command leaves running are found by their process group and, on Linux, by a tag in
 /// their environment. A process that leaves the group *and* clears its environment *and* outlives
@@ -83,11 +83,12 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// terminate signal within half a second of the death, the kill signal two seconds later, and are
 /// gone within five; those that left their group are found by their tag.
 ///
-/// Commands need file descriptors, which are limited per process (`ulimit -n`). About a sixth of
-/// that number of commands run at a time across all environments of the process, at least 2 and at
-/// most 4,096. Others wait for a slot, which does not count towards their time limit; if no command
-/// ends for five seconds, one more starts. A command or a read that finds no free descriptor is
-/// retried when a command ends, for at most a minute; it fails at once if no command is running.
+/// Commands need file descriptors, which are limited per process (`ulimit -n`). The number of
+/// concurrent commands across all environments of the process is about a sixth of that limit, at
+/// least 2 and at most 4,096. Others wait for a slot, which does not count towards their time
+/// limit; if no command ends for five seconds, one more starts. A command or a read that finds no
+/// free descriptor is retried when a command ends, for at most a minute; it fails at once if no
+/// command is running.
 #[derive(Clone)]
 pub struct LocalEnvironment {
     working_directory: PathBuf,
@@ -267,7 +268,7 @@ impl LocalEnvironment {
         match spawned.await {
             Ok(process) => process.with_slot(slot).started().await,
             Err(error) => {
-                // The error does not say which was not found: the program or the directory.
+                // The error does not distinguish between a missing program and a missing directory.
                 blocking(move || host_files::check_directory(&directory)).await??;
                 Err(error)
             }

@@ -120,7 +120,7 @@ impl<T: Transport> Remote<T> {
         &self.transport
     }
 
-    /// Returns the channel to the supervisor, opening it if there is none or if it was lost.
+    /// Returns the channel to the supervisor. Opens it if it is missing or lost.
     async fn channel(&self) -> Result<Arc<Channel>, EnvError> {
         let mut current = self.channel.lock().await;
         if let Some(channel) = current.as_ref().filter(|channel| !channel.is_lost()) {

@@ -67,7 +67,7 @@ pub enum SandboxLevel {
 pub enum Protection {
     /// Creating, changing, truncating, removing and renaming files outside the writable roots.
     /// Modes, owners, times and extended attributes are not covered: see [`Sandboxed`]. Landlock of
-    /// Linux 6.2. There is no sandbox without: it cannot be accepted that it is missing.
+    /// Linux 6.2. There is no sandbox without it: its absence cannot be accepted.
     Writes,
     /// Control operations on devices. Landlock of Linux 6.10.
     Devices,
@@ -76,19 +76,19 @@ pub enum Protection {
     Signals,
     /// Sockets. A seccomp filter.
     Sockets,
-    /// File descriptors that the embedding process has inherited, and those of other commands that
-    /// are just starting. Containers may refuse the thread its own descriptors.
+    /// File descriptors that the embedding process has inherited, and the descriptors of other
+    /// commands that are just starting. Containers may refuse the thread its own descriptors.
     Descriptors,
     /// Changes of protected paths below a writable root. Only the level *full* has it: Landlock
-    /// cannot take back a part of what it allows.
+    /// cannot revoke a part of an allowed tree.
     ProtectedPaths,
 }
 
 /// Runs commands in a sandbox: they can write only below the roots, have no network unless allowed,
 /// and cannot signal processes outside. The embedding process remains unrestricted.
 ///
-/// There are two levels; the default is [`SandboxLevel::Writes`]. [`SandboxSupport`] tells what the
-/// machine has.
+/// There are two levels; the default is [`SandboxLevel::Writes`]. [`SandboxSupport`] reports which
+/// ones the machine supports.
 ///
 /// | | full | writes |
 /// |---|---|---|
@@ -97,8 +97,8 @@ pub enum Protection {
 /// | modes, owners, times and extended attributes outside | cannot be changed | can be changed by users who may change them anyway, usually their owner: `chmod 777` outside succeeds |
 /// | [hidden paths](Self::with_hidden) | empty | refused by `initialize` |
 /// | [protected paths](Self::with_protected) | read-only, and cannot be created | refused by `initialize` below a root, unless [accepted](Self::accepting) |
-/// | `/tmp` and `/var/tmp` | the [temporary directory](Self::with_temporary), else an empty one for each command | those of the host, not writable |
-/// | `/run` | empty: no sockets of services | that of the host |
+/// | `/tmp`, `/var/tmp` | [temporary directory](Self::with_temporary), else empty per command | host directories, not writable |
+/// | `/run` | empty: no sockets of services | the host directory |
 /// | network refused | own loopback: programs of one command reach each other over 127.0.0.1 | no IP sockets |
 /// | processes | sees only its own | sees all, cannot signal or trace others, read their memory and variables, nor change their limits, priorities, processors and scheduling, which is refused for any thread that is named by its id, also one of the command; root gives up the capabilities for that |
 /// | shared memory, semaphores and queues (System V), queues of POSIX | its own | refused |
@@ -110,8 +110,8 @@ pub enum Protection {
 ///   are [allowed](Self::with_unix_sockets), or the network is at the level *writes*. Connected
 ///   pairs of streams work.
 /// * **Privileges** cannot be gained: set-user-ID programs run without theirs, and new user
-///   namespaces are refused. io_uring, which could do what is refused elsewhere, and the kernel's
-///   keyrings are refused too, and so are typing into a terminal and what lets root change the
+///   namespaces are refused. io_uring, which could bypass other refusals, and the kernel's keyrings
+///   are refused too, and so are typing into a terminal and the calls by which root changes the
 ///   kernel or the clock.
 /// * **File descriptors** of the embedding process are closed, inherited ones too.
 /// * **Variables** reach the command and not bubblewrap, which would load code that some of them
@@ -193,7 +193,7 @@ impl Sandboxed {
         self.with(|rules| rules.level = level)
     }
 
-    /// Uses what was found out about this machine, instead of finding it out again.
+    /// Uses the result of an earlier probe of this machine instead of probing it again.
     #[must_use]
     pub fn with_support(mut self, support: SandboxSupport) -> Self {
         self.support = OnceCell::new_with(Some(support));
@@ -224,10 +224,10 @@ impl Sandboxed {
         })
     }
 
-    /// Lets commands that start while the switch is on write to these caches and find them by their variables. Those that
-    /// start while it is off have caches in `copies`, which the first of them prepares: they have what the user has, and
-    /// nothing that a command left in `caches`. Place `copies` where commands can always write, such as in the
-    /// [temporary directory](Self::with_temporary).
+    /// Lets commands that start while the switch is on write to these caches and find them by their variables. Commands
+    /// that start while it is off have caches in `copies`, which the first such command prepares. These contain the
+    /// user's packages, and nothing that a command left in `caches`. Place `copies` where commands can always write,
+    /// such as in the [temporary directory](Self::with_temporary).
     #[must_use]
     pub fn with_caches(
         self,
@@ -246,20 +246,20 @@ impl Sandboxed {
     }
 
     /// Sets whether single commands may run outside of the sandbox, through
-    /// [`outside_sandbox`](ExecutionEnvironment::outside_sandbox); default false. A session then offers that to its model,
-    /// and asks about each such call.
+    /// [`outside_sandbox`](ExecutionEnvironment::outside_sandbox); default false. A session then offers this to its
+    /// model, and asks about each such call.
     ///
     /// Commands outside have the variables of the inner environment, but for [paths that sandboxed commands can write
-    /// to](crate::without_paths_below): no program there is found in place of one of the user.
+    /// to](crate::without_paths_below): no program there shadows a program of the user.
     #[must_use]
     pub fn leavable(mut self, can_be_left: bool) -> Self {
         self.can_be_left = can_be_left;
         self
     }
 
-    /// Sets the directory for temporary files of commands, which must exist when one starts; default
-    /// none. They can write below it and find it in `TMPDIR`; at the level *full* it is also `/tmp`
-    /// and `/var/tmp`. Use one that nobody else uses, and remove it at the end.
+    /// Sets the directory for temporary files of commands, which must exist when one starts; default none. They can
+    /// write below it and find it in `TMPDIR`; at the level *full* it is also `/tmp` and `/var/tmp`. Use a directory
+    /// that nothing else uses, and remove it at the end.
     #[must_use]
     pub fn with_temporary(self, directory: impl Into<PathBuf>) -> Self {
         let directory = self.inner.absolute(&directory.into());
@@ -304,7 +304,7 @@ impl Sandboxed {
     }
 
     /// Sets whether commands may use the network of this machine; default false. At the level
-    /// *writes* this allows all sockets, at the level *full* those of IP.
+    /// *writes* this allows all sockets, at the level *full* IP sockets.
     #[must_use]
     pub fn with_network(self, is_allowed: bool) -> Self {
         self.with(|rules| rules.network = is_allowed)
@@ -389,7 +389,7 @@ impl Sandboxed {
         }
     }
 
-    /// Checks that the level can do what the rules ask for.
+    /// Checks that the level can enforce the rules.
     fn require_rules(&self, rules: &Rules) -> Result<(), EnvError> {
         let is_accepted = rules.accepted.contains(&Protection::ProtectedPaths);
         match rules.level {

@@ -1,6 +1,6 @@
 //! Recognizes environment variables that hold secrets, by name and by value.
 //!
-//! The name patterns are those of the loop specification (section 4.2) plus names used by common
+//! The name patterns come from the loop specification (section 4.2), plus names used by common
 //! tools. A value is a secret if it contains a URL with a password, or a key in one of the formats
 //! that secret scanners look for.
 

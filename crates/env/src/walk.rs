@@ -19,7 +19,7 @@ pub struct WalkRequest {
     pub root: PathBuf,
     /// Maximum number of entries, and of ignored paths; default [`MAX_ENTRIES`].
     pub max_entries: usize,
-    /// Time after which the walk ends with what it has found; default none.
+    /// Time after which the walk ends with the entries found so far; default none.
     pub time_limit: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl WalkRequest {
         pub fn with_root(root: impl Into<PathBuf>) => root = root.into();
         /// Sets the maximum number of entries, and of ignored paths.
         pub fn with_max_entries(max_entries: usize) => max_entries = max_entries;
-        /// Sets the time after which the walk ends with what it has found.
+        /// Sets the time after which the walk ends with the entries found so far.
         pub fn with_time_limit(time_limit: Duration) => time_limit = Some(time_limit);
     }
 }
@@ -46,8 +46,8 @@ impl WalkRequest {
 pub struct WalkOutput {
     /// The entries, sorted by path; a directory precedes its own entries.
     pub entries: Vec<WalkEntry>,
-    /// Files and directories that were left out because they are ignored, relative to the root and sorted. What is below an
-    /// ignored directory is not listed, nor is anything named `.git`.
+    /// Files and directories that were left out because they are ignored, relative to the root and sorted. Entries
+    /// below an ignored directory are not listed, nor is anything named `.git`.
     pub ignored: Vec<PathBuf>,
     /// Directories whose entries could not be read, relative to the root.
     pub unreadable: Vec<PathBuf>,

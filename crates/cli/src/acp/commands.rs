@@ -1,5 +1,4 @@
-//! Slash commands of an editor: those of a terminal that are about the session itself, those of the user, and the prompts of
-//! servers.
+//! Slash commands of an editor: terminal commands about the session itself, user commands, and prompts of MCP servers.
 
 use pintle_acp::{CommandResult, HostError, SlashCommand};
 use pintle_agent::{CompactionReport, UserMessage};
@@ -12,7 +11,7 @@ use crate::reports::{self, INIT, PLAN_FIRST, Status, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 use crate::terminal::user_commands::UserCommand;
 
-/// Commands of a terminal that an editor has no other way to give.
+/// Terminal commands without another equivalent in an editor.
 const OFFERED: [Command; 11] = [
     Command::Compact,
     Command::Context,
@@ -49,7 +48,7 @@ pub(super) fn offered(of_user: &[UserCommand], prompts: &[PromptCommand]) -> Vec
 }
 
 impl Controls {
-    /// Carries out a command. One of the user is its text with the arguments, one of a server what the server says for it.
+    /// Runs a command. A user command expands to its text with the arguments, a prompt to the server's text for it.
     pub(super) async fn call(&self, name: &str, arguments: &str) -> Result<CommandResult, HostError> {
         let of_user = self.surroundings.user_commands.iter().find(|command| command.name == name);
         if let Some(command) = of_user {
@@ -155,7 +154,7 @@ fn compacted(report: &CompactionReport) -> String {
     }
 }
 
-/// Shows a text as it is: editors render Markdown, which would join its lines.
+/// Shows a text verbatim: editors render Markdown, which would join its lines.
 fn said(language: &str, text: &str) -> CommandResult {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);

@@ -28,7 +28,7 @@ use crate::terminal::user_commands::UserCommand;
 const MODEL: &str = "model";
 const EFFORT: &str = "reasoning_effort";
 
-/// Efforts that most models know.
+/// Efforts that most models support.
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];
 
 /// Choice while no effort is set.
@@ -57,14 +57,14 @@ pub(super) struct Surroundings {
 #[derive(Debug)]
 pub(super) struct Controls {
     pub(super) surroundings: Surroundings,
-    /// Model and effort, as they were set last.
+    /// Model and effort, as last set.
     chosen: Mutex<(String, Option<String>)>,
     seen: Mutex<Seen>,
-    /// Lists that are read from servers again, which ends with the session.
+    /// Tasks that refresh lists of servers. They end with the session.
     refreshing: Mutex<JoinSet<()>>,
 }
 
-/// State that the events of the session have told so far.
+/// State collected from the events of the session so far.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) costs: Costs,
@@ -88,12 +88,12 @@ impl Controls {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns model and effort, as they were set last.
+    /// Returns model and effort, as last set.
     pub(super) fn chosen(&self) -> (String, Option<String>) {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sets a mode that is offered.
+    /// Sets one of the offered modes.
     pub(super) async fn set_mode_to(&self, mode: &str) -> Result<(), HostError> {
         let found = self.modes().available.iter().any(|choice| choice.id == mode);
         let mode: Mode = match mode.parse() {
@@ -107,7 +107,7 @@ impl Controls {
         set.map_err(|error| HostError::failed("cannot set the mode", error))
     }
 
-    /// Lets commands run in terminals of the editor where nothing else holds them, and each is asked about.
+    /// Lets commands run in terminals of the editor if no sandbox confines them and each needs approval.
     fn switch_terminals(&self) {
         let is_free = *self.surroundings.env_session.sandbox() == SandboxState::Off;
         self.surroundings
@@ -126,7 +126,8 @@ impl Controls {
         }
     }
 
-    /// As in a terminal, everything runs unasked only where a sandbox holds it, or where nobody wants one.
+    /// As in a terminal, calls run without approval only if a sandbox confines them, or if the user has turned the
+    /// sandbox off.
     fn may_be_auto(&self) -> bool {
         !matches!(self.surroundings.env_session.sandbox(), SandboxState::Unavailable { .. })
     }
@@ -184,7 +185,7 @@ impl SessionControls for Controls {
                 let window = self.context_window().or(seen.context.map(|(_, window)| window));
                 seen.context = window.map(|window| (used, window));
             }
-            // The next message announces the commands that servers have by then.
+            // The next message announces the commands that servers have at that time.
             EventKind::ProcessingEnd { .. } => {
                 let (servers, handle) = (self.surroundings.servers.clone(), self.surroundings.handle.clone());
                 let mut refreshing = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -53,7 +53,7 @@ pub(crate) enum PriceAction {
 }
 
 impl BudgetArgs {
-    /// Replaces limits by those of the flags.
+    /// Replaces limits by the limits of the flags.
     pub(crate) fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
         let session = &mut limits.session;
         session.tokens = self.max_tokens.or(session.tokens);

@@ -54,7 +54,7 @@ impl ConfinementArgs {
         }
     }
 
-    /// Returns the level that is asked for.
+    /// Returns the requested level.
     pub(crate) fn level(&self) -> SandboxName {
         if self.no_sandbox { SandboxName::Off } else { self.sandbox }
     }

@@ -58,7 +58,7 @@ pub(crate) enum TitleName {
 }
 
 impl ConversationArgs {
-    /// Checks that no flag is given where nobody converses.
+    /// Checks that no flag is given without a conversation.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
         let flags = [
             ("--plain", self.plain),

@@ -17,7 +17,7 @@ impl ErrorFormat {
     /// For `ask --output stream-json`, whose events are named as in the client specification.
     const ASK_STREAM: Self = Self { error_type: "ERROR" };
 
-    /// Returns the format that an invalid command line asks for.
+    /// Returns the format that an invalid command line requests.
     pub(crate) fn from_args(args: &[OsString]) -> Option<Self> {
         let mut args = args.iter().skip(1).map(|argument| argument.to_str().unwrap_or_default());
         let command = args.next()?;

@@ -1,4 +1,4 @@
-//! Flags of commands whose clients say what to do.
+//! Flags of commands whose tasks come from clients.
 
 use clap::Arg;
 
@@ -33,7 +33,7 @@ pub(super) fn hide_refused(also: &'static [&'static str]) -> impl FnMut(Arg) -> 
     }
 }
 
-/// Returns how a user turns a sandbox on that is off, by the flags of the command line.
+/// Returns the hint for turning on a disabled sandbox, based on the flags of the command line.
 #[cfg(any(feature = "restate", feature = "server", test))]
 pub(crate) fn sandbox_remedy(given: &Flags) -> &'static str {
     if given.contains_key("no-sandbox") {
@@ -46,7 +46,7 @@ pub(crate) fn sandbox_remedy(given: &Flags) -> &'static str {
 }
 
 impl RunArgs {
-    /// Checks that no flag is given that is about one task, nor one of `also`. `message` is told the flag.
+    /// Checks that no flag for a single task is given, nor one of `also`. `message` receives the flag.
     pub(crate) fn refuse_hosted(
         &self,
         also: &[(&str, bool)],

@@ -1,4 +1,4 @@
-//! `pintle mcp`, and the flags that say which servers of tools a run has.
+//! `pintle mcp`, and the flags that select the MCP servers of a run.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Flags and subcommands about what a run may do.
+//! Flags and subcommands for the policy of a run.
 
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub(crate) enum RulesCommand {
 }
 
 impl RulesCommand {
-    /// Returns the directory and the flags whose rules are meant.
+    /// Returns the directory and the flags whose rules apply.
     pub(crate) fn scope(&self) -> &RulesScope {
         match self {
             Self::List(scope) => scope,

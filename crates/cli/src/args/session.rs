@@ -50,7 +50,7 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// Returns whether the run goes on with a session, so that it needs no prompt.
+    /// Returns whether the run continues a session, and therefore needs no prompt.
     pub(crate) fn goes_on(&self) -> bool {
         self.continues || self.resume.is_some()
     }

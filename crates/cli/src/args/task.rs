@@ -36,7 +36,7 @@ pub(crate) enum TaskCommand {
 }
 
 impl TaskCommand {
-    /// Returns the flags of its sessions, for the one that has some.
+    /// Returns the flags of the task's sessions, for the subcommand that has them.
     pub(crate) fn session(&self) -> Option<&RunArgs> {
         if let Self::Run(args) = self { Some(&args.run) } else { None }
     }

@@ -202,7 +202,7 @@ fn result(call: &CallHistory, detail: Detail) -> Vec<Block> {
     let output = call.execution.as_ref().and_then(|execution| execution.output.as_ref());
     let is_output = output.is_some_and(|output| output.text == result.text);
     if detail == Detail::Complete || result.error.is_some() {
-        // The text of most calls is their output, which is there already.
+        // For most calls this text is their output, which is already included.
         if is_output && detail == Detail::Complete {
             blocks.push(Block::field("result", "the output, as it is"));
         } else {

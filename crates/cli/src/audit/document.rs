@@ -1,4 +1,4 @@
-//! Document of an audit, without its form. Texts are as they are on record: each form makes them safe.
+//! Document of an audit, independent of its format. Texts are verbatim from the record: each format escapes them.
 
 use pintle_governance::audit::{InputHistory, Moment};
 
@@ -58,7 +58,7 @@ pub(super) fn name_of(value: &impl serde::Serialize) -> String {
     name.unwrap_or_default().to_lowercase().replace('_', " ")
 }
 
-/// Returns a duration for people.
+/// Returns a duration for display.
 pub(super) fn duration(millis: u64) -> String {
     if millis < 1_000 {
         format!("{millis} ms")

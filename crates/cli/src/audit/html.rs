@@ -4,12 +4,12 @@ use super::document::{Block, Document};
 use crate::render::escape_hidden;
 use crate::sessions::export::{STYLE, escaped};
 
-/// Style in addition to that of exported sessions.
+/// Style in addition to the style of exported sessions.
 const MORE_STYLE: &str = "h3{font-size:1rem;margin-bottom:.2rem}dl{margin:0}dt{float:left;clear:left;width:8rem;opacity:.7}\
 dd{margin-left:8rem;overflow-wrap:anywhere;white-space:pre-wrap}section section{margin-left:1rem}\
 .alarm{border-left:3px solid #c33;padding-left:.7rem;font-weight:bold}";
 
-/// Returns the document as a page without scripts and without anything from elsewhere.
+/// Returns the document as a page without scripts and external resources.
 pub(super) fn render(document: &Document) -> String {
     let title = safe(&document.title);
     let mut page = format!(
@@ -22,7 +22,7 @@ pub(super) fn render(document: &Document) -> String {
     page
 }
 
-/// Adds blocks. Fields that follow each other are one list.
+/// Adds blocks. Consecutive fields form one list.
 fn push_all(blocks: &[Block], page: &mut String) {
     let mut in_list = false;
     for block in blocks {

@@ -1,4 +1,4 @@
-//! Reads the records of a session and of its subagents, as far as they are as they were written.
+//! Reads the records of a session and of its subagents, up to the first damage.
 
 use futures_util::future::BoxFuture;
 use pintle_agent::{Record, SessionId};
@@ -44,7 +44,7 @@ async fn report_of(
     Ok(report)
 }
 
-/// Returns the record up to the first damaged line, or why there is none.
+/// Returns the record up to the first damaged line, or why no record can be read.
 async fn record(store: &dyn SessionStore, id: &SessionId) -> Result<Result<Record, String>, Failure> {
     match read_intact(store, id).await {
         Ok(intact) => Ok(Ok(intact.record)),

@@ -1,11 +1,11 @@
-//! What was verified, which is the beginning of each report.
+//! Results of the verification, the first part of each report.
 
 use pintle_governance::audit::AuditReport;
 
 use super::document::Block;
 use crate::render::{plural, was_or_were};
 
-/// Returns what was verified.
+/// Returns the results of the verification.
 pub(super) fn chain(report: &AuditReport) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(chain) = &report.chain {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console::{self, Console};
 
-/// Bytes that are read at once.
+/// Size of one read, in bytes.
 const READ: usize = 64 << 10;
 
 /// Bytes that may wait for the host to read them. Above it, events of the session and lines of the host wait.
@@ -34,7 +34,7 @@ pub(super) struct Channel {
     lines: Mutex<Option<UnboundedSender<String>>>,
     /// Bytes that wait for the host to read them.
     unwritten: watch::Sender<usize>,
-    /// Cancelled when the host reads no more.
+    /// Cancelled when the host stops reading.
     unread: CancellationToken,
 }
 
@@ -59,7 +59,7 @@ impl Channel {
         }
     }
 
-    /// Completes when the host has read enough of what was sent.
+    /// Completes when the host has read enough of the sent lines.
     pub(super) async fn room(&self) {
         // The channel holds the sender.
         let _ = self.unwritten.subscribe().wait_for(|bytes| *bytes < UNWRITTEN).await;
@@ -70,7 +70,7 @@ impl Channel {
         lock(&self.lines).take();
     }
 
-    /// Completes when the host reads no more.
+    /// Completes when the host stops reading.
     pub(super) async fn unread(&self) {
         self.unread.cancelled().await;
     }
@@ -131,7 +131,7 @@ impl Channel {
         answer.await.ok()
     }
 
-    /// Takes a line. Answers wake the request that waits; all other events are returned.
+    /// Handles a line. Answers wake the waiting request; all other events are returned.
     fn take(&self, line: Result<String, LineError>) -> Result<Option<Event>, String> {
         let incoming = line.and_then(|line| Incoming::parse(&line)).map_err(|error| error.to_string())?;
         let Step { lines, event } =
@@ -192,7 +192,7 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<Event>) 
     channel.close();
 }
 
-/// Writes lines until the last one, or until the host reads no more.
+/// Writes lines until the last one, or until the host stops reading.
 pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<String>) {
     let mut console = Console::new();
     while let Some(line) = lines.recv().await {

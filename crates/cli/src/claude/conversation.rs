@@ -1,4 +1,4 @@
-//! The conversation: messages of the host begin runs, and its requests are served meanwhile.
+//! The conversation: messages of the host start runs, and its requests are served meanwhile.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl<'a> Conversation<'a> {
         schema.or_usage("the schema of the answer is wrong")
     }
 
-    /// Writes the events of a run and serves what the host asks for meanwhile.
+    /// Writes the events of a run and serves requests of the host meanwhile.
     async fn drive(&mut self, live: &mut Live<'a>, run: Run) -> Result<Outcome, Failure> {
         let channel = Arc::clone(&self.channel);
         let mut run = std::pin::pin!(IntoFuture::into_future(run));
@@ -214,7 +214,7 @@ impl<'a> Conversation<'a> {
         outcome.or_failed("the session ended unexpectedly")
     }
 
-    /// Takes an event of the host.
+    /// Handles an event of the host.
     ///
     /// A handshake that cannot be accepted is a failure: without it, hooks and rules would not apply.
     async fn take(&mut self, event: Option<Event>, live: Option<&mut Live<'a>>) -> Result<(), Failure> {
@@ -382,7 +382,7 @@ impl<'a> Conversation<'a> {
         Ok(live)
     }
 
-    /// Adds the rules of the host to those of the command line.
+    /// Adds the rules of the host to the rules of the command line.
     fn add_rules(&self, args: &mut RunArgs, initialize: &Initialize) -> Result<(), Failure> {
         for rule in denied(&self.options, Some(initialize)) {
             args.policy.deny.extend(translated(rule, RuleBehavior::Deny)?);
@@ -396,7 +396,7 @@ impl<'a> Conversation<'a> {
         for rule in allowed {
             match translated(rule, RuleBehavior::Allow) {
                 Ok(rules) => args.policy.allow.extend(rules),
-                // Such calls are asked about.
+                // Such calls require approval.
                 Err(failure) => console::notice(&failure.message()),
             }
         }
@@ -413,7 +413,8 @@ impl<'a> Conversation<'a> {
         Some(names.iter().flat_map(|name| pintle_compat::claude::own_tool_names(name)).collect())
     }
 
-    /// Returns the extensions of the host, and the status of its servers: those of the handshake, and the declared ones.
+    /// Returns the extensions of the host, and the status of its servers: the servers of the handshake, then the
+    /// declared ones.
     async fn beside(&self, initialize: &Initialize, declared: &[String]) -> (Beside, Vec<McpServerStatus>) {
         let mut beside = Beside { only: self.listed(), ..Beside::default() };
         let (mut statuses, mut servers) = (Vec::new(), initialize.sdk_mcp_servers.clone());
@@ -450,13 +451,13 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Returns the next event once the host has read enough of those before.
+/// Returns the next event once the host has read enough of the earlier events.
 async fn next_event(live: &mut Live<'_>, channel: &Channel) -> Option<SessionEvent> {
     channel.room().await;
     live.events.next().await
 }
 
-/// Completes when a signal arrives or the host reads no more.
+/// Completes when a signal arrives or the host stops reading.
 async fn stopped(interrupts: &Interrupts, channel: &Channel) -> Failure {
     tokio::select! {
         () = interrupts.first_signal() => Failure::new(Exit::Interrupted, "interrupted"),
@@ -476,7 +477,7 @@ fn denied<'r>(
     options.disallowed_tools.iter().chain(&options.settings.deny).chain(of_handshake)
 }
 
-/// Returns our rules for one of the host.
+/// Returns our equivalents of a host rule.
 fn translated(rule: &ToolRule, behavior: RuleBehavior) -> Result<Vec<String>, Failure> {
     let known = toolset::all_names()?;
     own_rules(rule, behavior, |name| known.contains(name)).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Hooks that run in the host. They narrow what a session may do, and never widen it.
+//! Hooks that run in the host. They only restrict the permissions of a session, and never extend them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::channel::Channel;
 use super::permissions::Permissions;
 use crate::console;
 
-/// Time for a hook that names none, and the longest that one may name.
+/// Default and maximum time limit of a hook.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Bytes of a result that a hook is given.
+/// Maximum size of a result that is passed to a hook, in bytes.
 const RESULT: usize = 64 << 10;
 
 /// Hooks that the host has registered.

@@ -31,7 +31,7 @@ pub(super) struct Live<'a> {
     is_kept: bool,
     /// Number of the first event of this process.
     first_new: u64,
-    /// Whether events are still those of an earlier process.
+    /// Whether the events still come from an earlier process.
     is_in_past: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Live<'a> {
         mcp_servers: Vec<McpServerStatus>,
     ) -> Self {
         let Opened { mut session, servers, offered, is_kept, is_resumed, .. } = opened;
-        // The host sends a message; what was under way is stopped.
+        // The host sends a message, so an unfinished run is dropped.
         drop(session.resumed());
         let mut settings = FormatterSettings::default();
         settings.partial_messages = options.partial_messages;

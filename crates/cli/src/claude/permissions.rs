@@ -16,7 +16,7 @@ use crate::command_line::own_mode;
 use crate::console;
 use crate::policy::APPROVAL_SOURCE;
 
-/// Decides on calls as the host says.
+/// Forwards decisions on calls to the host.
 #[derive(Debug)]
 pub(super) struct Permissions {
     channel: Arc<Channel>,
@@ -37,7 +37,8 @@ impl Permissions {
         *lock(&self.mode)
     }
 
-    /// Takes the session that the permissions are of. Its mode differs from that of the host where there is no sandbox.
+    /// Sets the session that the permissions apply to. Without a sandbox, its mode may differ from the mode of the
+    /// host.
     pub(super) fn attach(&self, policy: &Policy, handle: SessionHandle) {
         if policy.mode() != own_mode(self.mode()) {
             *lock(&self.mode) = match policy.mode() {
@@ -101,7 +102,7 @@ impl Permissions {
             RuleBehavior::Ask => Permission::Ask,
             RuleBehavior::Deny => Permission::Deny,
         };
-        // A suggested rule comes back as it was sent.
+        // The host returns a suggested rule unchanged.
         let suggested = rule.scope.clone().filter(|scope| request.suggested_rules.contains(scope));
         let own = match suggested {
             Some(suggested) => Some(vec![suggested]),

@@ -1,12 +1,12 @@
-//! Rules of the host in the form of ours.
+//! Translates rules of the host to our rules.
 
 use pintle_compat::claude::{RuleBehavior, ToolRule};
 
 /// Kind of tools that run commands.
 const COMMANDS: &str = "shell";
 
-/// Returns the rules of a session for a rule of the host; `None` if there are none that mean the same. `known` is whether a
-/// name is that of a tool: a rule about others names no call.
+/// Returns the equivalent session rules of a host rule; `None` without equivalents. `known` returns whether a tool has
+/// the given name: a rule about any other name matches no call.
 pub(super) fn own_rules(
     rule: &ToolRule,
     behavior: RuleBehavior,

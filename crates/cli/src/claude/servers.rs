@@ -1,5 +1,5 @@
-//! MCP servers that the host declares on the command line. Those of type `sdk` run in the host. Some SDKs list them in the
-//! handshake as well, others only here.
+//! MCP servers that the host declares on the command line. Those of type `sdk` run in the host. Some SDKs also list
+//! them in the handshake, others only here.
 
 use pintle_compat::claude::StreamOptions;
 use serde_json::{Map, Value, json};

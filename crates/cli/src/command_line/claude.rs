@@ -1,4 +1,4 @@
-//! Command line of Claude Code's `stream-json`, as its SDK writes it, translated to `pintle run`.
+//! Command line of Claude Code's `stream-json`, as its SDK passes it, translated to `pintle run`.
 
 use std::ffi::OsString;
 
@@ -17,9 +17,9 @@ const FORMATS: [&str; 2] = ["--input-format", "--output-format"];
 /// Name of the command in messages.
 const NAME: &str = "stream-json";
 
-/// Returns the arguments of a run for those of the SDK; `None` for another command line.
+/// Translates the SDK's arguments to arguments of a run; `None` for another command line.
 ///
-/// An option that is not understood, or that could restrict the session and is not supported, is a usage failure.
+/// An unknown option, or an unsupported option that could restrict the session, is a usage failure.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, first, ..] = args else { return Ok(None) };
     let words = args.get(1..).unwrap_or_default();
@@ -61,9 +61,9 @@ fn parsed(args: &[OsString]) -> Result<(StreamOptions, Vec<String>), Failure> {
     Ok((parsed.options, parsed.warnings))
 }
 
-/// Returns the mode of a session for one of the host.
+/// Returns the mode of a session for a mode of the host.
 ///
-/// `auto` of Claude Code judges each command with a model; here, commands are asked about instead.
+/// In `auto`, Claude Code classifies each command with a model. Here, commands require approval instead.
 pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
     match mode {
         PermissionMode::Plan => Mode::Plan,
@@ -73,7 +73,7 @@ pub(crate) fn own_mode(mode: PermissionMode) -> Mode {
     }
 }
 
-/// Adds the flags that a session remembers, and those that select it. All others are applied when it is opened.
+/// Adds the flags that a session remembers, and the flags that select it. All others are applied when it is opened.
 fn add(translated: &mut Translated, options: &StreamOptions) -> Result<(), Failure> {
     let mode = options.permission_mode.or(options.settings.mode).unwrap_or_default();
     if mode == PermissionMode::BypassPermissions && !options.may_bypass {

@@ -1,4 +1,4 @@
-//! A command line without a subcommand begins a conversation.
+//! A command line without a subcommand starts a conversation.
 
 use std::ffi::OsString;
 
@@ -9,11 +9,11 @@ use crate::args::Arguments;
 /// Subcommand of a conversation.
 const CHAT: &str = "chat";
 
-/// Flags that are for the command as a whole.
+/// Flags of the command as a whole.
 const GLOBAL: [&str; 4] = ["-h", "--help", "-V", "--version"];
 
-/// Returns the arguments with the subcommand of a conversation, if they name no other. A single word that is almost the
-/// name of a subcommand is taken for a mistyped one.
+/// Returns the arguments with the subcommand of a conversation, if they name no other. A single word that resembles the
+/// name of a subcommand is treated as a typing error.
 pub(super) fn named(mut args: Vec<OsString>) -> Vec<OsString> {
     if begins_conversation(args.get(1)) {
         args.insert(args.len().min(1), CHAT.into());

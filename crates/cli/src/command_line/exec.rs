@@ -1,4 +1,4 @@
-//! `pintle exec`: the command line of `codex exec`, as SDKs for it write it, in the words of `pintle run`.
+//! `pintle exec`: the command line of `codex exec`, as its SDKs pass it, translated to `pintle run`.
 
 use std::ffi::OsString;
 
@@ -9,10 +9,10 @@ use crate::failure::{Failure, OrFailure as _};
 /// The subcommand.
 const NAME: &str = "exec";
 
-/// The server that the desktop application of codex, and its package `openai-codex` for Python, speak with.
+/// The server used by the desktop application of codex and by its Python package `openai-codex`.
 const APP_SERVER: &str = "app-server";
 
-/// Help of the subcommand, which is translated and not parsed as the others are.
+/// Help of the subcommand, whose arguments are translated before they are parsed.
 const HELP: &str = "\
 Run one task with the options of `codex exec`, for programs that start it
 
@@ -46,16 +46,16 @@ const HELP_HINT: &str = "see `pintle exec --help`";
 /// Flag for the stream of lines.
 pub(crate) const STREAM: &str = "codex-stream";
 
-/// Arguments of a run, and what was ignored to get them.
+/// Arguments of a run, and the arguments that the translation ignored.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Translated {
     pub(super) arguments: Vec<OsString>,
     pub(super) warnings: Vec<String>,
 }
 
-/// Returns the arguments of a run for those of `exec`; `None` for another command.
+/// Translates the arguments of `exec` to arguments of a run; `None` for another command.
 ///
-/// An option that is not understood, or that could restrict the run and is not supported, is a usage failure.
+/// An unknown option, or an unsupported option that could restrict the run, is a usage failure.
 pub(super) fn translated(args: &[OsString]) -> Result<Option<Translated>, Failure> {
     let [program, command, rest @ ..] = args else { return Ok(None) };
     if command == APP_SERVER {
@@ -114,17 +114,17 @@ impl Translated {
             self.warnings
                 .push(format!("--add-dir {shown}: commands cannot write there, which only --cd allows"));
         }
-        // Without a prompt, a session would take up what was under way.
+        // Without a prompt, a session would resume its unfinished run.
         self.arguments.push("--".into());
         self.arguments.push(options.prompt.as_deref().unwrap_or("-").into());
     }
 
-    /// Adds what the run may do. As in codex, a run that says nothing only reads.
+    /// Adds the permissions of the run. As in codex, the default is read-only.
     fn authority(&mut self, options: &ExecOptions) {
         let is_asking = options.approval == Some(ApprovalPolicy::Untrusted);
         match options.sandbox {
             None | Some(SandboxMode::ReadOnly) => self.value("mode", Some("plan")),
-            // Without a person to ask, calls that need approval are denied.
+            // Without a user to ask, calls that need approval are denied.
             Some(SandboxMode::WorkspaceWrite | SandboxMode::DangerFullAccess) if is_asking => {
                 self.value("mode", Some("edit"));
             }
@@ -153,7 +153,7 @@ impl Translated {
     }
 }
 
-/// Returns the arguments that a translation makes of a line, or its message.
+/// Returns the translated arguments of a line, or the error message.
 #[cfg(test)]
 pub(super) fn shown(
     translate: fn(&[OsString]) -> Result<Option<Translated>, Failure>,

@@ -10,10 +10,10 @@ use crate::args::Arguments;
 /// Longest task that a hint repeats, in characters.
 const MAX_TASK: usize = 100;
 
-/// How sessions are continued.
+/// How to continue sessions.
 const CONTINUING: &str = "`pintle --continue` continues the newest session, `pintle --resume ID` another one";
 
-/// Options of other agents, and what has the same effect here.
+/// Options of other agents, and their equivalents here.
 const FOREIGN_OPTIONS: &[(&str, &str)] = &[
     ("-p", "`pintle run \"PROMPT\"` does a task without a conversation"),
     ("--print", "`pintle run \"PROMPT\"` does a task without a conversation"),
@@ -50,7 +50,7 @@ pub(super) fn misleads(error: &clap::Error) -> bool {
         || context(error, ContextKind::SuggestedArg).is_some_and(suggests_hidden)
 }
 
-/// Returns a hint if the parser rejected an option of another agent, or words that look like a prompt.
+/// Returns a hint if the parser rejected an option of another agent, or arguments that look like a prompt.
 pub(super) fn for_error(error: &clap::Error, args: &[OsString]) -> Option<String> {
     if let Some(hint) = for_option_of_others(error) {
         return Some(hint.to_owned());

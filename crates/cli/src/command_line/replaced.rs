@@ -1,8 +1,8 @@
-//! Flags that make weaker ones pointless.
+//! Flags that override flags of weaker sources.
 
 use std::collections::BTreeSet;
 
-/// Flags that lose their weaker values together when the first one of them has a stronger one.
+/// Groups of flags. A stronger value of the first flag discards weaker values of the whole group.
 const GROUPS: &[&[&str]] = &[
     &["provider", "model", "base-url", "script", "dialect", "profile"],
     &["profile", "provider", "model", "base-url", "script", "dialect"],
@@ -14,7 +14,7 @@ const GROUPS: &[&[&str]] = &[
     &["no-mcp", "mcp-config"],
 ];
 
-/// Returns the flags whose values of a weaker source do not count, if a stronger one has `stronger`.
+/// Returns the flags whose values from a weaker source have no effect, if a stronger source sets `stronger`.
 pub(crate) fn replaced<'f>(stronger: impl IntoIterator<Item = &'f str>) -> BTreeSet<&'f str> {
     let stronger: BTreeSet<&str> = stronger.into_iter().collect();
     let groups = GROUPS.iter().filter(|group| group.first().is_some_and(|first| stronger.contains(first)));

@@ -108,7 +108,7 @@ fn row(key: &Key, value: Option<&Value>) -> Row {
     Row { name, value: json_of(key.kind, &text), text, source: value.source.text() }
 }
 
-/// Returns a value as the file has it.
+/// Returns a value in its form in the file.
 pub(super) fn json_of(kind: Kind, text: &str) -> Json {
     match kind {
         Kind::Count | Kind::Percent => text.parse::<u64>().map_or(Json::Null, Json::from),

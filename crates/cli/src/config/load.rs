@@ -22,9 +22,9 @@ pub(super) struct Configuration {
     user: File,
     project: File,
     variables: Layer,
-    /// Mistakes of all of them.
+    /// Mistakes of all sources.
     pub(super) problems: Vec<Problem>,
-    /// Messages about keys of the project that do not count.
+    /// Messages about keys of the project that have no effect.
     pub(super) notices: Vec<String>,
 }
 

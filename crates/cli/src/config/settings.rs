@@ -67,7 +67,7 @@ impl Sources<'_> {
         self.variables.get(PROFILE).cloned().or(of_files)
     }
 
-    /// Merges the values. A flag names a profile only if there is one of this name.
+    /// Merges the values. A flag selects a profile only if a profile has this name.
     pub(super) fn merge(&self) -> Settings {
         let selected = self.selected();
         let is_name = |value: &Value| match value.source {
@@ -91,7 +91,7 @@ impl Sources<'_> {
         layers.push(self.variables.clone());
         let mut values = Layer::new();
         for mut layer in layers {
-            // A weaker one does not count at all, and a name has no flag.
+            // A weaker value has no effect, and a profile name has no flag.
             layer.retain(|name, value| *name != PROFILE || Some(&*value) == profile_file.as_ref());
             let flags: Vec<String> = layer.keys().filter_map(|name| Some(Key::find(name)?.flag())).collect();
             let replaced = replaced(flags.iter().map(String::as_str));
@@ -113,8 +113,8 @@ fn value(file: &File, profile: Option<&String>, setting: &Setting) -> Value {
 }
 
 impl Settings {
-    /// Returns the values as flags. Those in `given` are left out, with all that these replace, and those that the subcommand
-    /// does not have.
+    /// Returns the values as flags. Flags in `given` are left out, with the flags that they replace, as are flags that
+    /// the subcommand does not have.
     pub(super) fn flags(&self, given: &BTreeSet<String>, known: &BTreeSet<String>) -> Vec<String> {
         let replaced = replaced(given.iter().map(String::as_str));
         let mut flags = Vec::new();
@@ -135,7 +135,7 @@ impl Settings {
 }
 
 impl Value {
-    /// Returns whether the value is of a variable that the command reads by itself, and names in its errors.
+    /// Returns whether the value comes from a variable that the command reads directly and names in its errors.
     fn is_read_elsewhere(&self, key: &Key) -> bool {
         match &self.source {
             Source::Variable(name) => key.name == keys::CATALOG || *name != key.variable(),

@@ -1,4 +1,4 @@
-//! The keys of `config.toml`: one table, of which parsing, errors, the JSON Schema and the reference page are made.
+//! The keys of `config.toml`: the table behind parsing, errors, the JSON Schema and the reference page.
 
 use pintle_agent::CompactionPolicy;
 
@@ -10,7 +10,7 @@ pub(crate) const PROFILE: &str = "profile";
 /// Key whose value depends on the provider.
 pub(crate) const BASE_URL: &str = "base_url";
 
-/// Key whose variable the command reads by itself.
+/// Key whose variable the command reads directly.
 pub(crate) const CATALOG: &str = "catalog";
 
 /// Table with the profiles, by name.
@@ -22,12 +22,12 @@ pub(crate) const KEY_COMMAND: &str = "key_command";
 /// Providers whose key a program may print.
 pub(crate) const PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "openai-compatible"];
 
-/// A key, whose value stands for a flag of the same name.
+/// A key. Its value sets the flag of the same name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// The default in words, or its value.
+    /// The default value, or its description.
     pub(crate) default: DefaultValue,
     pub(crate) access: Access,
     pub(crate) meaning: &'static str,
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     /// A time such as `15m`.
     Time,
     Switch,
-    /// A file; relative to the directory of the file that names it.
+    /// A file, relative to the directory of the file that contains the path.
     File,
     /// Name of a profile in the configuration, or a file.
     Profile,
@@ -67,11 +67,11 @@ pub(crate) enum DefaultValue {
 /// Files that may set a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The user's, and that of every project.
+    /// The user's file, and the file of every project.
     Safe,
-    /// The user's, and that of a project which the user trusts.
+    /// The user's file, and the file of a project that the user trusts.
     Trusted,
-    /// The user's only.
+    /// Only the user's file.
     User,
 }
 
@@ -241,7 +241,7 @@ impl Key {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// Returns the flag that the key stands for, without dashes.
+    /// Returns the flag that the key sets, without dashes.
     pub(crate) fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
@@ -253,7 +253,7 @@ impl Key {
 }
 
 impl DefaultValue {
-    /// Returns the default for a reader.
+    /// Returns the default for display.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Value(value) => value.to_owned(),

@@ -24,9 +24,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reports the mistakes as notices if they are to be ignored.
+/// Reports the mistakes as notices if `are_ignored` is set.
 ///
-/// Otherwise returns a usage failure with all of them, if there are any.
+/// Otherwise, any mistakes are a usage failure that contains all of them.
 pub(crate) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Failure> {
     if are_ignored {
         for problem in problems.iter().take(MAX_LISTED) {

@@ -11,14 +11,15 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 use crate::{console, terminal};
 
-/// Script of the model. It answers whatever is said.
+/// Script of the model. It answers any message.
 const SCRIPT: &str = include_str!("../../demo/conversation.toml");
 
-/// Flags of the conversation besides its files. Each call is asked about, so that the keys for that can be tried.
+/// Flags of the conversation besides its files. Each call requires approval, so that the user can try its keys.
 const FLAGS: [&str; 9] =
     ["--provider", "scripted", "--dialect", "anthropic", "--toolset", "spec", "--mode", "ask", "--script"];
 
-/// Becomes `pintle chat` with the scripted model. Project, script and sessions are in a temporary directory, which stays.
+/// Replaces this process with `pintle chat` with the scripted model. Project, script and sessions are in a temporary
+/// directory, which is not removed.
 pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     terminal::require(process_env, &Default::default())?;
     let place = temporary_directory()?;
@@ -33,7 +34,7 @@ pub(super) async fn converse(dir: Option<&Path>, process_env: &ProcessEnv) -> Re
     let program = std::env::current_exe().or_failed("cannot begin the conversation")?;
     let mut chat = Command::new(program);
     chat.arg("chat").args(FLAGS).arg(script).arg("--dir").arg(&directory);
-    // Sessions of the demonstration stay out of the list of the user.
+    // Sessions of the demonstration do not appear in the user's list.
     let error = chat.env(STATE_VARIABLE, place.join("state")).exec();
     Err(Failure::failed("cannot begin the conversation").caused_by(&error))
 }

@@ -76,7 +76,7 @@ fn endpoint(url: &Url) -> Option<(String, u16)> {
     Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
-/// Returns host and port of the proxy before a URL. Local servers have none.
+/// Returns host and port of the proxy of a URL. Local servers have no proxy.
 fn proxy(target: &Url, process_env: &ProcessEnv) -> Option<(String, u16)> {
     let is_local = target.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
     if target.scheme() != "https" || is_local {

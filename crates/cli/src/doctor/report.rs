@@ -67,7 +67,7 @@ impl Report {
         self.status == Status::Problem
     }
 
-    /// Formats a line for each check, with another one for its remedy.
+    /// Formats a line for each check, and a line for its remedy.
     pub(super) fn text(&self) -> String {
         let line = |check: &Check| {
             let Check { name, status, message, remedy } = check;

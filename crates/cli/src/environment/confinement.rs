@@ -30,13 +30,13 @@ pub(crate) const HINT: &str =
 /// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
     pub(super) environment: Arc<dyn ExecutionEnvironment>,
-    /// The same for servers of tools, of which some may run outside of the sandbox.
+    /// The environment for MCP servers, some of which may run outside of the sandbox.
     pub(super) of_servers: Arc<dyn ExecutionEnvironment>,
     pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
     /// Directory for temporary files of sandboxed commands, removed on drop.
     pub(super) temporary: Option<TemporaryDirectory>,
     pub(super) sandbox: SandboxState,
-    /// It was not tried in this run that the machine can set up the sandbox.
+    /// The sandbox support comes from an earlier probe, not from this run.
     pub(super) is_remembered: bool,
     /// Files of git and of projects that the sandbox keeps commands from changing.
     pub(super) protected: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub(super) struct ConfinedLocal {
     pub(super) repositories: RepositoryGuard,
 }
 
-/// Returns paths that a sandbox held no longer.
+/// Returns paths that the sandbox no longer protected.
 pub(super) type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
 /// Files of a workspace and of the user that a sandbox guards.
@@ -58,18 +58,19 @@ pub(super) struct GuardedFiles<'a> {
     pub(super) denials: &'a [String],
 }
 
-/// What a run needs of a sandbox.
+/// Sandbox requirements of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxUse {
     /// Whether commands and file tools may change the workspace now. It follows the mode.
     pub(crate) writes: WriteSwitch,
-    /// Somebody can allow a command to run outside.
+    /// The user can allow a command to run outside.
     pub(crate) can_be_left: bool,
-    /// Something may be kept for later runs.
+    /// State may be kept for later runs.
     pub(crate) keeps_state: bool,
     /// Whether the result of an earlier probe may be used.
     pub(crate) may_recall: bool,
-    /// The workspace is a clone that is removed later. Only its own repository is guarded, not those that commands make in it.
+    /// The workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
+    /// commands create in it.
     pub(crate) is_disposable: bool,
 }
 
@@ -85,14 +86,14 @@ impl Default for SandboxUse {
     }
 }
 
-/// What holds the commands of a run.
+/// Sandbox state of the commands of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SandboxState {
-    /// The user wants none.
+    /// Turned off by the user.
     Off,
     /// A sandbox of this level, `full` or `writes`.
     Level(String),
-    /// None could be set up.
+    /// No level could be set up.
     Unavailable {
         /// Why, for each level.
         reasons: String,
@@ -100,7 +101,7 @@ pub(crate) enum SandboxState {
 }
 
 impl SandboxState {
-    /// Returns how a record names it.
+    /// Returns its name in a record.
     pub(crate) fn on_record(&self) -> &str {
         match self {
             Self::Off => "off",
@@ -139,7 +140,7 @@ pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
 
 /// Builds the local environment.
 ///
-/// A level that is asked for and cannot be set up is a usage failure.
+/// A requested level that cannot be set up is a usage failure.
 pub(super) async fn local(
     args: &ConfinementArgs,
     use_of: &SandboxUse,
@@ -211,7 +212,7 @@ pub(crate) async fn without_network(
     let builder = process_env.outside_builder(directory);
     let trials = builder.clone().lifeline(false).build().or_failed(UNUSABLE)?;
     let Machine { support, .. } = Machine::recall_or_probe(&trials, false, process_env).await?;
-    // The strongest level comes first. The last one leaves temporary directories and services' files as they are.
+    // The strongest level comes first. The last one does not change temporary directories and services' files.
     let level = support.levels().into_iter().next_back().ok_or_else(no_network_sandbox)?;
     let local = builder.build().or_failed(UNUSABLE)?;
     let sandbox = Sandboxed::new(local).with_level(level).with_support(support).with_writable("/");

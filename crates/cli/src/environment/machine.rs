@@ -1,4 +1,4 @@
-//! Sandbox support of this machine, cached between runs: to probe it takes longer than to draw a prompt.
+//! Sandbox support of this machine, cached between runs: a probe takes longer than drawing a prompt.
 
 use std::path::PathBuf;
 

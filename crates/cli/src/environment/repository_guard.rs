@@ -183,7 +183,7 @@ impl Session {
     fn restore(&mut self, all_have_ended: bool, process_env: &ProcessEnv) -> bool {
         let Some(SessionBackups { backups, .. }) = &self.backups else { return true };
         let (mut failure, mut is_complete) = (None, true);
-        // Directories of worktrees and submodules are in that of their repository, which precedes them.
+        // Directories of worktrees and submodules are inside the directory of their repository, which precedes them.
         let mut lost: Vec<&Path> = Vec::new();
         for backup in backups {
             let is_lost_with_another = lost.iter().any(|lost| backup.source().starts_with(lost));
@@ -193,7 +193,7 @@ impl Session {
             let source = backup.source().display();
             let restored = damage(backup).and_then(|damage| match damage {
                 None => Ok(None),
-                // Branches that were deleted stay so.
+                // Deleted branches stay deleted.
                 Some(Damage::Objects) => backup.restore("objects").map(|_| None),
                 Some(Damage::Packs) => backup.restore("objects").map(Some),
                 Some(Damage::History) => backup.restore("").map(Some),

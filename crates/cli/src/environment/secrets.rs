@@ -40,7 +40,8 @@ const SOCKET_DIRECTORIES: [&str; 8] = [
     ".rd",
 ];
 
-/// Those below the directory for configuration, which is `~/.config` unless a variable names another.
+/// Files and directories with keys below the configuration directory, which is `~/.config` unless a variable names
+/// another.
 const BELOW_CONFIG: [&str; 6] = ["gcloud", "gh", "hub", "op", "pip/pip.conf", "git/credentials"];
 
 /// Variables that move such files, with the names below their value; `""` is the value itself. Values may be lists.
@@ -62,7 +63,7 @@ const MOVED: [(&str, &[&str]); 15] = [
     ("PASSWORD_STORE_DIR", &[""]),
 ];
 
-/// Directory below that of the state with the tokens of servers that the user has logged in to.
+/// Directory below the state directory with the tokens of servers that the user has logged in to.
 #[cfg(feature = "mcp")]
 pub(crate) const SERVER_TOKENS: &str = "server-tokens";
 
@@ -73,7 +74,7 @@ const CACHES: &str = "caches";
 const SESSIONS: &str = "sessions";
 const WORKTREES: &str = "worktrees";
 
-/// Files that commands and file tools of a session do not see.
+/// Files hidden from commands and file tools of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HiddenPaths {
     pub(crate) paths: Vec<PathBuf>,
@@ -116,8 +117,8 @@ fn hidden_among(
     .with_hint(hint))
 }
 
-/// Returns the files and directories of a server that its sessions do not see without a sandbox either: those that its flags
-/// name, its configuration and its state. None in a process that serves no sessions.
+/// Returns the files and directories of a server that are hidden from its sessions even without a sandbox: the files
+/// that its flags name, its configuration and its state. None in a process that serves no sessions.
 ///
 /// A workspace that would be hidden itself is a usage failure.
 pub(super) fn hidden_without_sandbox(
@@ -158,7 +159,7 @@ pub(super) fn hidden_paths(process_env: &ProcessEnv) -> Result<Vec<PathBuf>, Fai
         let join = |root: &PathBuf, name: &str| if name.is_empty() { root.clone() } else { root.join(name) };
         roots.into_iter().flat_map(move |root| names.iter().map(move |name| join(&root, name)))
     });
-    // A device such as `/dev/null` is used for no file at all, and a directory above home has everything else as well.
+    // A device such as `/dev/null` means no file, and a directory above home contains unrelated files.
     let is_file_of_user = |path: &PathBuf| !path.starts_with("/dev") && !home.starts_with(path);
     let of_user = keys_below(&home).chain(of_other).chain(moved.filter(is_file_of_user));
     let foreign = process_env.foreign_roots().iter().cloned();
@@ -172,8 +173,9 @@ fn keys_below(home: &Path) -> impl Iterator<Item = PathBuf> {
     BELOW_HOME.iter().chain(&SOCKET_DIRECTORIES).map(move |name| home.join(name)).chain(below_config)
 }
 
-/// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository elsewhere: its
-/// objects and branches, and what belongs to the worktree. Settings and hooks of the repository are not among them.
+/// Returns the directories outside of a workspace that git changes in it, if it is a worktree of a repository
+/// elsewhere: its objects and branches, and the files of the worktree itself. Settings and hooks of the repository are
+/// not among them.
 pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<PathBuf> {
     let read = |path: &Path| process_env::read_text_if_there("link to a repository", path).ok().flatten();
     let link = workspace.join(".git");
@@ -184,7 +186,7 @@ pub(super) fn of_repository(workspace: &Path, process_env: &ProcessEnv) -> Vec<P
     let Some(common) = read(&own.join("commondir")).map(|path| own.join(path.trim())) else {
         return Vec::new();
     };
-    // The repository knows its worktrees. A link that somebody else wrote makes no directory writable.
+    // The repository knows its worktrees. A link that another user wrote makes no directory writable.
     let back = read(&own.join("gitdir")).map(|path| own.join(path.trim()));
     let is_known = back.is_some_and(|back| process_env.is_same_path(&back, &link))
         && own.parent().is_some_and(|parent| process_env.is_same_path(parent, &common.join("worktrees")));
@@ -202,7 +204,7 @@ pub(super) fn cache_directory(workspace: &Path, process_env: &ProcessEnv) -> Opt
     workspace_state_path(CACHES, workspace, process_env)
 }
 
-/// Returns the path for something of a workspace in a directory of the state.
+/// Returns the path of a workspace's entry in a directory below the state directory.
 pub(super) fn workspace_state_path(
     directory: &str,
     workspace: &Path,

@@ -9,13 +9,13 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
-/// Start of the names. Versions that did not lock their directories had another one.
+/// Prefix of the names. Versions that did not lock their directories had another prefix.
 const PREFIX: &str = "pintle-tmp-";
 
 /// Maximum number of directories that another process removes before they are locked.
 const MAX_ATTEMPTS: usize = 16;
 
-/// Directory for temporary files of sandboxed commands, removed on drop. It is locked, so that other processes see that its
+/// Directory for temporary files of sandboxed commands, removed on drop. A lock on it shows other processes that its
 /// session is alive.
 #[derive(Debug)]
 pub(super) struct TemporaryDirectory {
@@ -55,7 +55,7 @@ enum Lock {
     Held(File),
     /// Another process holds it, or has removed the directory.
     Taken,
-    /// The file system has none.
+    /// The file system has no locks.
     Unsupported,
 }
 

@@ -30,7 +30,7 @@ struct RecordFile {
 }
 
 impl WatchRecord {
-    /// Reads the record of a workspace. Keeps it up to date if `keeps_state` is set and no other session does.
+    /// Reads the record of a workspace. Updates it if `keeps_state` is set and no other session holds the lock.
     ///
     /// A record that cannot be read is a failure: a file that it lists may have changed.
     pub(super) fn open(

@@ -1,4 +1,4 @@
-//! Commands of the user's configuration that print a key, such as those of password managers.
+//! Commands of the user's configuration that print a key, such as commands of password managers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct KeyCommands {
 }
 
 impl KeyCommands {
-    /// Reads the commands from the user's configuration. A project has none.
+    /// Reads the commands from the user's configuration. A project cannot set such commands.
     pub(crate) fn read(process_env: &ProcessEnv) -> Self {
         Self { commands: config_file::key_commands(process_env) }
     }
@@ -80,8 +80,8 @@ async fn key_of(
     }
 }
 
-/// Returns the beginning of what a command wrote to standard error, without the lines that it also printed: those may be
-/// keys.
+/// Returns the beginning of a command's standard error, without lines that are also in its standard output: those may
+/// be keys.
 fn quoted(stderr: &str, stdout: &str) -> String {
     let printed: Vec<&str> = stdout.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let lines = stderr.lines().filter(|line| !printed.iter().any(|key| line.contains(key)));

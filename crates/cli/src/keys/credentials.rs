@@ -40,7 +40,7 @@ impl Credentials {
         Self::parse(&path, &text)
     }
 
-    /// Returns the stored keys for redaction: also those in a file that others can read, and none if it is wrong.
+    /// Returns the stored keys for redaction, even if other users can read the file. An invalid file has no keys.
     pub(crate) fn for_redaction(process_env: &ProcessEnv) -> Self {
         let path = Self::path(process_env);
         let read = path.and_then(|path| {
@@ -93,11 +93,11 @@ impl Credentials {
         Ok(before.is_some())
     }
 
-    /// Formats the file. Keys of providers that this version does not know stay.
+    /// Formats the file. Keys of unknown providers are kept.
     fn text(&self) -> String {
         let known = |name: &str| Provider::from_str(name, false).is_ok();
         let line = |(name, key): (&String, &Secret)| {
-            // Names and keys are visible ASCII, of which Rust and TOML escape the same.
+            // Names and keys are visible ASCII, for which Rust and TOML have the same escapes.
             let name = if known(name) { name.clone() } else { format!("{name:?}") };
             format!("{name} = {:?}\n", key.expose())
         };

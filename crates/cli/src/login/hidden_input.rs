@@ -1,4 +1,4 @@
-//! Terminal that does not show what is typed.
+//! Terminal that does not echo input.
 
 use std::io;
 
@@ -7,15 +7,15 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 /// Value of a special character that no key has.
 const DISABLED: u8 = 0;
 
-/// Terminal at standard input that does not show what is typed, until dropped.
+/// Terminal at standard input that does not echo input until it is dropped.
 #[derive(Debug)]
 pub(super) struct HiddenInput {
     before: Termios,
 }
 
 impl HiddenInput {
-    /// Hides what is typed from now on, and discards what was typed before. Neither can the command be stopped or quit with
-    /// a key meanwhile: the shell would get a terminal that shows nothing.
+    /// Turns off echo, and discards pending input. Keys that suspend or quit the command are disabled meanwhile: the
+    /// shell would get a terminal without echo.
     pub(super) fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut hidden = before.clone();

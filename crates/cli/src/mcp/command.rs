@@ -135,11 +135,11 @@ async fn list(args: &ServersArgs, process_env: &ProcessEnv) -> Result<String, Fa
     Ok(text)
 }
 
-/// Returns whether tokens of a server are kept; `None` for one that has no logins.
+/// Returns whether tokens of a server are stored; `None` for a server without logins.
 fn is_logged_in(declared: &Declared, tokens: Option<&FileTokens>) -> Option<bool> {
     match &declared.spec.transport {
         ServerTransport::Http(server) if !server.has_authorization() => {
-            // A file that cannot be used lets nobody in.
+            // An unusable file counts as logged out.
             Some(tokens.is_some_and(|tokens| matches!(tokens.read(server.url()), Ok(Some(_)))))
         }
         ServerTransport::Http(_) | ServerTransport::Stdio(_) | _ => None,
@@ -150,7 +150,7 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
     let path = file_of(&args.server, process_env).await?;
     let name = args.server.name.as_str();
     let declaration = file::declaration(args);
-    // The same parser reads it in a session.
+    // A session uses the same parser.
     let alone = json!({"mcpServers": {name: declaration}}).to_string();
     let declared =
         pintle_mcp::declared_servers(&alone, |name| Some(process_env.variable(name).unwrap_or_default()));
@@ -209,13 +209,13 @@ fn write(
     process_env: &ProcessEnv,
 ) -> Result<(), Failure> {
     if args.project {
-        // Others of the project read it.
+        // Other users of the project read it.
         return process_env.write_keeping_mode(path, text, 0o644);
     }
     process_env.write_configuration(path, text)
 }
 
-/// Starts servers where a session does, and lists their tools.
+/// Starts servers in the environment of a session, and lists their tools.
 async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
     let declarations = declared(process_env).await?;
     let (confinement, args) = (args.confinement, &args.servers);

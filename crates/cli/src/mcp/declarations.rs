@@ -1,4 +1,4 @@
-//! Servers that somebody declared: in the user's file, in a project's, or in one that the command line names.
+//! Declared MCP servers: from the user's file, project files, and files named on the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) struct Declared {
     pub(crate) spec: ServerSpec,
     /// File that declares it.
     pub(crate) source: String,
-    /// Who declares it.
+    /// Origin of the declaration.
     by: DeclarationOrigin,
     /// Trusted programs of the project that declares it.
     pub(crate) programs: Option<TrustedPrograms>,
@@ -45,8 +45,8 @@ pub(crate) struct Declarations {
 }
 
 impl Declarations {
-    /// Collects the declarations of trusted projects, of the user, and of the command line. Of two with one name the later
-    /// one counts: a project does not change what a name of the user means.
+    /// Collects the declarations of trusted projects, of the user, and of the command line. Of two with the same name
+    /// the later one applies: a project cannot redefine a server of the user.
     ///
     /// Mistakes are a usage failure in a file that the command line names.
     pub(crate) fn collect(
@@ -138,7 +138,7 @@ impl Declarations {
         }
     }
 
-    /// A project says neither that its servers run outside of the sandbox, nor where keys of models go.
+    /// A project can neither run its servers outside of the sandbox, nor set where model keys are sent.
     fn add_project(&mut self, file: &ServerFile, process_env: &ProcessEnv) {
         let variable =
             |name: &str| (!hardening::is_model_key(name)).then(|| process_env.variable(name)).flatten();
@@ -149,7 +149,7 @@ impl Declarations {
             .extend(declared.warnings.into_iter().map(|warning| format!("{}: {warning}", file.name)));
         for mut spec in declared.servers {
             if let ServerTransport::Stdio(server) = &mut spec.transport {
-                // Where its files were when they were trusted, whichever directory the session works in.
+                // The directory in which its files were trusted, whichever directory the session works in.
                 server.working_dir = Some(match &server.working_dir {
                     Some(directory) => file.root.join(directory),
                     None => file.root.clone(),
@@ -171,7 +171,7 @@ impl Declarations {
         }
     }
 
-    /// Adds the server of an editor. A name of the user means what it did.
+    /// Adds the server of an editor. It does not replace a server of the user.
     pub(crate) fn declare(&mut self, spec: ServerSpec) {
         if !self.servers.iter().any(|known| known.spec.name.shares_tool_names(&spec.name)) {
             self.replace(Declared {
@@ -190,7 +190,7 @@ impl Declarations {
     }
 }
 
-/// Says how the user logs in to a server.
+/// Adds a hint on how the user logs in to a server.
 fn with_hint(mut spec: ServerSpec) -> ServerSpec {
     if let ServerTransport::Http(server) = &spec.transport {
         let hint = format!("`pintle mcp login {}` logs in", spec.name);
@@ -204,14 +204,14 @@ pub(crate) fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
 
-/// Returns what is started or called for a server, without values that may be secret.
+/// Returns the command line or URL of a server, without values that may be secret.
 pub(crate) fn shown(spec: &ServerSpec) -> String {
     match &spec.transport {
         ServerTransport::Stdio(server) => {
             let words = std::iter::once(&server.program).chain(&server.arguments);
             words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         }
-        // A query may have a key.
+        // A query may contain a key.
         ServerTransport::Http(server) => server.url().split('?').next().unwrap_or_default().to_owned(),
         _ => String::new(),
     }
@@ -224,7 +224,7 @@ pub(crate) async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Fa
     Ok(policy::server_file_in(&root))
 }
 
-/// Reads a file of servers as it is; an empty one if there is none.
+/// Reads a server file verbatim; empty if the file is missing.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let text = process_env::read_text_if_there("file of servers", path)?;
     Ok(text.unwrap_or_else(|| "{}".to_owned()))

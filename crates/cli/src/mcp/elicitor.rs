@@ -22,7 +22,7 @@ pub(super) struct Asker {
     prompter: Prompter,
 }
 
-/// One value that a server wants.
+/// A value that a server requests.
 #[derive(Clone, Debug, PartialEq)]
 struct Field<'a> {
     name: &'a str,
@@ -44,7 +44,7 @@ impl Asker {
                 let details: Vec<String> =
                     [Some(field.described()), problem.take()].into_iter().flatten().collect();
                 let answer = self.prompter.ask_anywhere(&head(question), &details, prompt).await;
-                // Input that has ended is no answer.
+                // End of input is not an answer.
                 let Some(answer) = answer else { return ElicitationAnswer::Cancel };
                 match field.parse(answer.trim()) {
                     Ok(None) => break,
@@ -84,7 +84,7 @@ fn head(question: &Elicitation) -> String {
     format!("server `{}` asks: {}", question.server, sanitize(&question.message))
 }
 
-/// Returns the values that a schema names, in its order of required ones before the others.
+/// Returns the values of a schema in its order, required values first.
 fn fields(schema: &Value) -> Vec<Field<'_>> {
     let required: Vec<&str> = schema
         .get("required")
@@ -101,7 +101,7 @@ fn fields(schema: &Value) -> Vec<Field<'_>> {
     fields
 }
 
-/// Reason why an answer is no value.
+/// Reason why an answer is not a valid value.
 #[derive(Debug, PartialEq)]
 enum Wrong {
     Refused,
@@ -109,7 +109,7 @@ enum Wrong {
 }
 
 impl Field<'_> {
-    /// Returns what the user reads about the value.
+    /// Returns the description of the value for the user.
     fn described(&self) -> String {
         let text = |key: &str| Some(sanitize(self.schema.get(key)?.as_str()?).into_owned());
         let mut lines = vec![text("title").unwrap_or_else(|| sanitize(self.name).into_owned())];
@@ -128,7 +128,7 @@ impl Field<'_> {
         Some(choices.iter().map(|choice| sanitize(&plain(choice)).into_owned()).collect())
     }
 
-    /// Returns the value that an answer stands for; `None` if it is left out.
+    /// Returns the value of an answer; `None` if it is left out.
     fn parse(&self, answer: &str) -> Result<Option<Value>, Wrong> {
         let expected = |what: &str| Err(Wrong::Expected(what.to_owned()));
         match answer {

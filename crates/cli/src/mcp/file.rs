@@ -1,4 +1,4 @@
-//! Changes to a file of servers. What it has besides is left as it is.
+//! Changes to a server file. Its other contents are unchanged.
 
 use serde_json::{Map, Value, json};
 

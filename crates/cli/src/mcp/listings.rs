@@ -1,4 +1,5 @@
-//! Tools and prompts that servers listed in earlier sessions, so that a session need not start them to know these.
+//! Cached tools and prompts of servers from earlier sessions, so that a session need not start the servers to list
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,8 @@ pub(crate) struct Listings {
 }
 
 impl Listings {
-    /// Returns the listings of servers that are started in this place; `None` if the command has no place for its state.
+    /// Returns the listings of servers that are started in this environment and directory; `None` without a state
+    /// directory.
     pub(crate) fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         Some(Self {
@@ -34,12 +36,12 @@ impl Listings {
         })
     }
 
-    /// Returns what the server listed when it was last asked; `None` if that is not known.
+    /// Returns the last listing of the server; `None` if it is unknown.
     pub(crate) fn read(&self, spec: &ServerSpec) -> Option<ToolListing> {
         self.read_from(&self.path(spec, "json")?)
     }
 
-    /// Returns the prompts that the server listed when it was last asked; none if that is not known.
+    /// Returns the prompts that the server last listed; empty if they are unknown.
     pub(crate) fn read_prompts(&self, spec: &ServerSpec) -> Vec<PromptCommand> {
         let read = self.path(spec, "prompts.json").and_then(|path| self.read_from(&path));
         read.unwrap_or_default()
@@ -50,12 +52,12 @@ impl Listings {
         serde_json::from_str(&text).ok()
     }
 
-    /// Keeps what the server has listed.
+    /// Stores the listing of the server.
     pub(crate) fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
         self.write_to(self.path(spec, "json"), listing)
     }
 
-    /// Keeps the prompts that the server has listed.
+    /// Stores the prompts that the server has listed.
     pub(crate) fn write_prompts(&self, spec: &ServerSpec, prompts: &[PromptCommand]) -> Result<(), Failure> {
         self.write_to(self.path(spec, "prompts.json"), prompts)
     }
@@ -66,7 +68,7 @@ impl Listings {
         self.process_env.write_private(&path, &text)
     }
 
-    /// Another command or URL is another server, and so is the same one elsewhere.
+    /// Another command or URL is another server, as is the same one in another environment or directory.
     fn path(&self, spec: &ServerSpec, ending: &str) -> Option<PathBuf> {
         let reached = match &spec.transport {
             ServerTransport::Stdio(server) => {

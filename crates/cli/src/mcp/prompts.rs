@@ -12,12 +12,12 @@ use crate::render::sanitize;
 pub(super) struct Prompts {
     /// By the names of their servers.
     pub(super) known: BTreeMap<String, Vec<PromptCommand>>,
-    /// Number of changes before which servers were asked in this session.
+    /// Number of prompt changes at the time of the last request in this session, by server.
     pub(super) asked: BTreeMap<String, u64>,
 }
 
 impl Prompts {
-    /// Returns the prompts of all servers. Of two with one name, the first one counts.
+    /// Returns the prompts of all servers. Of two with the same name, the first one applies.
     pub(super) fn all(&self) -> Vec<PromptCommand> {
         let mut all: Vec<PromptCommand> = Vec::new();
         for prompt in self.known.values().flatten() {
@@ -51,7 +51,7 @@ fn command(prompt: ServerPrompt) -> PromptCommand {
     }
 }
 
-/// Has a server say what its prompt says.
+/// Requests the text of a prompt from its server.
 ///
 /// The error is the message of the server.
 pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result<PromptText, String> {
@@ -65,7 +65,7 @@ pub(super) async fn fetch(servers: &McpServers, called: &CalledPrompt) -> Result
     Ok(prompt)
 }
 
-/// Returns messages as one of the user. What the model would have said before is quoted.
+/// Joins messages into one user message. Messages of the model are quoted.
 fn flattened(messages: Vec<PromptMessage>) -> PromptText {
     let mut prompt = PromptText::default();
     for message in messages {

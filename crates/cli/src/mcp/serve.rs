@@ -1,4 +1,4 @@
-//! `pintle mcp serve`: our tools for a client of MCP, held as those of a run are.
+//! `pintle mcp serve`: our tools for an MCP client, confined like the tools of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn answer(
         untrusted.notice();
     }
     if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) && args.policy.mode.is_none() {
-        // Without a sandbox and without a person to ask.
+        // There is neither a sandbox nor a user to ask.
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());
@@ -112,7 +112,7 @@ fn with_gates(
 
 /// Prints a notice that hooks do not run: only sessions run them.
 ///
-/// A required hook is a usage failure, because it would have to decide on each call.
+/// A required hook is a usage failure, because it would have to approve each call.
 fn check_hooks(of_user: Vec<&HookCommand>, of_projects: Vec<&HookCommand>) -> Result<(), Failure> {
     for (hooks, remedy) in [
         // It applies in every directory.

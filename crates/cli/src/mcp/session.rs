@@ -25,23 +25,23 @@ use crate::process_env::ProcessEnv;
 use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
 use crate::server_tokens;
 
-/// Bytes of a token, about.
+/// Approximate number of bytes per token.
 const TOKEN_BYTES: u64 = 4;
 
-/// Part of the context window that definitions of tools of servers may take, before a search stands for them: one in this
-/// many.
+/// Divisor for the part of the context window that tool definitions of servers may occupy before a search tool replaces
+/// them.
 const WINDOW_PART: u64 = 20;
 
-/// Longest wait of a session that ends for prompts that it has not listed yet.
+/// Maximum time that a closing session waits for prompts that it has not listed yet.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
-/// Servers of a session, with the tools that it has besides.
+/// MCP servers of a session, and its other tools.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionServers {
     servers: McpServers,
-    /// Tools without those of servers.
+    /// Tools that are not provided by servers.
     others: ToolRegistry,
-    /// Most bytes of definitions in requests.
+    /// Maximum number of bytes of definitions in requests.
     max_bytes: usize,
     listings: Option<Listings>,
     /// Listings of the servers, as they are stored.
@@ -60,7 +60,7 @@ pub(crate) struct ServerPlace<'a> {
     pub(crate) network: bool,
     /// The grant of the session, if it allows no network.
     pub(crate) offline: Option<OfflineGrant>,
-    /// Whether what servers list is kept.
+    /// Whether listings of servers are stored.
     pub(crate) keeps_state: bool,
 }
 
@@ -77,7 +77,7 @@ impl ServerPlace<'_> {
     fn objection(&self, transport: &ServerTransport) -> Option<String> {
         let is_held = |offline: &OfflineGrant| match transport {
             ServerTransport::Stdio(server) => offline.sandbox_blocks_network && !server.outside_sandbox,
-            // Another transport would be reached through the network, too.
+            // Another transport would use the network, too.
             ServerTransport::Http(_) | _ => false,
         };
         match &self.offline {
@@ -157,10 +157,10 @@ impl SessionServers {
         Ok(offered)
     }
 
-    /// Offers the tools again if servers have others now, and keeps what they listed. Between two runs is the time: requests
-    /// of a run begin with the same tools.
+    /// Offers the tools again if servers have changed theirs, and stores the new listings. Called between two runs: all
+    /// requests of a run start with the same tools.
     pub(crate) async fn refresh(self, handle: SessionHandle) {
-        // Lists that a search has loaded count as well.
+        // Lists that a search has loaded are stored as well.
         let _ = self.servers.refresh().await;
         if self.keep() {
             // Fails only if the session has ended.
@@ -170,9 +170,9 @@ impl SessionServers {
         self.keep_prompts().await;
     }
 
-    /// Ends the servers, and keeps what they listed.
+    /// Stops the servers, and stores their listings.
     pub(crate) async fn close(self) {
-        // A server that hangs is no reason to stay.
+        // A server that hangs must not block the exit.
         let _ = tokio::time::timeout(CLOSE_TIME, self.keep_prompts()).await;
         self.keep();
         self.servers.close().await;
@@ -183,15 +183,15 @@ impl SessionServers {
         self.prompts.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
-    /// Has a server say what its prompt says. It is started if it does not run.
+    /// Requests the text of a prompt from its server, which is started if it does not run.
     ///
     /// The error is the message of the server.
     pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
         prompts::fetch(&self.servers, called).await
     }
 
-    /// Lists the prompts of servers that run, and keeps them for later sessions: of those that this session has not asked
-    /// yet, and of all if one has said that its prompts changed.
+    /// Lists the prompts of running servers, and stores them for later sessions. It asks servers without a request in
+    /// this session, and all servers if one has reported changed prompts.
     async fn keep_prompts(&self) {
         let changes = self.servers.prompt_changes().await;
         for spec in self.servers.specs() {
@@ -224,7 +224,7 @@ impl SessionServers {
         registry
     }
 
-    /// Keeps what servers list now for later sessions. Returns whether something has changed.
+    /// Stores the current listings of servers for later sessions. Returns whether something has changed.
     fn keep(&self) -> bool {
         let mut has_changed = false;
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use crate::approve::Prompter;
 /// Below a question about a server.
 const PROMPT: &str = "Start it? [y]es, [n]o: ";
 
-/// Compares the files of servers before each start, and asks about those that are started by way of files which cannot be
+/// Compares the files of servers before each start, and asks before it starts servers that run files which cannot be
 /// compared.
 pub(super) struct TrustedStart {
     /// Programs of the project that declares a server, by the server's name.

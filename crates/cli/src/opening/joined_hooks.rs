@@ -1,4 +1,4 @@
-//! Hooks of the user, followed by those of the embedding application.
+//! Hooks of the user, followed by the hooks of the embedding application.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use pintle_governance::ExternalHooks;
 use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::{Execution, PreparedCall};
 
-/// Two sets of hooks. The stricter answer counts.
+/// Two sets of hooks. The stricter answer applies.
 #[derive(Debug)]
 pub(super) struct JoinedHooks {
     first: Option<ExternalHooks>,
@@ -76,7 +76,7 @@ impl Hooks for JoinedHooks {
             (second.permission, second.reason) = (first.permission, first.reason);
             second.hook = first.hook.or(second.hook);
         }
-        // A change by the user's hooks must not be lost to one of the application's.
+        // A change by the application's hooks must not discard a change by the user's.
         second.arguments = first.arguments.or(second.arguments);
         second.context = joined(first.context, second.context);
         second

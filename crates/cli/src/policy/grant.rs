@@ -1,4 +1,4 @@
-//! The grant that a run is held to, and revoked grants.
+//! The grant of a run, and revoked grants.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Opti
     Ok(Some(grant))
 }
 
-/// Returns the grant that is on record.
+/// Returns the recorded grant.
 pub(crate) fn of_record(record: &Record) -> Option<Value> {
     record.entries.iter().rev().find_map(|entry| {
         let InputKind::PolicyChanged { change } = &entry.input.kind else { return None };

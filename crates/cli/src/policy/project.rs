@@ -1,4 +1,4 @@
-//! Files by which a project says what agents may do in it.
+//! Files in which a project declares permissions of agents.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::failure::{Failure, OrFailure as _};
 /// Directory of a project's own files.
 pub(crate) const DIRECTORY: &str = ".pintle";
 
-/// Its files, of which the hash that is trusted is made.
+/// Its files. The trusted hash covers them.
 const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];
 
 /// The rules file.
@@ -23,13 +23,13 @@ const RULES: &str = "rules.toml";
 /// The file with commands that run at points of a session.
 pub(super) const HOOKS: &str = "hooks.toml";
 
-/// The file with limits on what is spent.
+/// The file with spending limits.
 const BUDGET: &str = "budget.toml";
 
 /// The file with values for flags.
 const CONFIGURATION: &str = "config.toml";
 
-/// The file in which a project declares servers of tools, for all agents and not only for this one.
+/// The file in which a project declares MCP servers, for all agents and not only for this one.
 const SERVERS: &str = ".mcp.json";
 
 /// Largest file, in bytes.
@@ -45,17 +45,17 @@ pub(crate) struct Project {
     files: Vec<(&'static str, String)>,
     /// Commands of its hooks.
     hooks: HookCommands,
-    /// Servers of tools.
+    /// MCP servers.
     servers: Vec<ProjectServer>,
     /// Programs of the hooks and servers, with the hash of each.
     programs: TrustedPrograms,
 }
 
-/// Server of tools that a project declares.
+/// MCP server that a project declares.
 #[derive(Clone, Debug)]
 struct ProjectServer {
     name: String,
-    /// The words that start it, or its URL.
+    /// The command line that starts it, or its URL.
     words: Vec<String>,
     /// Directory in which it starts, if the declaration names one.
     directory: Option<PathBuf>,
@@ -70,11 +70,11 @@ pub(crate) struct Configuration {
 }
 
 impl Project {
-    /// Reads the files of the projects that `environment` works in, the nearest first: of all directories that have some, from
-    /// the working directory up to the root of the outermost repository. A directory that is made later is one more, and
-    /// takes nothing away from those above it.
+    /// Reads the files of the projects that `environment` works in, the nearest first: of all directories that have
+    /// any, from the working directory up to the root of the outermost repository. A directory that is created later is
+    /// added, and does not replace the directories above it.
     ///
-    /// A file that cannot be read is a failure: it could deny something.
+    /// A file that cannot be read is a failure: it could contain a denial.
     pub(crate) async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
         let mut projects = Vec::new();
         for (level, root) in levels(environment).await.into_iter().enumerate() {
@@ -114,7 +114,7 @@ impl Project {
         Ok(levels.pop().unwrap_or_else(|| environment.working_directory().to_path_buf()))
     }
 
-    /// Reads the files of the project in a directory; `None` if there are none.
+    /// Reads the files of the project in a directory; `None` if it has no files.
     async fn read(
         environment: &dyn ExecutionEnvironment,
         root: PathBuf,
@@ -152,7 +152,7 @@ impl Project {
         self.file(RULES)
     }
 
-    /// Returns the file with limits on what is spent, and its name for messages.
+    /// Returns the file with spending limits, and its name for messages.
     pub(crate) fn budget(&self) -> Option<(String, &str)> {
         self.file(BUDGET)
     }
@@ -162,19 +162,19 @@ impl Project {
         self.file(CONFIGURATION).map(|(_, text)| text)
     }
 
-    /// Returns the file with servers of tools, and its name for messages.
+    /// Returns the MCP server file, and its name for messages.
     pub(crate) fn server_file(&self) -> Option<(String, &str)> {
         let (_, text) = self.files.iter().find(|(file, _)| *file == SERVERS)?;
         Some((format!("{}{SERVERS}", self.name.strip_suffix(DIRECTORY).unwrap_or_default()), text.as_str()))
     }
 
-    /// Returns a line for each server of tools: its name, and what is started or called.
+    /// Returns a line for each MCP server: its name, and its command line or URL.
     pub(crate) fn servers(&self) -> impl Iterator<Item = String> {
         self.servers.iter().map(|server| format!("{} ({})", server.name, server.words.join(" ")))
     }
 
-    /// Returns programs such as `make` of its hooks and servers: they run files of the project that nothing names, and whose
-    /// content is not part of the hash.
+    /// Returns programs such as `make` of its hooks and servers: they run files of the project that are not declared
+    /// and not part of the hash.
     pub(crate) fn launchers(&self) -> BTreeSet<String> {
         let hooks = self.hooks.iter().filter_map(|hook| CommandLine::parse(hook.command()).launcher());
         let of_server = |server: &ProjectServer| CommandLine::of_words(server.words.clone()).launcher();
@@ -196,11 +196,11 @@ impl Project {
         &self.programs
     }
 
-    /// Returns what is trusted if somebody trusts the project as it is now.
+    /// Returns the hash that is stored if the user trusts the project in its current state.
     pub(crate) fn hash(&self) -> Hash {
         let mut all = Vec::new();
         for (name, text) in &self.files {
-            // Lengths keep one file from passing for two.
+            // The lengths prevent one file from hashing like two.
             all.extend_from_slice(format!("{name} {}\n", text.len()).as_bytes());
             all.extend_from_slice(text.as_bytes());
         }
@@ -212,8 +212,8 @@ impl Project {
     }
 }
 
-/// Returns the servers that a file declares, with what is started or called for each. A file with mistakes declares those
-/// that are seen; whoever starts them looks at it closely.
+/// Returns the servers that a file declares, with the command line or URL of each. This parser is lenient: in a file
+/// with mistakes, it returns the servers that it finds. The code that starts servers parses the file strictly.
 fn started_servers(text: &str) -> Vec<ProjectServer> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let file: Value = serde_json::from_str(text).unwrap_or_default();
@@ -228,7 +228,7 @@ fn started_servers(text: &str) -> Vec<ProjectServer> {
     started.collect()
 }
 
-/// Returns the path of the file with servers of tools of a project with this root.
+/// Returns the path of the MCP server file of a project with this root.
 #[cfg(feature = "mcp")]
 pub(crate) fn server_file_in(root: &Path) -> PathBuf {
     root.join(SERVERS)
@@ -247,8 +247,8 @@ async fn levels(environment: &dyn ExecutionEnvironment) -> Vec<PathBuf> {
     candidates(environment, &start).await
 }
 
-/// Returns the directories to look in, the nearest first: up to the root of the outermost repository, if it is in one. A
-/// repository inside another does not end the search, since a command can make one.
+/// Returns the directories to look in, the nearest first: up to the root of the outermost repository, if it is in one.
+/// A repository inside another does not end the search, since a command can create one.
 async fn candidates(environment: &dyn ExecutionEnvironment, start: &Path) -> Vec<PathBuf> {
     let mut above: Vec<PathBuf> = start.ancestors().map(Path::to_path_buf).collect();
     let mut number = 1;

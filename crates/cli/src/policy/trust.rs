@@ -1,4 +1,4 @@
-//! Projects that the user trusts or does not, as they were when the user said so.
+//! Projects that the user trusts or refuses, in their state at the time of the decision.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ struct Form {
     version: u32,
     /// Hash of the files, by environment and root.
     projects: BTreeMap<String, String>,
-    /// The same for projects that the user does not trust, and is not asked about again until they change.
+    /// The same for projects that the user has refused. The question is repeated only after a change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     refused: BTreeMap<String, String>,
 }
@@ -54,12 +54,12 @@ impl Trusted {
         Ok(Self { path, form })
     }
 
-    /// Returns whether the user trusts a project as it is now. A project that has changed since is not trusted.
+    /// Returns whether the user trusts a project in its current state. A project that has changed since is not trusted.
     pub(crate) fn contains(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
 
-    /// Returns whether the user was asked about a project as it is now, and does not trust it.
+    /// Returns whether the user has refused a project in its current state.
     pub(crate) fn is_refused(&self, environment: &str, project: &Project) -> bool {
         self.form.refused.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
@@ -69,7 +69,7 @@ impl Trusted {
         self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
     }
 
-    /// Trusts a project as it is now.
+    /// Trusts a project in its current state.
     pub(crate) fn add(
         &mut self,
         environment: &str,
@@ -83,7 +83,7 @@ impl Trusted {
         Ok(hash)
     }
 
-    /// Remembers that the user does not trust a project as it is now.
+    /// Remembers that the user refuses a project in its current state.
     pub(crate) fn refuse(
         &mut self,
         environment: &str,

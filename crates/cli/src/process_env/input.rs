@@ -92,7 +92,8 @@ pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
 pub(crate) enum PipedStdin {
     /// Standard input is a terminal.
     Terminal,
-    /// Nothing arrived within [`PIPE_TIMEOUT`]. Many programs start others with a pipe that they never write to.
+    /// Nothing arrived within [`PIPE_TIMEOUT`]. Many programs start child processes with a pipe that they never write
+    /// to.
     Silent,
     /// There is input, or the end of input.
     Ready(StdinLock<'static>),

@@ -1,4 +1,4 @@
-//! A call that somebody describes, prepared as a run prepares those of a model.
+//! A call from a description, prepared like a model's call in a run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, OrFailure as _};
 use crate::toolset;
 
-/// Id of the call, which nobody sees.
+/// Id of the call. It is never shown.
 const ID: &str = "described";
 
-/// Tool of a described call. It declares what the described tool would, and cannot run.
+/// Tool of a described call. It declares the same paths as the described tool, and cannot run.
 #[derive(Debug)]
 pub(super) struct DescribedCall {
     name: String,
@@ -40,7 +40,7 @@ impl DescribedCall {
         let (name, target) = text.split_once('(').unwrap_or((text, ""));
         let name = name.trim();
         let kind = toolset::kind_of(name)?;
-        // A tool of a toolset is understood as the kind that it is.
+        // A tool of a toolset is parsed as its kind.
         let as_kind = match &kind {
             Some(kind) if kind != name && text.contains('(') => format!("{kind}({target}"),
             Some(kind) if kind != name => kind.clone(),
@@ -71,7 +71,7 @@ impl DescribedCall {
         Ok(call)
     }
 
-    /// Declares what the tool of this kind would read and write, given this path or pattern.
+    /// Declares the paths that a tool of this kind would read and write, given this path or pattern.
     async fn declare_paths(
         &mut self,
         target: &str,
@@ -95,7 +95,7 @@ impl DescribedCall {
         Ok(())
     }
 
-    /// Lets gates judge the call, as before it would run.
+    /// Passes the call to the gates, as before a run of the call.
     pub(super) async fn judged_by(
         self,
         gates: &[Arc<dyn Gate>],

@@ -1,4 +1,4 @@
-//! Files that say who may use a server, and prove what it is. They are read again while it serves.
+//! Files with the tokens and the certificate of a server. They are reloaded while it serves.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,17 +12,17 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 use crate::tokens::TokenFile;
 
-/// Time after which a token that was revoked is worth nothing.
+/// Time after which a revoked token is invalid.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// File of audit lines in the directory of the state.
 const AUDIT: &str = "serve-audit.jsonl";
 
-/// Size at which a file of audit lines is moved aside, with `.1` at the end of its name, and takes the place of the one before:
-/// 64 MiB, some 400,000 lines.
+/// Size at which a file of audit lines is renamed with the suffix `.1`, replacing the previous one: 64 MiB, some
+/// 400,000 lines.
 const MAX_AUDIT: u64 = 64 << 20;
 
-/// Tokens of a server: those of the file, and one of this process.
+/// Tokens of a server: the tokens of the file, and one of this process.
 #[derive(Debug)]
 pub(super) struct ServedTokens {
     file: TokenFile,
@@ -37,7 +37,7 @@ impl ServedTokens {
         Ok(served)
     }
 
-    /// Returns whether there is a token in the file.
+    /// Returns whether the file contains a token.
     pub(super) fn has_any(&self) -> Result<bool, Failure> {
         Ok(!self.file.read()?.is_empty())
     }
@@ -77,7 +77,7 @@ fn pem(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     process_env::read_text(what, path).map(String::into_bytes)
 }
 
-/// Reads the files again and again. What is wrong is said once, and what was there before counts.
+/// Reloads the files periodically. A problem is reported once, and the previous contents stay in effect.
 pub(super) async fn keep_reading(tokens: &ServedTokens, tls: Option<&TlsFiles>) {
     let mut said = String::new();
     loop {
@@ -91,12 +91,12 @@ pub(super) async fn keep_reading(tokens: &ServedTokens, tls: Option<&TlsFiles>) 
     }
 }
 
-/// Appends audit lines to a file, which may be moved away at any time, and is when it becomes large.
+/// Appends audit lines to a file. The file may be moved away at any time, and is rotated when it becomes large.
 #[derive(Debug)]
 pub(super) struct AuditFile {
     path: PathBuf,
     process_env: ProcessEnv,
-    /// Held while a line is written, since the file may have to be moved before.
+    /// Held while a line is written, since the file may have to be rotated first.
     writing: Mutex<()>,
 }
 
@@ -106,7 +106,7 @@ impl AuditFile {
             Some(path) => path.to_path_buf(),
             None => process_env.state_directory()?.join(AUDIT),
         };
-        // A file that cannot be written is told before anything is served.
+        // An unwritable file is reported before the server starts.
         process_env.append_private(&path, "")?;
         Ok(Self { path, process_env: process_env.clone(), writing: Mutex::new(()) })
     }
@@ -116,7 +116,7 @@ impl AuditLog for AuditFile {
     fn write(&self, line: &AuditLine) {
         let Ok(text) = serde_json::to_string(line) else { return };
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that cannot be moved aside is longer than it should be, but has all lines.
+        // A file that cannot be rotated exceeds the limit, but keeps all lines.
         let rotated = self.process_env.rotate(&self.path, MAX_AUDIT);
         let written = self.process_env.append_private(&self.path, &format!("{text}\n"));
         for failure in [rotated, written].into_iter().filter_map(Result::err) {

@@ -23,7 +23,7 @@ pub(super) struct ServeControls {
     env_session: EnvSession,
     directory: String,
     offered: ToolList,
-    /// Model and effort, as they were set last.
+    /// Model and effort, as last set.
     chosen: Mutex<(String, Option<String>)>,
 }
 

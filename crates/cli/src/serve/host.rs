@@ -50,7 +50,7 @@ const LOCAL: &str = "local";
 #[derive(Clone, Debug)]
 pub(super) struct ServeHost {
     process_env: ProcessEnv,
-    /// Flags of this process, which come before those that a session remembers.
+    /// Flags of this process. They precede the flags that a session remembers.
     given: Flags,
     /// Mode of sessions for which none is set.
     mode: Mode,
@@ -61,7 +61,7 @@ pub(super) struct ServeHost {
     roots: WorkspaceRoots,
     models: Vec<ModelSummary>,
     catalog: Catalog,
-    /// Whether the model is a script, which has no price.
+    /// Whether the model is a script and has no price.
     is_scripted: bool,
 }
 
@@ -83,7 +83,7 @@ struct Wanted {
 impl ServeHost {
     /// Creates a host whose sessions have the flags of this process.
     ///
-    /// Fails without a model, such as for lack of a key.
+    /// Fails without a model, for instance if a key is missing.
     pub(super) async fn new(
         args: &RunArgs,
         roots: WorkspaceRoots,
@@ -108,7 +108,7 @@ impl ServeHost {
         })
     }
 
-    /// Opens a new session, or one of the store. `words` are flags that the session remembers.
+    /// Opens a new or stored session. `words` are flags that the session remembers.
     async fn open_with(
         &self,
         words: &[String],
@@ -151,14 +151,14 @@ impl ServeHost {
         let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
         let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
         if grant.is_some() && args.grant.is_some() {
-            // Another one could be wider.
+            // Another grant could be wider.
             let problem = "grant: expected none, since the server holds its sessions to its own";
             return Err(HostError::Invalid(problem.to_owned()));
         }
         args.grant = grant.or(args.grant);
         let named = settings.model.clone();
         apply_settings(settings, &mut args)?;
-        // A person can be asked.
+        // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
@@ -186,7 +186,7 @@ impl ServeHost {
         let opened = match opening.open(&env_session, &prompter, process_env).await {
             Ok(opened) => opened,
             Err(failure) => {
-                // The first failure is the one to tell.
+                // The first failure is the one to report.
                 env_session.close_with_notice().await;
                 return Err(failure.into());
             }
@@ -207,7 +207,7 @@ impl ServeHost {
         let Some(named) = named else { return Ok(model?) };
         let model =
             model.map_err(|failure| match matches!(failure.exit(), Exit::Usage | Exit::Authentication) {
-                // For example a model of another provider, or of one without a key.
+                // For example a model of another provider, or of a provider without a key.
                 true => HostError::Unprocessable(failure.message()),
                 false => failure.into(),
             })?;
@@ -312,7 +312,7 @@ impl SessionHost for ServeHost {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
                 let directory = self.process_env.directory(of_server.as_deref())?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
-                // The path is not the client's.
+                // The path does not come from the client.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
@@ -331,7 +331,7 @@ impl SessionHost for ServeHost {
         }
         words.extend(rules.allow.iter().map(|rule| format!("--allow={rule}")));
         words.extend(rules.deny.iter().map(|rule| format!("--deny={rule}")));
-        // It is on record once the session is open.
+        // It is recorded once the session is open.
         let grant = grant.map(|grant| written(&grant)).transpose()?;
         let path = grant.as_ref().map(|file| file.path().to_owned());
         let tenant = tenant.map(str::to_owned);
@@ -475,7 +475,7 @@ impl SessionHost for ServeHost {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
         let words = remembered_flags(&summary, &self.given)?;
-        // A new session in the same directory has no other flags than the server.
+        // A new session in the same directory has only the flags of the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
         let fork = config::complete_run(&words, &self.process_env).await?;
         Ok(widening(&fork, &recorded, &config::complete_run(&of_new, &self.process_env).await?))
@@ -512,7 +512,7 @@ fn report_of(report: Report) -> RestoreReport {
     done
 }
 
-/// Writes a grant into a file of its own.
+/// Writes a grant to a separate file.
 fn written(grant: &serde_json::Value) -> Result<NamedTempFile, HostError> {
     let failed = |error| HostError::failed("the grant cannot be written", error);
     let mut file = NamedTempFile::new().map_err(failed)?;
@@ -532,7 +532,7 @@ fn apply_settings(settings: SettingsChange, args: &mut RunArgs) -> Result<(), Ho
     Ok(())
 }
 
-/// Checks that the directory of a session is still the one that was judged.
+/// Checks that the directory of a session is still the one that was checked.
 fn require_same_workspace(
     judged: Option<&Path>,
     found: Result<Option<PathBuf>, HostError>,
@@ -554,7 +554,7 @@ impl From<Failure> for HostError {
             | Exit::Denied
             | Exit::Unmatched
             | Exit::Interrupted => {
-                // The hint has flags and commands of the command line, which a client does not use.
+                // The hint contains flags and commands of the command line, which a client does not use.
                 let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
                 Self::failed(failure.message_without_hint(), for_operator.trim())
             }

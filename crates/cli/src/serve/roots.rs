@@ -90,7 +90,7 @@ impl WorkspaceRoots {
             return Err(HostError::Forbidden(problem));
         }
         if is_in_root {
-            // Only now, since what exists elsewhere is not to be found out.
+            // Checked last, so that clients cannot probe for directories outside the roots.
             return if process_env.is_directory(&real) { Ok(real) } else { Err(invalid()) };
         }
         Err(HostError::Forbidden(format!("directory: `{shown}` is outside the allowed roots (see --root)")))

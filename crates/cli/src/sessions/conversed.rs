@@ -1,4 +1,4 @@
-//! The session of a conversation, in the store that keeps it.
+//! The session of a conversation, and its store.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::args::{ExportFormat, ListFormat, RewindArgs};
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 
-/// Sessions that a list in a conversation has at most.
+/// Maximum number of sessions in a list of a conversation.
 const LISTED: usize = 20;
 
-/// Session that is kept while this process converses in it.
+/// Stored session in which this process converses.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversed {
     sessions: Sessions,
@@ -34,9 +34,9 @@ impl Conversed {
         Ok(Self { sessions, id, environment, process_env: process_env.clone() })
     }
 
-    /// Returns the id of the only session whose id begins like this, if nobody else runs it.
+    /// Returns the id of the only session whose id starts with `prefix`, if no other process runs it.
     ///
-    /// The session of this conversation is refused, as is one that runs.
+    /// The session of this conversation and running sessions are refused.
     pub(crate) async fn find(&self, prefix: &str) -> Result<SessionId, Failure> {
         let id = self.sessions.find(prefix).await?.id;
         if id == self.id {
@@ -53,7 +53,7 @@ impl Conversed {
         self.files().await?.diff(&Point::Turns(0), ListFormat::Text).await
     }
 
-    /// Returns what a rewind to the first entries of the history would do.
+    /// Returns the effects of a rewind to the first entries of the history, without doing it.
     pub(crate) async fn preview_rewind(&self, turns: usize) -> Result<String, Failure> {
         let args = rewind_args(&self.id, turns, false, true);
         self.files().await?.rewind(&Point::Turns(turns), &args).await
@@ -79,7 +79,7 @@ impl Conversed {
     }
 }
 
-/// Takes a session that nobody runs back to the first entries of its history, with its files, and returns what was done.
+/// Rewinds a session that no process runs to the first entries of its history, with its files, and returns a report.
 ///
 /// Fails if another process has changed something, unless it is forced, or if a file was not restored.
 pub(crate) async fn rewind(

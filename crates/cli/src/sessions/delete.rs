@@ -21,7 +21,7 @@ pub(super) async fn delete(
     args: &DeleteArgs,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
-    // All or none: a wrong id must not leave half of the work done.
+    // All or nothing: a wrong id must not leave half of the work done.
     let mut ids = Vec::new();
     for prefix in &args.ids {
         let summary = sessions.find(prefix).await?;
@@ -44,7 +44,7 @@ pub(super) async fn delete(
 
 /// Deletes one session with its subagents.
 ///
-/// A session with a worktree is not deleted, nor one that another process has.
+/// Sessions with a worktree, and sessions that another process has open, are not deleted.
 #[cfg(any(feature = "acp", feature = "server"))]
 pub(crate) async fn delete_one(
     sessions: &Sessions,

@@ -9,7 +9,7 @@ use pintle_store::{SessionStore, StoreError, Summary, delete_tree, read_record};
 use super::Sessions;
 use crate::process_env::ProcessEnv;
 
-/// Property of the sessions that a server made, to which a client may send a message at any time.
+/// Property of the sessions that a server created, to which a client may send a message at any time.
 const SERVED: &str = "served";
 
 /// Returns whether a record has a message: an input of a user, or the history of the session that it was forked from.
@@ -33,8 +33,8 @@ pub(super) async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> boo
     is_empty && !store.has_posted(&summary.id).await.unwrap_or(true)
 }
 
-/// Deletes a session that has ended without a message, unless another process has it or has posted to it. Errors are
-/// ignored: lists leave out a session that could not be deleted.
+/// Deletes a session that has ended without a message, unless another process has it open or has posted to it. Errors
+/// are ignored: lists leave out a session that could not be deleted.
 pub(crate) async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
     let Ok(sessions) = Sessions::open(process_env).await else { return };
     let store = sessions.store();

@@ -40,7 +40,7 @@ async fn read(sessions: &Sessions, prefix: &str, format: ExportFormat) -> Result
     Ok((text, damage.is_some()))
 }
 
-/// Part of an entry of the history, as it is shown.
+/// Part of a history entry for display.
 enum Shown<'a> {
     Text(&'a str),
     Thinking(&'a str),
@@ -107,7 +107,7 @@ pub(super) fn markdown(summary: &Summary, history: &[Turn], damage: Option<&Stor
     text
 }
 
-/// Returns the sentence at the end of a conversation whose rest is damaged.
+/// Returns the sentence at the end of a conversation with a damaged rest.
 fn damaged_end(damage: &StoreError) -> String {
     format!("The rest of the record cannot be read: {}", sanitize(&damage.to_string()))
 }
@@ -129,7 +129,7 @@ pre{background:#8881;padding:.7rem;overflow-x:auto;white-space:pre-wrap;overflow
 h2{font-size:1rem;border-top:1px solid #8886;padding-top:1rem}.thinking{opacity:.7}.error{border-left:3px solid #c33}\
 p{white-space:pre-wrap;overflow-wrap:anywhere}:root{color-scheme:light dark}";
 
-/// Returns the conversation as a page without scripts and without anything from elsewhere.
+/// Returns the conversation as a page without scripts and external resources.
 fn html(summary: &Summary, history: &[Turn], damage: Option<&StoreError>) -> String {
     let title = escaped(&summary.title);
     let mut page = format!(

@@ -1,4 +1,4 @@
-//! `pintle sessions diff` and `pintle sessions rewind`: what a session changed in its directory, and the way back.
+//! `pintle sessions diff` and `pintle sessions rewind`: show and revert the changes of a session in its directory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,20 +26,20 @@ use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
 
-/// Parts of a session to take back.
+/// Parts of a session to rewind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewindOptions {
     pub(crate) files: bool,
-    /// Whether the conversation goes back, if the point is one of it.
+    /// Whether to rewind the conversation, if the point is in the conversation.
     pub(crate) conversation: bool,
-    /// Whether files are restored that somebody else may have changed.
+    /// Whether to restore files that another process may have changed.
     pub(crate) force: bool,
     pub(crate) dry_run: bool,
     /// Whether settings of projects stay as they are: rules, hooks and configuration.
     pub(crate) keeps_protected: bool,
 }
 
-/// A session with its files: its place is reached, and its checkpoints are at hand.
+/// A session with its files: its environment is connected, and its checkpoints are available.
 pub(crate) struct Files<'a> {
     pub(super) sessions: &'a Sessions,
     pub(super) summary: Summary,
@@ -105,7 +105,7 @@ pub(super) async fn rewind(
     Ok(Exit::Done)
 }
 
-/// Connects to the place of a session, works there, and disconnects.
+/// Connects to the environment of a session, runs `work` there, and disconnects.
 pub(crate) async fn in_place<'a, T>(
     sessions: &'a Sessions,
     prefix: &str,
@@ -128,8 +128,8 @@ pub(crate) async fn in_place<'a, T>(
 }
 
 impl<'a> Files<'a> {
-    /// Returns the files of a session in its environment, without hidden ones and those that rules of the user, of the project
-    /// and of the session deny to read.
+    /// Returns the files of a session in its environment, without hidden files and files that rules of the user, of the
+    /// project and of the session deny to read.
     pub(super) async fn open(
         sessions: &'a Sessions,
         summary: Summary,
@@ -164,14 +164,14 @@ impl Files<'_> {
         let blobs = self.sessions.store().blobs(&self.summary.id);
         let manifest =
             Manifest::load(blobs.as_ref(), &hash).await.or_failed("the checkpoint cannot be read")?;
-        // An earlier checkpoint may contain files that are hidden or denied now, also removed ones.
+        // An earlier checkpoint may contain files that are hidden or denied now, including removed ones.
         let denied =
             manifest.entries().keys().filter(|path| self.rules.denies_reading(&self.root.join(path)));
         let left_out: Vec<PathBuf> = self.excluded.iter().chain(denied).cloned().collect();
         Ok(manifest.with_ignored(left_out))
     }
 
-    /// Takes a checkpoint of the directory as it is now.
+    /// Takes a checkpoint of the current state of the directory.
     async fn present(&self) -> Result<(Checkpoint, Manifest), Failure> {
         let taken = self.checkpoints().take(self.environment.as_ref()).await;
         let taken = taken.or_failed("the directory of the session cannot be read")?;
@@ -264,7 +264,7 @@ impl Files<'_> {
             conversation: !args.files,
             force: args.force,
             dry_run: args.dry_run,
-            // Only the user restores files by this command.
+            // Only the user can restore files with this command.
             keeps_protected: false,
         };
         let report = self.go_back(point, options).await?;
@@ -284,8 +284,8 @@ impl Files<'_> {
             .with_hint("the same command goes on where it stopped"))
     }
 
-    /// Restores files and takes the conversation back. Does nothing, as in a dry run, if somebody else may have changed one of
-    /// the files and it is not to be forced.
+    /// Restores files and rewinds the conversation. Without `force`, it acts as a dry run if another process may have
+    /// changed one of the files.
     pub(crate) async fn go_back(&self, point: &Point<'_>, options: RewindOptions) -> Result<Report, Failure> {
         let id = &self.summary.id;
         let turns = match point {
@@ -293,7 +293,7 @@ impl Files<'_> {
             Point::Turns(_) | Point::Checkpoint(_) => None,
         };
         let target = if options.files { self.at(point)? } else { None };
-        // Held until the end, so that nothing else runs the session meanwhile.
+        // Held until the end, so that no other process runs the session meanwhile.
         let record = self.sessions.record(id).await?;
         let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };
         record.rewound(now(), turns, None).map_err(|error| Failure::usage(error.to_string()))?;
@@ -311,7 +311,7 @@ impl Files<'_> {
             taken = Some((before, plan));
         }
         let Some(writer) = writer else { return Ok(report) };
-        // On record before the first file is touched, so that it can be undone whatever happens.
+        // Recorded before the first file is changed, so that it can be undone after any failure.
         let (checkpoint, plan) = taken.map_or((None, None), |(before, plan)| (Some(before), Some(plan)));
         let entries =
             record.rewound(now(), turns, checkpoint).map_err(|error| Failure::usage(error.to_string()))?;
@@ -324,7 +324,7 @@ impl Files<'_> {
             let blobs = self.sessions.store().blobs(id);
             let restored = restore(&self.environment, &plan, blobs.as_ref()).await;
             report.restored(&restored.or_failed("the files cannot be restored")?);
-            // Later changes are somebody else's.
+            // Later changes come from other processes.
             let (restored, _) = self.present().await?;
             let entry = RecordEntry::checkpoint_taken(now(), CheckpointReason::AfterRewind, restored);
             let appended = journal.append(&[Arc::new(entry)], pintle_agent::Barrier::Synced).await;

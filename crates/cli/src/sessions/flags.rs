@@ -32,7 +32,7 @@ pub(super) fn had_grant(summary: &Summary) -> bool {
 pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summary {
     let mut flags = args.session.given.clone();
     flags.remove("dir");
-    // The record has it as it was.
+    // The record contains the original grant.
     flags.remove("grant");
     flags.extend(args.policy.session_rules.clone());
     // The configuration may name the file of a profile.

@@ -13,7 +13,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 
-/// Fewest bytes of an id in a list. The first ones of two sessions of one second are alike.
+/// Fewest bytes of an id in a list. The first bytes encode the time, and are equal for sessions of the same second.
 const MIN_SHORT_ID: usize = 18;
 
 /// A session in a list.
@@ -78,8 +78,8 @@ pub(super) async fn lines(
     Ok(table(&rows, false).iter().map(|line| line.trim_end().to_owned()).collect())
 }
 
-/// Returns the newest sessions, without those that were killed before anything was on record, and without those that have no
-/// message unless `with_empty` is set.
+/// Returns the newest sessions, without sessions that were killed before anything was recorded, and, unless
+/// `with_empty` is set, without sessions that have no message.
 async fn begun(
     sessions: &Sessions,
     filter: &Filter,
@@ -134,7 +134,7 @@ pub(super) fn title_or_mark(title: &str) -> &str {
     if title.is_empty() { "(no title)" } else { title }
 }
 
-/// Returns the state of a session in a word.
+/// Returns the state of a session as a single word.
 async fn state(sessions: &Sessions, summary: &Summary) -> &'static str {
     let property = |name: &str| summary.properties.get(name).map(String::as_str);
     let is_processing = property(StoredJournal::STATE) == state_name(SessionState::Processing).as_deref();
@@ -142,7 +142,7 @@ async fn state(sessions: &Sessions, summary: &Summary) -> &'static str {
     match (is_live, is_processing) {
         _ if property(StoredJournal::PENDING_APPROVALS).is_some() => "awaiting approval",
         (true, true) => "running",
-        // The process that ran it is gone.
+        // The process of the session is gone.
         (false, true) => "unfinished",
         (_, false) => "idle",
     }
@@ -166,13 +166,13 @@ fn line(row: &Row<'_>, id: &str, width: usize, with_place: bool) -> String {
     format!("{id:<width$}  {time}  {:<17}  {cost:>9}  {}{place}\n", row.state, sanitize(row.label))
 }
 
-/// Returns the start of each id that no other id has, or the whole id.
+/// Returns a unique prefix of each id, or the whole id.
 fn short_ids<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
     let short = |id: &'a str| {
         let at = sorted.binary_search(&id).unwrap_or_else(|at| at);
-        // An id shares most with one beside it.
+        // In sorted order, an id shares its longest prefix with a neighbour.
         let beside = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten();
         let shared = beside.filter_map(|at| sorted.get(at)).map(|other| shared_len(id, other)).max();
         let mut end = shared.map_or(0, |shared| shared.saturating_add(1)).max(MIN_SHORT_ID);
@@ -184,7 +184,7 @@ fn short_ids<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     ids.iter().copied().map(short).collect()
 }
 
-/// Returns the number of bytes with which both texts begin.
+/// Returns the length of the common prefix in bytes.
 fn shared_len(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
 }

@@ -19,7 +19,7 @@ const DIRECTORY: &str = "directory";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     environment: String,
-    /// Absolute on this machine; as given elsewhere, and empty for the login directory.
+    /// Absolute on this machine; verbatim in other environments, and empty for the login directory.
     directory: String,
 }
 

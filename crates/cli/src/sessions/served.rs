@@ -12,7 +12,7 @@ use crate::process_env::ProcessEnv;
 use crate::remote::{Remote, explain};
 use crate::render;
 
-/// Carries out a command that is about the sessions of a server; `None` if it is about those of this user.
+/// Runs a command on the sessions of a server; `None` for a command on the local sessions of the user.
 pub(super) async fn of_server(
     command: &SessionsCommand,
     process_env: &ProcessEnv,
@@ -100,7 +100,7 @@ fn row(session: &SessionInfo) -> Row<'_> {
         state: state(session),
         title: &session.title,
         label: title_or_mark(&session.title),
-        // The environment is the server's own affair.
+        // The server does not report the environment.
         environment: String::new(),
         directory: session.directory.clone().unwrap_or_default(),
         provider: None,
@@ -116,7 +116,7 @@ fn state(session: &SessionInfo) -> &'static str {
     match (session.state, session.live) {
         _ if session.pending_approvals > 0 => "awaiting approval",
         (SessionState::Processing, true) => "running",
-        // The server that ran it is gone.
+        // The server of the session is gone.
         (SessionState::Processing, false) => "unfinished",
         (SessionState::Idle | SessionState::AwaitingInput | SessionState::Closed, _) => "idle",
     }

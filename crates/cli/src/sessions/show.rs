@@ -37,8 +37,8 @@ pub(super) async fn show(
     Ok(if is_damaged { Exit::Failed } else { Exit::Done })
 }
 
-/// Returns a session as JSON: what a list says of it, its history, its checkpoints, and the
-/// `damage` before which the history ends.
+/// Returns a session as JSON: its fields in a list, its history, its checkpoints, and the `damage`
+/// at which the history ends.
 pub(super) fn json(row: &Row<'_>, record: &Record, damage: Option<String>) -> Result<String, Failure> {
     let replay = record.replay().or_failed("the session cannot be shown")?;
     let turns: Vec<_> = (1..).zip(&replay.history).map(|(number, turn)| entry(number, turn)).collect();
@@ -58,7 +58,7 @@ fn entry(number: usize, turn: &Turn) -> serde_json::Value {
     json!({"entry": number, "kind": kind_name(turn.kind), "message": turn.item.message()})
 }
 
-/// Returns who an entry of the history comes from.
+/// Returns the name of the kind of a history entry.
 pub(super) fn kind_name(kind: TurnKind) -> &'static str {
     match kind {
         TurnKind::User => "user",

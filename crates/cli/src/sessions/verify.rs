@@ -50,7 +50,7 @@ pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exi
     Ok(if is_intact { Exit::Done } else { Exit::Failed })
 }
 
-/// Verifies all checkpoints of a session. A damaged record, which names them, is reported by other means.
+/// Verifies all checkpoints of a session. Damage of the record, which lists them, is reported separately.
 async fn checkpoints(sessions: &Sessions, id: &SessionId) -> Result<VerifiedCheckpoints, Failure> {
     let Ok(record) = read_record(sessions.store(), id).await else {
         return Ok(VerifiedCheckpoints::default());
@@ -75,7 +75,8 @@ fn checkpoint_of(entry: &RecordEntry) -> Option<Hash> {
     checkpoint.id.parse().ok()
 }
 
-/// Returns the session that has the contents of a session's checkpoints: the one that a person started, for a subagent.
+/// Returns the session that stores the contents of a session's checkpoints. For a subagent, this is the root session
+/// that the user started.
 async fn owner_of_checkpoints(
     sessions: &Sessions,
     id: &SessionId,

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
 
-/// Properties of a summary: the root of the worktree, and that of the repository that it belongs to.
+/// Properties of a summary: the root of the worktree, and the root of its repository.
 const ROOT: &str = "worktree";
 const REPOSITORY: &str = "repository";
 
@@ -100,7 +100,7 @@ impl Worktree {
         let worktree = Self { session, root, repository: PathBuf::from(repository) };
         let main = Git::new(&worktree.repository, process_env)?;
         if let Err(failure) = worktree.add(base, &main, process_env).await {
-            // Nothing of the user's is in it yet.
+            // It contains no work of the user yet.
             worktree.discard(&main).await;
             return Err(failure);
         }
@@ -118,7 +118,7 @@ impl Worktree {
         self.fill(base, main, process_env).await
     }
 
-    /// Removes whatever git has of the worktree, of which parts may be missing.
+    /// Removes all parts of the worktree that exist in git.
     async fn discard(&self, main: &Git) {
         let (path, base) = (self.root.display().to_string(), self.base());
         let _ = main.run(&["worktree", "remove", "--force", "--force", &path]).await;
@@ -186,7 +186,8 @@ impl Worktree {
         Ok(has_commit.then_some(branch))
     }
 
-    /// Returns the branch that the session checked out instead of its own one. It stays when the worktree is removed.
+    /// Returns the branch that the session checked out instead of its own branch. It stays when the worktree is
+    /// removed.
     async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let current = self.current_branch(&self.git(process_env)?).await?;
         Ok(current.filter(|branch| !self.branches().contains(branch)))
@@ -209,7 +210,7 @@ impl Worktree {
         git.run(&["read-tree", if has_head { "HEAD" } else { base.as_str() }]).await?;
         let others = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
         let repositories = Listing::read(&others, &self.root, process_env).repositories;
-        // A repository would be staged without its content, or fail for want of a commit.
+        // A repository would be staged without its content, or fail without a commit.
         let excluded: Vec<String> = repositories
             .iter()
             .map(|name| format!(":(exclude,top,literal){}", name.trim_end_matches('/')))
@@ -221,7 +222,7 @@ impl Worktree {
         Ok(Staged { git, tree, repositories, has_head })
     }
 
-    /// Takes over the local changes, if they are wanted, and remembers the first state.
+    /// Copies the local changes, if requested, and records the first state.
     async fn fill(&self, base: WorktreeBase, main: &Git, process_env: &ProcessEnv) -> Result<(), Failure> {
         if base == WorktreeBase::Changes {
             let git = self.git(process_env)?;
@@ -322,7 +323,7 @@ impl Worktree {
             return Ok(self.repository.clone());
         }
         let listed = self.git(process_env)?.run(&["worktree", "list", "--porcelain"]).await?;
-        // The main one is the first.
+        // The main working tree comes first.
         let first = listed.lines().next().and_then(|line| line.strip_prefix("worktree "));
         Ok(first.map_or_else(|| self.repository.clone(), PathBuf::from))
     }
@@ -330,7 +331,7 @@ impl Worktree {
     /// Applies the changes to the repository's working tree, all or none, and removes the worktree. The index of the
     /// repository is not touched.
     ///
-    /// Changes nothing and fails if a change does not apply, or if the session made repositories.
+    /// Changes nothing and fails if a change does not apply, or if the session created repositories.
     async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Merged, Failure> {
         if !changes.repositories.is_empty() {
             let names = changes.repositories.join(", ");

@@ -1,4 +1,4 @@
-//! `pintle task apply`: the change of a candidate, taken over.
+//! `pintle task apply`: applies the change of a candidate.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sessions::Sessions;
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) candidate: usize,
-    /// Patch that adds the anchor; empty if there is none.
+    /// Patch that adds the anchor; empty without an anchor.
     pub(super) anchor: Vec<u8>,
     /// Patch of the candidate, on top of the anchor.
     pub(super) patch: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Decisions of the person at the terminal in which a task runs.
+//! Decisions of the user at the terminal in which a task runs.
 
 use pintle_agent::SessionId;
 use pintle_workflow::contract::Gate;
@@ -11,14 +11,14 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::render::sanitize;
 use crate::sessions::Sessions;
 
-/// Prompt below what is decided on.
+/// Prompt below the subject of the decision.
 const PROMPT: &str = "[a]pprove, [r]efuse for good, or what to change: ";
 
-/// Prompt for a gate whose subject words do not change.
+/// Prompt for a gate that does not accept change requests.
 const SHORT_PROMPT: &str = "[a]pprove or [r]efuse for good: ";
 
-/// Asks about the gate, and posts the answer as `pintle task decide` does. Nothing is posted without a terminal, if input has ended,
-/// and for an empty line.
+/// Asks about the gate, and posts the answer as `pintle task decide` does. Posts nothing without a terminal, at the end
+/// of input, and for an empty line.
 ///
 /// Cancel safe: the prompt ends, and nothing is posted.
 pub(super) async fn ask(
@@ -46,7 +46,7 @@ pub(super) async fn ask(
     Ok(())
 }
 
-/// Returns what is decided on.
+/// Returns the subject of the decision.
 fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
     match (gate, task.anchor(), task.best()) {
         (Gate::Anchor, Some(anchor), _) => {

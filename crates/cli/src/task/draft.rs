@@ -1,4 +1,4 @@
-//! Contracts that a model drafts from a goal, for the person at the terminal to accept.
+//! Contracts that a model drafts from a goal, for the user at the terminal to accept.
 
 use std::io::Write as _;
 use std::pin::pin;
@@ -19,7 +19,7 @@ use crate::user_editor;
 /// Prompt below a draft.
 const PROMPT: &str = "Accept it? [y]es, [e]dit, [n]o: ";
 
-/// Rejects a draft that nobody could accept.
+/// Rejects a draft if no user can accept it.
 pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
     if is_accepted || Prompter::has_terminal() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
         ))
 }
 
-/// Person that a draft is shown to.
+/// Shows drafts to the user and asks for acceptance.
 pub(super) struct Asking<'a> {
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
@@ -40,7 +40,7 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Lets a session draft a contract, and asks whether it is the one that is wanted, unless any is.
+    /// Lets a session draft a contract, and asks the user to accept it, unless any draft is accepted.
     pub(super) async fn contract(
         &self,
         performer: &RepositoryPerformer,
@@ -68,11 +68,11 @@ impl Asking<'_> {
         self.interrupts.race(self.accepted(contract)).await
     }
 
-    /// Asks until the contract is accepted, as it is or edited.
+    /// Asks until the contract is accepted, unchanged or edited.
     async fn accepted(&self, mut contract: Contract) -> Result<Contract, Failure> {
         loop {
             let toml = contract.to_toml().or_failed("the draft cannot be shown")?;
-            // Beside the question, also where standard output is a file.
+            // Shown with the question, even if standard output is a file.
             console::prompt(&format!("{}\n", sanitize(&toml)));
             let answer = self.prompter.ask_now("This is the contract", PROMPT).await;
             match answer.as_deref().map(str::trim) {

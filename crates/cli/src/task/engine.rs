@@ -1,4 +1,4 @@
-//! Tasks on Restate: the worker that it asks, and the commands that tell it.
+//! Tasks on Restate: the worker that it calls, and the commands that notify it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::process_env::ProcessEnv;
 /// Variable with the address of Restate's ingress.
 pub(super) const RESTATE: &str = "PINTLE_RESTATE";
 
-/// Serves the tasks of a desk to an engine until a signal.
+/// Serves the tasks of a supervisor to an engine until a signal arrives.
 ///
 /// Refuses to serve if any client on the network could run unsandboxed commands.
 pub(super) async fn serve(
@@ -70,14 +70,14 @@ pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
     engine(url)?.check().await.map_err(|error| failure(&error))
 }
 
-/// Hands a task over.
+/// Hands over a task to the engine.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
     engine(url)?.begin(id, None).await.map_err(|error| failure(&error))?;
     console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
     Ok(Exit::Done)
 }
 
-/// Lets the engine look now, if one is known. What was posted counts in any case.
+/// Makes the engine check the task now, if one is configured. A posted signal is effective in any case.
 pub(super) async fn wake(id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
     let Some(url) = process_env.variable(RESTATE) else { return Ok(()) };
     if let Err(error) = engine(&url)?.wake(id).await {

@@ -1,4 +1,4 @@
-//! `pintle worker`: keeps tasks going that no other process has, or those that an engine asks about.
+//! `pintle worker`: runs tasks that no other process runs, or tasks that an engine assigns.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -24,10 +24,10 @@ use crate::model::Model;
 use crate::process_env::ProcessEnv;
 use crate::sessions::Sessions;
 
-/// Interval in which new tasks are looked for.
+/// Interval of the search for new tasks.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Runs `pintle worker`, until a signal.
+/// Runs `pintle worker` until a signal arrives.
 pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     refuse(&args.run)?;
     let run = config::complete_run(&[], process_env).await?;
@@ -60,16 +60,16 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Rejects flags that are about one task.
+/// Rejects flags for a single task.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     let also = [("--wait-approval", args.wait_approval)];
     args.refuse_hosted(&also, |flag| format!("`pintle worker` takes no {flag}: tasks decide on that"))
 }
 
-/// Attends to each task of the store that has not ended.
+/// Runs each task of the store that has not ended.
 async fn keep(desk: &Arc<Desk>) -> Infallible {
     let filter = Filter::default().with_property(KIND, KIND_TASK);
-    // Those that have ended, or cannot go on here, are looked at once.
+    // Tasks that have ended, or cannot continue here, are checked only once.
     let mut known: HashSet<SessionId> = HashSet::new();
     let mut attending = JoinSet::new();
     let mut is_away = false;
@@ -93,7 +93,7 @@ async fn keep(desk: &Arc<Desk>) -> Infallible {
                     console::notice(&error.to_string());
                 }
                 Err(error) => {
-                    // The store may be away for a while.
+                    // The store may be temporarily unavailable.
                     console::notice(&format!("task {id} is tried again: {error}"));
                     known.remove(&id);
                     tokio::time::sleep(INTERVAL).await;

@@ -1,11 +1,11 @@
-//! Progress of a task: a line for each thing that happens, with the lane of its candidate.
+//! Progress of a task: a line for each event, with the lane of its candidate.
 
 use pintle_workflow::Diff;
 use pintle_workflow::task::{Found, Input, Signal, StepId, StepKind, StepResult, Task};
 
 use crate::render::sanitize;
 
-/// Returns the line for an input, which the task has taken already.
+/// Returns the line for an input that the task has already applied.
 pub(super) fn line(task: &Task, input: &Input) -> String {
     match input {
         Input::Began(step) => format!("{}{} begins\n", lane(step), name(step)),

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::hardening;
 use crate::sessions::Sessions;
 
-/// Makes performers for tasks whose repositories are on this machine.
+/// Creates performers for tasks whose repositories are on this machine.
 #[derive(Debug)]
 pub(super) struct TaskPerformers {
     sessions: Sessions,

@@ -1,4 +1,4 @@
-//! Environments of a task: as those of a run, each with caches and temporary files of its own.
+//! Environments of a task: like environments of a run, each with separate caches and temporary files.
 
 use async_trait::async_trait;
 use pintle_workflow::{OpenPlace, Place, Places, WorkerError};
@@ -16,14 +16,14 @@ pub(super) struct TaskPlaces {
 }
 
 impl TaskPlaces {
-    /// Returns the flags and the variables for a place.
+    /// Returns the flags and the variables for a workspace.
     pub(super) fn of(&self, place: &Place) -> (RunArgs, ProcessEnv) {
         let mut args = self.args.clone();
         args.environment.dir = Some(place.root.clone());
         (args, self.process_env.and(&place.variables).with_workspace(Some(&place.root)))
     }
 
-    /// Opens the environment of a place.
+    /// Opens the environment of a workspace.
     pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
         let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
         let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };

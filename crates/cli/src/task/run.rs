@@ -1,4 +1,4 @@
-//! `pintle task run`: begins a task, or goes on with one, and stays until it has ended.
+//! `pintle task run`: starts or resumes a task, and stays until it has ended.
 
 mod opening;
 
@@ -79,7 +79,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let ended = following.run(host, performer.clone(), &interrupts).await?;
     match ended {
         Ok(outcome) => {
-            // The outcome is on record, and what stays behind does not change it.
+            // The outcome is recorded, and leftover files do not change it.
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
@@ -93,7 +93,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     }
 }
 
-/// Records the task, unless it is there, and lets an engine keep it going.
+/// Records the task, unless it exists, and hands it over to an engine.
 #[cfg(feature = "restate")]
 async fn hand_over(
     args: &RunTaskArgs,
@@ -102,7 +102,7 @@ async fn hand_over(
     directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
-    // Before anything is made: a task that no engine knows would stay open.
+    // Checked first: a task that no engine knows would stay open.
     super::engine::require_engine(url).await?;
     let sessions = Sessions::open(process_env).await?;
     let id = match &args.task {
@@ -114,7 +114,7 @@ async fn hand_over(
             })?;
             let base = opening::base(Some(&given), args, machine, directory, &id).await?;
             let mut contract = given.with_base(base);
-            // The flags of the worker count for the rest.
+            // The flags of the worker apply to the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
                 plan.model.clone_from(&args.run.model.model);
             }
@@ -132,7 +132,7 @@ async fn hand_over(
     }
     let handed_over = super::engine::hand_over(url, &id).await;
     if handed_over.is_err() && args.task.is_none() {
-        // The engine may have the task although its answer is missing: it finds one that has ended.
+        // The engine may have the task although its answer is missing. It then finds the task ended.
         let ended =
             super::signals::cancel_unstarted(&sessions, &id, "Restate refused the task", process_env).await;
         if let Err(failure) = ended {
@@ -142,7 +142,7 @@ async fn hand_over(
     handed_over
 }
 
-/// Rejects flags that are about one session.
+/// Rejects flags for a single session.
 fn refuse(args: &RunArgs) -> Result<(), Failure> {
     args.conversation.refuse()?;
     let session = &args.session;
@@ -160,12 +160,12 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Returns the line that names the task to a program.
+/// Returns the line that identifies the task for programs.
 fn identity(id: &SessionId) -> Result<String, Failure> {
     crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
-/// What a person sees of a task that runs here.
+/// Shows a task that runs here to the user.
 struct Following<'a> {
     sessions: &'a Sessions,
     id: &'a SessionId,
@@ -207,7 +207,7 @@ impl Following<'_> {
         }
     }
 
-    /// Shows each input as it is taken, and asks the person whom the task waits for, if there is a terminal.
+    /// Shows each input as it is applied, and asks the user if the task waits for a decision and a terminal is present.
     async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<Input>) -> Result<(), Failure> {
         let mut console = Console::new();
         let mut told = None;
@@ -219,7 +219,7 @@ impl Following<'_> {
                 console::notice("the task waits for a person: `pintle task decide` answers");
             }
             let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
-                // Whoever answers elsewhere ends the question.
+                // An answer from another process ends the question.
                 Some(gate) => tokio::select! {
                     asked = asked::ask(self.prompter, self.sessions, self.id, &task, gate) => {
                         asked?;

@@ -1,4 +1,4 @@
-//! `pintle task show`: where a task is now.
+//! `pintle task show`: the current state of a task.
 
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
@@ -83,7 +83,7 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
     failures.map(|(name, run)| (name, run.end.describe()))
 }
 
-/// Returns what is under way, or waited for.
+/// Returns the pending steps, or the decision that the task waits for.
 fn now(task: &Task, standing: &Standing) -> String {
     match standing {
         Standing::Steps(steps) => {
@@ -107,7 +107,7 @@ fn ending(task: &Task) -> Option<String> {
 /// Returns the state of a candidate, with the findings about its newest attempt.
 fn lane(task: &Task, number: usize, candidate: &Candidate) -> String {
     let state = task.candidate_state(number).unwrap_or_default();
-    // The state names an external failure itself.
+    // The state already contains an external failure.
     let missing = missing(candidate).filter(|missing| !missing.ends_with(&state));
     missing.map_or_else(|| state.clone(), |missing| format!("{state}; {missing}"))
 }

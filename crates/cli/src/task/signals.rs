@@ -1,4 +1,4 @@
-//! Words and decisions of people. They are kept until a process has the task open.
+//! Messages and decisions of users. They are stored until a process has the task open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -70,15 +70,15 @@ pub(super) async fn cancel_unstarted(
     settle(sessions, id, process_env).await
 }
 
-/// Ends a task that was cancelled, and removes its files and the name of its local changes. A process that has it open does so
-/// itself.
+/// Ends a task that was cancelled, and removes its files and the name of its local changes. A process that has it open
+/// does this itself.
 async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -> Result<(), Failure> {
     if sessions.is_live(id).await {
         return Ok(());
     }
     let mut host = match LocalHost::open(sessions.store(), id).await {
         Ok(host) => host,
-        // A process has opened it meanwhile, which takes what was posted.
+        // Another process has opened it meanwhile, and handles the posted signals.
         Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(()),
         Err(error) => return Err(open_failure(sessions, &error, id).await),
     };
@@ -94,7 +94,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     Ok(())
 }
 
-/// Posts a signal that a process with the task takes, now or later.
+/// Posts a signal for the process that runs the task, now or later.
 async fn post(
     sessions: &Sessions,
     id: &SessionId,

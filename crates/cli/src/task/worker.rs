@@ -1,4 +1,4 @@
-//! Sessions of a task: each in its place, kept in the store, with nobody to ask.
+//! Sessions of a task: each in its workspace, stored, and without a user to ask.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -34,7 +34,7 @@ use crate::sessions::{Kept, Origin, Selected, Sessions};
 /// Property of a summary with the task that a session works for.
 const TASK: &str = "task";
 
-/// Lets sessions work, with the flags of a run.
+/// Runs sessions with the flags of a run.
 #[derive(Debug)]
 pub(super) struct TaskWorker {
     places: TaskPlaces,
@@ -104,7 +104,7 @@ impl TaskWorker {
         let message = match (is_said, &unfinished) {
             (false, _) => Some(assignment.message.clone()),
             (true, Some(_)) => None,
-            // The process died after the run, and before its result was on record.
+            // The process died after the run, and before its result was recorded.
             (true, None) => Some("Give your last answer once more.".to_owned()),
         };
         let events = session.tree_events();
@@ -139,7 +139,7 @@ impl TaskWorker {
         if is_looping && outcome.status == OutcomeStatus::Interrupted {
             return Ok(Worked::new(WorkEnd::Loop, spent));
         }
-        // A limit is not an error: the changes up to it are judged.
+        // A limit is not an error: the changes up to it are checked.
         let is_limit = outcome.status == OutcomeStatus::ContextFull;
         let error = outcome.error.as_ref().filter(|_| !is_limit).map(|error| error.message.clone());
         Ok(Worked::new(end_of(outcome.status), spent).with_answer(answer).with_error(error))
@@ -179,7 +179,7 @@ async fn steer(handle: &SessionHandle, SteeringMessage { text, author }: Steerin
     handle.steer(text).await.is_ok()
 }
 
-/// Returns the session if it is there. One whose process died before anything was on record is begun anew.
+/// Returns the session if it exists. A session whose process died before anything was recorded is started again.
 async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, Failure> {
     let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
     let Some(summary) = summary else { return Ok(None) };
@@ -190,7 +190,7 @@ async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, 
     Selected::of(sessions, summary).await.map(Some)
 }
 
-/// Returns the flags with those of the assignment; `None` if nothing of its budget is left.
+/// Returns the flags with the flags of the assignment; `None` if its budget is exhausted.
 fn with_limits(mut args: RunArgs, assignment: &Assignment) -> Option<RunArgs> {
     let limits = &assignment.limits;
     if limits.usd.is_some_and(|usd| usd < 0.000_001) || limits.tokens == Some(0) || limits.seconds == Some(0)
@@ -214,7 +214,7 @@ fn with_limits(mut args: RunArgs, assignment: &Assignment) -> Option<RunArgs> {
     Some(args)
 }
 
-/// Waits for the end of the work, and interrupts it once it is hopeless. Returns whether it was.
+/// Waits for the end of the work, and interrupts it after repeated loops. Returns whether it was interrupted.
 async fn unless_looping<T>(work: impl Future<Output = T>, session: &Session, message: &str) -> (T, bool) {
     let mut work = pin!(work);
     tokio::select! {
@@ -227,7 +227,7 @@ async fn unless_looping<T>(work: impl Future<Output = T>, session: &Session, mes
     (work.await, true)
 }
 
-/// Waits until the session was told often enough since the message that it repeats its calls.
+/// Waits until loop detection has triggered `MAX_LOOPS` times since the message.
 async fn loops(mut events: Events, message: &str) {
     let mut loops = 0;
     while let Some(event) = events.next().await {
@@ -243,7 +243,7 @@ async fn loops(mut events: Events, message: &str) {
     pending().await
 }
 
-/// Adds up what the session has cost since the message, in this process and in an earlier one.
+/// Adds up the cost of the session since the message, in this process and in an earlier one.
 async fn spent(mut events: TreeEvents, message: &str, model: &Model) -> Spent {
     let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
     let mut spent = Spent::default();

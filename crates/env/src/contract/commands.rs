@@ -280,8 +280,8 @@ async fn wait_for_line(subject: Subject<'_>, name: &str) -> Checked<String> {
 /// Checks that the process in the file `id` exits. A zombie counts as gone.
 async fn is_gone(subject: Subject<'_>, what: &str) -> Checked {
     let id = wait_for_id(subject).await?;
-    // A sandbox may deny the signal although the process is alive. If the id is that of the looking
-    // shell, it was reused or belongs to another PID namespace.
+    // A sandbox may deny the signal although the process is alive. If the id belongs to the
+    // checking shell, it was reused or comes from another PID namespace.
     let look = format!(
         "[ $$ != {id} ] || exit 0; kill -0 {id} 2>/dev/null || [ -d /proc/{id} ] || exit 0; \
          case \"$(cat /proc/{id}/stat 2>/dev/null)\" in *') Z '*) exit 0;; esac; exit 1"

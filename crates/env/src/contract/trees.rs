@@ -140,7 +140,7 @@ async fn limits(subject: Subject<'_>) -> Checked {
     let exact = walk(subject, &request.clone().with_max_entries(all.entries.len())).await?;
     equals("a walk that just fits is complete", exact.reached, None)?;
     let late = walk(subject, &request.with_time_limit(Duration::ZERO)).await?;
-    // When it began is not compared: it may be a second later.
+    // The start times are not compared: the second walk may start a second later.
     let is_said = late.reached == Some(WalkLimit::Time) || late.entries == all.entries;
     holds("a walk that ends at its limit of time says so", is_said, &late)?;
     let known = late.entries.iter().all(|entry| all.entries.iter().any(|other| other.path == entry.path));

@@ -22,7 +22,7 @@ const CHUNK_OVERHEAD: usize = 64;
 /// too, the command has to wait.
 pub(super) struct Recorder {
     state: State,
-    /// Chunks received since the current write began.
+    /// Chunks received since the current write started.
     buffered: Vec<OutputChunk>,
     buffered_bytes: usize,
 }

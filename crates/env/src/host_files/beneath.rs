@@ -178,7 +178,7 @@ impl Beneath {
         Ok(())
     }
 
-    /// Where the link leads is not judged: whoever follows it is.
+    /// The target of the link is not checked here. It is checked when the link is followed.
     pub(crate) fn create_symlink(&self, path: &Path, target: &Path) -> Result<(), EnvError> {
         let location = self.resolve("creating", path, LastLink::Kept, Missing::Created)?;
         let link = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
@@ -509,7 +509,7 @@ fn refused(action: &str, path: &Path) -> EnvError {
     }
 }
 
-/// Creates the error for a path whose target was replaced after it was judged.
+/// Creates the error for a path whose target was replaced after it was checked.
 pub(super) fn replaced(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),

@@ -1,8 +1,8 @@
 //! File access that is pinned to the resolved targets of paths. Linux only; every function blocks.
 //!
-//! Between the moment at which a gate judges a path and the one at which a tool opens it, another process can replace a file or
-//! directory by a link. Here a path is resolved once. Its directory stays open from then on, no link is followed below it, and a
-//! file is compared with the one that was there.
+//! Between the check of a path by a gate and its use by a tool, another process can replace a file or directory by a
+//! link. Here a path is resolved once. Its directory stays open from then on, no link is followed below it, and a file
+//! is compared with the one that was there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -217,7 +217,7 @@ impl HeldPaths {
         work: impl Fn(&Path) -> Result<T, EnvError>,
     ) -> Result<T, EnvError> {
         if self.is_unresolved(path) {
-            // Returns an error: the path is still unresolvable, or its target was not judged.
+            // Returns an error: the path is still unresolvable, or its target was not checked.
             self.canonicalize(path)?;
         }
         let target = match (last, path.parent(), path.file_name()) {
@@ -269,7 +269,7 @@ impl HeldPaths {
                 Err(error) => return Err(error),
             }
             work(target)?;
-            // A write in place leaves the file that was judged.
+            // A write in place does not replace the checked file.
             let entry = self.beneath.open_entry(action, target);
             if !entry.is_ok_and(|file| self.compare(action, target, file).is_ok()) {
                 self.seen().remove(target);

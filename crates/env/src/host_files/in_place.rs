@@ -1,5 +1,5 @@
-//! Writing a file in place, where another file in its place would lose something: its other hard links, its owner, extended
-//! attributes and access control lists, or a mount.
+//! Writing a file in place, if replacing it would lose something: its other hard links, its owner, extended attributes
+//! and access control lists, or a mount.
 //!
 //! Both contents are kept as temporary files until the new one is synchronised. If the process dies in between, the file has
 //! bytes of both, and the copies decide: a declared change is reconciled with them.
@@ -122,7 +122,7 @@ pub(super) fn copy_attributes(_from: &File, _to: &File) -> bool {
 fn attributes(file: &File) -> io::Result<std::collections::BTreeMap<Vec<u8>, Vec<u8>>> {
     use rustix::io::Errno;
     let length = match rustix::fs::flistxattr_query(file) {
-        // The file system has none.
+        // The file has no attributes, or the file system does not support them.
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(std::collections::BTreeMap::new()),
         length => length?,
     };

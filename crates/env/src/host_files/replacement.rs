@@ -30,8 +30,8 @@ const REPLACEMENT_MODE: u32 = 0o600;
 /// Writes a complete file without following a link at `target`. `check_identity` accepts or refuses the existing file,
 /// which is open for writing.
 ///
-/// The file is replaced by another one as a whole. If that would lose something of the existing file, or is not possible, it
-/// is [written in place](in_place::overwrite).
+/// The file is replaced as a whole. If that would lose something of the existing file, or is not possible, it is
+/// [written in place](in_place::overwrite).
 pub(crate) fn replace(
     target: &Path,
     bytes: &[u8],
@@ -104,7 +104,7 @@ impl ExistingFile {
             }
             Err(error) => return Err(failed(error)),
         };
-        // The file that is open counts, not the one that had its name before.
+        // The open file is relevant, not an earlier file of the same name.
         let metadata = file.metadata().map_err(failed)?;
         expect_regular(target, &metadata)?;
         check_identity(&file)?;

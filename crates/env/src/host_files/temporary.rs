@@ -1,4 +1,4 @@
-//! A file that is written beside its target and then takes its place as a whole.
+//! A file that is written next to its target and then replaces it as a whole.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

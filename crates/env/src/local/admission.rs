@@ -2,8 +2,8 @@
 //!
 //! Descriptors belong to the process and not to an environment, so all environments share one
 //! queue. Its size is derived from the system limit (`ulimit -n`) when the first command starts.
-//! This is an estimate, since the embedding application has descriptors of its own: a command that
-//! finds none left waits until another one has ended and retries.
+//! This is an estimate, since the embedding application has its own descriptors. A command that
+//! finds no free descriptor waits until another command has ended and retries.
 
 use std::{
     future::Future,
@@ -36,8 +36,8 @@ const MIN_COMMANDS: usize = 2;
 /// Maximum number of concurrent commands, however high the limit.
 const MAX_COMMANDS: usize = 4096;
 
-/// Time that a command waits for a slot while no other command ends. After that it starts without
-/// one, one command at a time: those that run may be servers that never end.
+/// Time that a command waits for a slot while no other command ends. After that commands start
+/// without a slot, one after another: the running ones may be servers that never end.
 const SLOT_WAIT: Duration = Duration::from_secs(5);
 
 /// Time that a command waits for a free descriptor before it fails.
@@ -155,7 +155,7 @@ fn with_hint(mut error: EnvError) -> EnvError {
     error
 }
 
-/// Returns how many commands may run at a time with this many descriptors.
+/// Returns the maximum number of concurrent commands with this many descriptors.
 fn max_commands(descriptors: u64) -> usize {
     let commands = descriptors.saturating_sub(RESERVED) / PER_COMMAND;
     usize::try_from(commands).unwrap_or(MAX_COMMANDS).clamp(MIN_COMMANDS, MAX_COMMANDS)

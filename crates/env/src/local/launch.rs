@@ -66,7 +66,7 @@ pub(crate) struct Launched {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) stdout: Option<ChildStdout>,
     pub(crate) stderr: Option<ChildStderr>,
-    /// Tells whether the program was started, if another one starts it.
+    /// Reports whether the program was started, if a launcher starts it.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     pub(crate) start: Option<StartReport>,
 }

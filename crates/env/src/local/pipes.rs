@@ -26,7 +26,7 @@ use crate::{
 /// Maximum size of a chunk of output: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
-/// Maximum number of bytes discarded per pipe at a time.
+/// Maximum number of bytes discarded per pipe and call.
 const DISCARD_LIMIT: usize = 16 * CHUNK;
 
 /// The output pipes, shared by the process and the reader of its output.

@@ -163,7 +163,7 @@ impl LocalProcess {
         Err(EnvError::Spawn { program: report.into_program(), source })
     }
 
-    /// Returns what a failed launcher wrote to its standard error.
+    /// Returns the standard error of a failed launcher.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     async fn launcher_error(&mut self) -> io::Error {
         let mut message = Vec::new();
@@ -181,7 +181,7 @@ impl LocalProcess {
         io::Error::other(String::from_utf8_lossy(&message).trim().to_owned())
     }
 
-    /// Returns what kills all processes of the command at once, without waiting for them.
+    /// Returns a function that kills all processes of the command at once, without waiting for them.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     pub(crate) fn killer(&self) -> impl Fn() + Send + Sync + use<> {
         let scope = self.scope.clone();

@@ -130,7 +130,7 @@ impl Reaper {
         Ok(starting)
     }
 
-    /// Has the supervisor terminate a registered process if this process dies.
+    /// Instructs the supervisor to terminate a registered process if this process dies.
     pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
         self.lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.watch(scope))
     }
@@ -281,8 +281,8 @@ fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Opti
     }
 }
 
-/// Receives dropped processes: waits for one poll interval, or indefinitely if there are none.
-/// Returns true if more can follow.
+/// Receives dropped processes: waits for one poll interval, or indefinitely if no process is being
+/// terminated. Returns true if more can follow.
 fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bool {
     let first = if abandoned.is_empty() {
         receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)

@@ -29,7 +29,7 @@ const MAX_QUICK_CHECK: usize = 64;
 
 /// Finds the processes of one command by their group, their tag and their parents.
 ///
-/// Clones share what is known about the group.
+/// Clones share the state of the group.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     /// The first process, leader of the group.
@@ -73,15 +73,14 @@ impl Members {
         !self.has_leader && self.jobs == 0 && !self.has_init
     }
 
-    /// Returns true if only the first process of the namespace is left, which then exits by itself.
+    /// Returns true if only the first process of the namespace is left, which then exits automatically.
     pub(super) fn has_only_init(&self) -> bool {
         self.has_init && !self.has_leader && self.jobs == 0
     }
 }
 
 impl Scope {
-    /// Creates the scope of the process `leader`, just started after `before` in a group of its
-    /// own.
+    /// Creates the scope of the process `leader`, just started after `before` in its own group.
     pub(super) fn new(leader: i32, tag: String, before: Option<Position>) -> Self {
         Self { leader, tag, since: procfs::start_time(leader), before, group: Arc::default() }
     }
@@ -141,7 +140,7 @@ impl Scope {
     ///
     /// No descendant is missed. Ids are checked in ascending order, so parents before children: a
     /// process that is gone when checked has started all its children before, and these have higher
-    /// ids. Ids allocated meanwhile are checked too, until there are none.
+    /// ids. Ids allocated meanwhile are checked too, until no new one appears.
     fn successors(&self, first: i32, most: usize) -> Option<Vec<ProcessRow>> {
         let since = self.since?;
         let (mut rows, mut next) = (Vec::new(), first);
@@ -250,7 +249,7 @@ impl Scope {
         }
     }
 
-    /// Checks whether the group exists, all that is known without a table.
+    /// Checks whether the group exists. Without a table, nothing else is known.
     fn probe_group(&self) -> Members {
         let leader_is_reaped = self.group.leader_is_reaped.load(Ordering::Acquire);
         let exists =

@@ -93,7 +93,7 @@ pub(super) fn spawn(invocation: &Invocation) -> io::Result<Launched> {
     pipes.into_launched(process)
 }
 
-/// Runs `work` on its own thread, so that what it changes for the thread ends with it.
+/// Runs `work` on its own thread, so that per-thread state it changes ends with the thread.
 pub(crate) fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("pintle-start".to_owned()).spawn_scoped(scope, work)?;

@@ -1,4 +1,4 @@
-//! What a launcher reports about the program that it starts. Linux only.
+//! The report of a launcher about the program that it starts. Linux only.
 
 use std::{io, os::fd::OwnedFd, time::Duration};
 
@@ -22,7 +22,7 @@ pub(crate) struct StartReport {
 /// How a launch ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// The program runs. The id is that of the first process of its namespace.
+    /// The program runs. The id identifies the first process of its namespace.
     Running(i32),
     /// The program could not be executed.
     Failed(io::ErrorKind),

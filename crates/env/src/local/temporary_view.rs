@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Directories in place of which commands have a private one, so that file operations lead to the same files.
+/// Directories that commands see replaced by a private one. File operations on them act on the same files.
 ///
 /// The first name below such a directory decides. The path leads into the private directory if that has the name, or if the
 /// machine does not have it either. What only the machine has stays readable by its path.
@@ -16,7 +16,7 @@ pub(crate) struct TemporaryView {
     /// Such as `/tmp`.
     replaced: Vec<PathBuf>,
     private: PathBuf,
-    /// Paths that commands see as they are on the machine.
+    /// Paths that are the same for commands and on the machine.
     shared: Vec<PathBuf>,
     /// Decisions for names that were resolved once; `None` if each lookup decides.
     pinned: Option<Arc<Mutex<BTreeMap<PathBuf, Location>>>>,
@@ -52,7 +52,7 @@ impl TemporaryView {
 
     /// Returns the view with decisions that do not change: those for `paths` are made now, others when they are needed.
     ///
-    /// A path that was judged leads to the same directory afterwards, whatever a command or another process creates or removes.
+    /// A checked path leads to the same directory afterwards, whatever a command or another process creates or removes.
     pub(crate) fn pinned(&self, paths: &[PathBuf]) -> Self {
         let mut decisions = BTreeMap::new();
         // These were resolved before.
@@ -90,7 +90,7 @@ impl TemporaryView {
     }
 }
 
-/// Returns true if there is an entry of this name, or if that is unknown.
+/// Returns true if an entry of this name exists, or if that is unknown.
 fn is_there(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(_) => true,

@@ -30,7 +30,7 @@ enum Node {
     File { content: Vec<u8>, modified: u64, mode: u32 },
 }
 
-/// A directory as it is created.
+/// A newly created directory.
 const NEW_DIRECTORY: Node = Node::Directory { mode: DIRECTORY_MODE };
 
 impl Tree {

@@ -8,7 +8,7 @@ use super::{Output, OutputCollector, OutputLimits};
 /// The bytes of one read.
 const BLOCK: usize = 1 << 20;
 
-/// The most bytes of a frame that are held in memory. A line with a longer one is kept as it is.
+/// Maximum number of bytes of a frame in memory. A line with a longer frame is kept unchanged.
 const MAX_FRAME: usize = 1 << 20;
 
 /// Implementation of [`Output::plain_text`].
@@ -60,7 +60,7 @@ struct FrameFolder {
     frames: usize,
     /// Whether a carriage return was read in the line.
     returned: bool,
-    /// Whether the line is kept as it is, because a frame is too long.
+    /// Whether the line is kept unchanged, because a frame is too long.
     passes: bool,
     /// Whether any line had two frames.
     has_frames: bool,

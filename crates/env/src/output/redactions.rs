@@ -10,8 +10,8 @@ use super::{COPY_BLOCK, Output, OutputCollector, OutputLimits};
 
 /// Secrets that are replaced wherever they occur, such as the keys of the application.
 ///
-/// A value is found as it stands, in text and in raw bytes; an encoded or divided one is not. Cheap to clone; `Debug` shows
-/// no value.
+/// A value is found verbatim, in text and in raw bytes. An encoded or split value is not found. Cheap to clone; `Debug`
+/// shows no value.
 ///
 /// ```
 /// use pintle_env::Redactions;

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{error::EnvError, process::TERMINATE_GRACE};
 
-/// Time during which a command that was given up before it reported its process is searched for,
-/// since it may be about to start; in tenths of a second.
+/// Time of the search for a command that was abandoned before it reported its process, since it may
+/// be about to start; in tenths of a second.
 const LINGER: u32 = 30;
 
 /// Time that killed processes may take to exit; the supervisor itself waits five seconds.
@@ -110,7 +110,7 @@ enum Message {
     Ask { request: String, reply: oneshot::Sender<String> },
     /// Sends a request without an answer.
     Tell(String),
-    /// Terminates what a dropped process left.
+    /// Terminates the remains of a dropped process.
     Release(Released),
     /// Terminates everything. Waits for commands that may be about to start; in tenths of a second.
     Finish { linger: u32 },

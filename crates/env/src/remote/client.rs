@@ -31,7 +31,7 @@ impl Client {
     /// Starts a client that waits for its script.
     pub(super) fn start<T: Transport + ?Sized>(transport: &T) -> Result<Self, EnvError> {
         let mut command = tokio::process::Command::from(transport.command(BOOTSTRAP));
-        // A process group of its own, so that Ctrl-C in the terminal does not cut the connection.
+        // A separate process group, so that Ctrl-C in the terminal does not cut the connection.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let program = command.as_std().get_program().to_string_lossy().into_owned();
         let failed = |source| EnvError::Spawn { program: program.clone(), source };

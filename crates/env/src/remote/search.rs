@@ -47,7 +47,7 @@ const MAX_TREE: usize = 1_000_000;
 /// call.
 const MAX_ARGUMENTS: usize = 96 << 10;
 
-/// Total size of the files fetched at a time, unless a single file is larger.
+/// Total size of the files fetched in one batch, unless a single file is larger.
 const MAX_BATCH: u64 = 8 << 20;
 
 /// Content of a remote path.

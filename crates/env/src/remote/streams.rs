@@ -190,7 +190,7 @@ impl RemoteOutput {
         Self { stdout: Some(stdout), preamble, ahead: Vec::new(), stderr, channel, buffer: Vec::new() }
     }
 
-    /// Returns the first record on standard output; pending forever if there is none. Cancel safe.
+    /// Returns the first record on standard output; pending forever without one. Cancel safe.
     pub(super) async fn first_record(&mut self) -> String {
         while !self.preamble.is_over()
             && let Some(bytes) = read_open(self.stdout.as_deref(), &mut self.buffer).await

@@ -80,7 +80,7 @@ impl<T: Transport> Remote<T> {
             self.contents(Listing::above(root))
         )?;
         let above = above.into_iter().map(Content::into_rule).collect();
-        // What is ignored at the surface is often larger than the rest.
+        // Ignored directories at the top level are often larger than the rest of the tree.
         let surface = self.filtered(root, surface, &above).await?;
         let directories = surface.ignored().iter().filter(|entry| entry.stat.kind() == FileKind::Directory);
         let pruned: Vec<_> =
@@ -115,7 +115,7 @@ impl<T: Transport> Remote<T> {
     async fn filtered(&self, root: &Path, raw: RawTree, above: &Rules) -> Result<Listing, EnvError> {
         let mut listing = Listing::new(root, raw.entries);
         listing.set_above(self.working_directory(), above);
-        // Of a tree that was not listed completely, the ignore files may be what is missing.
+        // An incomplete listing may lack the ignore files.
         let rule_files = if raw.is_whole { listing.rule_files() } else { listing.possible_rule_files() };
         let rules = self.contents(rule_files).await?;
         let rules = rules.into_iter().map(Content::into_rule).collect();

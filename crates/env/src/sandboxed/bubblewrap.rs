@@ -27,8 +27,8 @@ const SCRIPT: &str = include_str!("start.sh");
 /// Shell of the script; every Unix has it.
 const SHELL: &str = "/bin/sh";
 
-/// Arguments without a value: namespaces, a session of its own (out of reach of the terminal), and
-/// no capabilities in the user namespace.
+/// Arguments without a value: namespaces, a separate session (out of reach of the terminal), and no
+/// capabilities in the user namespace.
 const ISOLATION: [&str; 8] = [
     "--unshare-user",
     "--unshare-ipc",
@@ -40,7 +40,7 @@ const ISOLATION: [&str; 8] = [
     "ALL",
 ];
 
-/// Settings of the kernel. A file that belongs to root is writable for it without any capability.
+/// Settings of the kernel. Root can write to its own files without any capability.
 const KERNEL: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs", "/proc/acpi", "/proc/scsi"];
 
 /// Starts a command under the rules.

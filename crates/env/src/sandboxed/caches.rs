@@ -33,10 +33,10 @@ const USER_VARIABLES: [&str; 7] =
 
 /// Caches of cargo, Go, npm, pip and uv for the commands of one project.
 ///
-/// The caches of the user stay read-only: what they have is linked or copied into a directory of the
-/// project, and what a command adds stays there. Builds whose dependencies the user has work without
-/// network. Credentials are never copied: no `credentials.toml`, no `.npmrc`, no `pip.conf`, and of
-/// cargo's configuration no line that looks like a secret.
+/// The caches of the user stay read-only. Their contents are linked or copied into a directory of the project, and
+/// additions of commands stay there. Builds whose dependencies are in the user's caches work without network.
+/// Credentials are never copied: no `credentials.toml`, no `.npmrc`, no `pip.conf`, and of cargo's configuration no
+/// line that looks like a secret.
 ///
 /// | tool | variables | from the user |
 /// |---|---|---|
@@ -77,9 +77,9 @@ impl ProjectCaches {
     /// be there. `host_env` holds the variables of the user, of which `HOME`, `CARGO_HOME`, `GOPATH`,
     /// `GOMODCACHE`, `GOPROXY`, `GOFLAGS` and `npm_config_cache` are read.
     ///
-    /// Call it at the start of each session: it adds what the user has fetched since. The first call
-    /// takes about a second per hundred thousand files. Sandboxed commands may run meanwhile; they
-    /// cannot redirect it. Dropping the future stops it, and the next call completes it.
+    /// Call it at the start of each session: it adds packages that the user has fetched since. The first call takes
+    /// about a second per hundred thousand files. Sandboxed commands may run meanwhile; they cannot redirect it.
+    /// Dropping the future stops it, and the next call completes it.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl CacheVariables {
     fn directory(&self, name: &str, below_home: &str) -> Option<PathBuf> {
         let named = self.get(name).map(PathBuf::from);
         let found = named.or_else(|| Some(Path::new(self.get("HOME")?).join(below_home)))?;
-        // A relative one depends on where a command runs, and an absent one has nothing.
+        // A relative directory depends on where a command runs. A missing one has nothing to copy.
         found.canonicalize().ok().filter(|path| found.is_absolute() && path.is_dir())
     }
 
@@ -164,7 +164,7 @@ impl CacheVariables {
 pub(super) struct SwitchedCaches {
     lasting: ProjectCaches,
     switch: WriteSwitch,
-    /// Where those are prepared that commands use while the switch is off.
+    /// Where the caches are prepared that commands use while the switch is off.
     copies: PathBuf,
     copied: Arc<OnceCell<ProjectCaches>>,
 }
@@ -174,7 +174,7 @@ impl SwitchedCaches {
         Self { lasting, switch, copies, copied: Arc::default() }
     }
 
-    /// Returns the directory that a command that starts now can write to for them. Copies are in another one.
+    /// Returns the directory that a command that starts now can write to for them. Copies are in another directory.
     pub(super) fn root(&self) -> Option<&Path> {
         self.switch.is_on().then(|| self.lasting.directory())
     }

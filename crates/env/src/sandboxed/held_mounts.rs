@@ -1,7 +1,7 @@
 //! Files that a mount hides or protects while a command runs.
 //!
-//! A mount is on a file, not on a name: if a process outside renames another file over it, or removes it, the mount is gone
-//! and the running command sees the new file as it is. Such a command is ended at once.
+//! A mount is on a file, not on a name: if a process outside renames another file over it, or removes it, the mount is
+//! gone and the running command sees the new file. Such a command is terminated at once.
 #![expect(clippy::disallowed_methods, reason = "this module compares files of the host")]
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
 /// Interval between checks of the mounted files.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Device, inode and time of creation of a file, since inodes are used again; `None` if there is no file.
+/// Device, inode and time of creation of a file, since inodes are reused; `None` without a file.
 type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
 /// The hidden and protected files with their identities.
@@ -39,7 +39,7 @@ pub(super) struct HeldMounts(Arc<[(PathBuf, Identity)]>);
 pub(super) type ReplacedPaths = Arc<Mutex<BTreeSet<PathBuf>>>;
 
 impl HeldMounts {
-    /// Looks at the files of the rules as they are now; blocks briefly.
+    /// Records the current files of the rules; blocks briefly.
     pub(super) fn from_rules(rules: &Rules) -> Self {
         let paths = rules.hidden.iter().filter_map(|path| path.canonicalize().ok());
         let paths = paths.chain(rules.protected.iter().cloned());
@@ -52,7 +52,7 @@ impl HeldMounts {
         Self(self.0.iter().map(now).filter(|(_, identity)| identity.is_some()).collect())
     }
 
-    /// Returns the paths at which there is another file now, or none.
+    /// Returns the paths whose file was replaced or removed.
     fn replaced(&self) -> BTreeSet<PathBuf> {
         self.0
             .iter()
@@ -71,7 +71,7 @@ pub(super) struct HeldProcess {
     inner: LocalProcess,
     mounts: HeldMounts,
     replaced: ReplacedPaths,
-    /// The path whose mount went away first.
+    /// The path whose mount was lifted first.
     lost: Arc<OnceLock<PathBuf>>,
     watching: JoinHandle<()>,
 }

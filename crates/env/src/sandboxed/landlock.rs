@@ -140,7 +140,7 @@ fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
         if rules.is_replaced(root, (found.st_dev, found.st_ino)) {
             return Err(io::Error::other(format!("cannot write below {}: {REPLACED}", root.display())));
         }
-        // A device of root's own making would lead to a disk, past every other rule.
+        // Root could create a device that gives access to a disk, past every other rule.
         let rule = PathBeneath::new(directory, (writes | AccessFs::IoctlDev) & !devices);
         ruleset = ruleset.add_rule(rule).map_err(io::Error::other)?;
     }

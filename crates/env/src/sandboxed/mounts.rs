@@ -1,4 +1,4 @@
-//! What a command at the level *full* sees of the file system.
+//! The view of the file system that a command has at the level *full*.
 //!
 //! Everything is mounted read-only; the paths of the rules are mounted over it, parents before
 //! children, so that the most specific one decides. A mount point cannot be removed or renamed by a
@@ -28,7 +28,7 @@ pub(super) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Directories of sockets and other state of services, empty for commands.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
 
-/// Parts of those that hold programs and libraries (NixOS).
+/// Subdirectories of these that hold programs and libraries (NixOS).
 const RUNTIME_PROGRAMS: [&str; 3] = ["/run/current-system", "/run/opengl-driver", "/run/wrappers"];
 
 /// Names of hosts, looked up in the network.
@@ -54,7 +54,7 @@ pub(super) enum View {
 }
 
 impl View {
-    /// Returns true if what the host has below the path is not visible.
+    /// Returns true if the host's files below the path are not visible.
     fn covers(self) -> bool {
         match self {
             Self::Temporary | Self::Empty | Self::HiddenDirectory | Self::HiddenFile => true,
@@ -68,7 +68,7 @@ impl View {
 pub(super) struct Mounts(BTreeMap<PathBuf, View>);
 
 impl Mounts {
-    /// Determines the mounts. Creates what is missing of the protected paths.
+    /// Determines the mounts. Creates missing protected paths.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Mounts {
             mounts.add(canonical.clone(), View::Writable);
             roots.push(canonical);
         }
-        // A command in a directory that was removed is refused before, one elsewhere is not.
+        // A command in a removed directory is refused earlier, a command elsewhere is not.
         if let Ok(directory) = rules.working_directory.canonicalize()
             && mounts.nearest(&directory).is_some_and(View::covers)
         {
@@ -153,14 +153,14 @@ impl Mounts {
         *known = view.max(*known);
     }
 
-    /// Adds a view of a path unless what the host has there is not visible anyway.
+    /// Adds a view of a path unless the host's files there are already invisible.
     fn cover(&mut self, path: PathBuf, view: View) {
         if !path.parent().and_then(|parent| self.nearest(parent)).is_some_and(View::covers) {
             self.add(path, view);
         }
     }
 
-    /// Returns the view that applies at a path: that of the path or of its nearest parent.
+    /// Returns the view that applies at a path: its own view, else the view of its nearest parent.
     fn nearest(&self, path: &Path) -> Option<View> {
         let views = path.ancestors().filter_map(|path| self.0.get(path).copied());
         views.into_iter().find(|view| *view != View::Pinned)
@@ -276,7 +276,7 @@ fn closed_directory(path: &Path) -> Option<PathBuf> {
         let (name, directory) =
             parents.find_map(|(name, parent)| Some((name, parent.canonicalize().ok()?)))?;
         match fs::symlink_metadata(name) {
-            // What it leads to is behind the closed directory.
+            // Its target is behind the closed directory.
             Ok(found) if found.is_symlink() => {
                 let target = directory.join(fs::read_link(name).ok()?);
                 let rest = path.strip_prefix(name).ok()?;

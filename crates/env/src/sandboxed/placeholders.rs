@@ -21,7 +21,7 @@ use crate::error::EnvError;
 /// gives its files.
 const PLACEHOLDER_MTIME: Duration = Duration::from_secs(161_803_398);
 
-/// What is created in place of a missing path.
+/// Kind of file created in place of a missing path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placeholder {
     /// For the path itself, since programs treat an empty file like a missing one more often than
@@ -67,7 +67,7 @@ impl Placeholders {
         }
     }
 
-    /// Takes over the placeholder of another process, which may be gone. Whichever process ends last removes it.
+    /// Adopts the placeholder of another process, which may be gone. The last process to end removes it.
     pub(super) fn adopt(&self, path: &Path, found: &Metadata) {
         let mark = SystemTime::UNIX_EPOCH + PLACEHOLDER_MTIME;
         if found.modified().is_ok_and(|modified| modified == mark) {

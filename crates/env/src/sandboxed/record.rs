@@ -1,4 +1,4 @@
-//! What was found out about a machine, kept for the next run of an application.
+//! The probe result of a machine, stored for the next run of an application.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use crate::{blocking::blocking, error::EnvError, local::LocalEnvironment};
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 impl SandboxSupport {
-    /// Returns a line of text with which [`recall`](Self::recall) can spare the trials of a later
+    /// Returns a line of text with which [`recall`](Self::recall) can skip the trials in a later
     /// run; `None` if the level full is not available, or its program is gone.
     ///
     /// # Errors
@@ -27,13 +27,13 @@ impl SandboxSupport {
         blocking(move || Some(format!("{} {version}", identity(&path).ok()?))).await
     }
 
-    /// Takes up what [`probe`](Self::probe) found before, without starting a process. Returns `None`
-    /// if it has to be found out again: the record is not one, the machine was started again since,
-    /// or bubblewrap is elsewhere or another file.
+    /// Restores an earlier result of [`probe`](Self::probe), without starting a process. Returns `None` if a new probe
+    /// is needed: the record is invalid, the machine has been rebooted since, or bubblewrap is elsewhere or another
+    /// file.
     ///
-    /// A setting of the kernel that has changed since is not noticed here. Commands do not start
-    /// then, and [`initialize`](crate::ExecutionEnvironment::initialize) fails: probe then. A record
-    /// made up by somebody else has no other effect either.
+    /// A setting of the kernel that has changed since is not noticed here. Commands do not start then, and
+    /// [`initialize`](crate::ExecutionEnvironment::initialize) fails: probe then. A forged record has no other effect
+    /// either.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl SandboxSupport {
     }
 }
 
-/// Names a program as it is now, on a machine that was not started again.
+/// Identifies a program in its current state, until the machine is rebooted.
 fn identity(path: &Path) -> io::Result<String> {
     #[expect(clippy::disallowed_methods, reason = "a file of the kernel, of no environment")]
     let boot = std::fs::read_to_string(BOOT)?;

@@ -81,8 +81,8 @@ impl Rules {
         self.shared.extend(paths.filter(is_temporary));
     }
 
-    /// Returns where file operations find the temporary files of commands; `None` if commands have those of the machine, or
-    /// separate ones each. Blocks.
+    /// Returns where file operations find the temporary files of commands; `None` if commands use the temporary files
+    /// of the machine, or if each command has separate ones. Blocks.
     pub(super) fn temporary_view(&self) -> Option<TemporaryView> {
         let private = self.temporary.clone().filter(|_| self.level == SandboxLevel::Full)?;
         let is_replaced = |directory: &PathBuf| {

@@ -1,4 +1,4 @@
-//! What this machine can enforce.
+//! The protections that this machine can enforce.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -63,7 +63,7 @@ pub enum SandboxUnavailable {
     },
 }
 
-/// What this machine can enforce, found out by trying.
+/// The protections that this machine can enforce, determined by testing.
 ///
 /// ```
 /// use pintle_env::{LocalEnvironment, SandboxLevel, SandboxSupport};
@@ -96,8 +96,8 @@ pub(super) struct Bubblewrap {
 }
 
 impl SandboxSupport {
-    /// Tries what a sandbox for commands of `local` needs: finds bubblewrap on the `PATH` of
-    /// commands, sets up namespaces without running anything of the user in them, and asks the
+    /// Tests the requirements of a sandbox for commands of `local`: finds bubblewrap on the `PATH`
+    /// of commands, sets up namespaces without running anything of the user in them, and asks the
     /// kernel for its version of Landlock.
     ///
     /// Starts up to three short processes in `local`, with a time-out of 10 seconds each. Dropping
@@ -105,8 +105,8 @@ impl SandboxSupport {
     ///
     /// # Errors
     ///
-    /// [`EnvError::Spawn`] if processes cannot be started at all. What the machine lacks is a
-    /// result, not an error.
+    /// [`EnvError::Spawn`] if processes cannot be started at all. A missing feature of the machine
+    /// is a result, not an error.
     pub async fn probe(local: &LocalEnvironment) -> Result<Self, EnvError> {
         match probe_bubblewrap(local).await? {
             Ok(bubblewrap) => blocking(|| Self::of_bubblewrap(bubblewrap)).await,
@@ -152,14 +152,15 @@ impl SandboxSupport {
         self.bubblewrap.as_ref().map(|bubblewrap| bubblewrap.version.as_str())
     }
 
-    /// Pretends that a level is not available, for tests of what an application does then.
+    /// Pretends that a level is not available, for tests of applications.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn without(self, level: SandboxLevel, reason: SandboxUnavailable) -> Self {
         self.lacking(level, reason)
     }
 
-    /// Pretends that the kernel has at most this version of Landlock; 0 is none. For tests of what is refused then.
+    /// Pretends that the kernel has at most this version of Landlock; 0 means no Landlock. For tests of the resulting
+    /// refusals.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_landlock(mut self, version: u32) -> Self {
@@ -200,7 +201,7 @@ async fn probe_bubblewrap(
         return Ok(Err(SandboxUnavailable::NoBubblewrap));
     };
     let trial = bubblewrap::trial();
-    // Nobody is shown a prompt before.
+    // No prompt is shown before this.
     let (version, whole) = tokio::try_join!(run(local, &path, &["--version"]), run(local, &path, &trial))?;
     if !version.success() {
         return Ok(Err(SandboxUnavailable::BubblewrapFailed { message: message(&version) }));

@@ -1,14 +1,12 @@
 //! Starts a command from a separate thread.
 //!
-//! Restrictions of Landlock and seccomp apply to a thread and what it starts, and cannot be removed:
-//! the thread exits after one command, and the embedding process remains unrestricted. The thread
-//! also has its own table of file descriptors. It closes everything that the command is not meant
-//! to have, and opens what only the launcher of the command is to inherit, without a moment in
-//! which another command could inherit it too.
+//! Restrictions of Landlock and seccomp apply to a thread and the processes it starts, and cannot be removed: the
+//! thread exits after one command, and the embedding process remains unrestricted. The thread also has its own table of
+//! file descriptors. It closes every descriptor that the command must not have, and opens those that only the launcher
+//! of the command inherits. At no moment can another command inherit them.
 //!
-//! Before that it blocks all signals. A signal handler writes to a descriptor by its number, as that
-//! of the runtime does, and here the number may belong to another file. The command gets the mask
-//! that the thread had.
+//! Before that it blocks all signals. A signal handler may write to a descriptor by its number, as the runtime's
+//! handler does, and here the number may belong to another file. The command gets the mask that the thread had.
 //!
 //! Nothing may be logged on this thread: the descriptor of the log is closed, and its number may
 //! belong to another file.
@@ -41,12 +39,12 @@ const OWN: CloneFlags = CloneFlags::CLONE_FILES.union(CloneFlags::CLONE_FS);
 /// Last of the three standard descriptors.
 const STANDARD: RawFd = 2;
 
-/// What is done with the descriptors of this process.
+/// Handling of the descriptors of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inheritance {
     /// The command inherits none.
     Nothing,
-    /// It inherits what has no close-on-exec flag if the thread cannot have descriptors of its own.
+    /// It inherits descriptors without a close-on-exec flag if the thread cannot have its own table.
     IfUnavoidable,
     /// As nothing, and a launcher writes a [`StartReport`].
     Report,
@@ -128,9 +126,9 @@ fn start(
 
 /// Closes all descriptors of this thread, which has its own, but the standard ones and `kept`.
 ///
-/// What this process has inherited itself would be inherited by
-/// every command; what it opened is closed so that low numbers are free, since the shell of the
-/// launcher knows only those of one digit.
+/// Every command would inherit the descriptors that this process has inherited itself. Descriptors
+/// that it opened are closed so that low numbers are free, since the shell of the launcher supports
+/// only single digits.
 fn keep_only(kept: &[RawFd]) -> io::Result<()> {
     let mut open = Vec::new();
     for entry in fs::read_dir(DESCRIPTORS)? {

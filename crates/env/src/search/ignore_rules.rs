@@ -1,4 +1,4 @@
-//! Ignore rules of a search: those of ripgrep, bounded by the repository or the working directory.
+//! Ignore rules of a search: the rules of ripgrep, bounded by the repository or the working directory.
 
 use std::{
     ffi::OsStr,
@@ -33,7 +33,7 @@ pub(crate) struct IgnoreFiles {
     pub(crate) is_repository: bool,
 }
 
-/// The ignore rules in effect in a directory: its own, then those of its parents.
+/// The ignore rules in effect in a directory: its own, then its parents'.
 #[derive(Debug)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,

@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::SearchScope;
 use crate::{error::EnvError, file::MAX_ENTRIES, path::resolve};
 
-/// Characters that do not stand for themselves.
+/// Characters that are not literal.
 const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// A glob with its base directory.
@@ -163,7 +163,7 @@ impl Matcher {
     }
 }
 
-/// Returns a glob in which brackets are literal; `None` if there are none, or if they do not pair.
+/// Returns a glob in which brackets are literal; `None` without brackets, or if they do not pair.
 fn with_literal_brackets(glob: &str) -> Option<String> {
     let (mut literal, mut open, mut has_brackets) = (String::new(), 0_usize, false);
     let mut characters = glob.chars();
@@ -191,10 +191,10 @@ fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher())
 }
 
-/// Returns the part of a glob that all its matches begin with: the directories before the first name with a wildcard or an
-/// escape, or the whole glob if it has neither.
+/// Returns the part of a glob that all its matches start with: the directories before the first name with a wildcard or
+/// an escape, or the whole glob if it has neither.
 ///
-/// Whoever judges a search before it starts has to read the glob as the search does.
+/// A caller that checks a search before it starts must interpret the glob as the search does.
 ///
 /// ```
 /// assert_eq!(pintle_env::glob_base("src/**/*.rs"), "src/");

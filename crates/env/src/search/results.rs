@@ -9,8 +9,8 @@ use super::{GrepFile, GrepMode, GrepOutput, GrepRequest, query::FileOutcome};
 
 /// Results sorted by path and limited by the request.
 ///
-/// Files may be added in any order, so that they can be searched in parallel; the result equals
-/// that of a search in order.
+/// Files may be added in any order, so that they can be searched in parallel; the result equals the
+/// result of a search in order.
 #[derive(Debug)]
 pub(crate) struct Results {
     mode: GrepMode,

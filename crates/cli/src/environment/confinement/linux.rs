@@ -196,7 +196,7 @@ fn leave_out_nested(found: &mut ProtectedPaths, workspace: &Path) {
     found.git_directories.retain(is_kept);
 }
 
-/// Returns the files that rules deny to read. A notice names the rules with files that commands can read anyway.
+/// Returns the files that rules deny to read. A notice names the rules with files that commands can still read.
 async fn denied_reads(
     denials: &[String],
     environment: &LocalEnvironment,

@@ -1,4 +1,4 @@
-//! Damage of a repository: files of its backup that it has no longer.
+//! Damage of a repository: files of its backup that are missing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(super) fn damage(backup: &LinkedBackup) -> io::Result<Option<Damage>> {
     let (kept, found) =
         (backup.names_in(BackupSide::Backup, root)?, backup.names_in(BackupSide::Source, root)?);
     let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
-    // Git removes other entries at times, and those of a worktree but for its `HEAD`.
+    // Git may remove other entries, and entries of a worktree except its `HEAD`.
     let vital = if is_kept("objects") { &["HEAD", "packed-refs", "refs", "objects"][..] } else { &["HEAD"] };
     if vital.iter().any(|name| is_kept(name) && !found.iter().any(|found| found == name)) {
         return Ok(Some(Damage::History));

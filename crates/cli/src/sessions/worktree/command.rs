@@ -201,7 +201,7 @@ async fn list(sessions: &Sessions, process_env: &ProcessEnv) -> Result<Report, F
                     ("commits".to_owned(), json!(changes.commits)),
                 ]),
             ),
-            // The others are listed all the same.
+            // The other worktrees are still listed.
             Err(failure) => (
                 format!("cannot be read: {}", sanitize(&failure.message().replace('\n', " "))),
                 Map::from_iter([("error".to_owned(), json!(failure.message()))]),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 
-/// Longest run of one git command. A first checkout of a large repository takes minutes.
+/// Time limit of one git command. A first checkout of a large repository takes minutes.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Most bytes of git's message in a failure.
@@ -36,8 +36,8 @@ impl Git {
         Ok(Self { git_directory, ..Self::new(directory, process_env)? })
     }
 
-    /// Uses an empty index in a temporary directory, so that the directory's own stays as it is. The index is removed with this
-    /// value.
+    /// Uses an empty index in a temporary directory, so that the index of the working tree is unchanged. The index is
+    /// removed with this value.
     pub(super) fn with_temporary_index(mut self) -> Result<Self, Failure> {
         let directory = tempfile::tempdir().map_err(|error| {
             Failure::failed("cannot create a temporary directory for git").caused_by(&error)

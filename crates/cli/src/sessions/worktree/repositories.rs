@@ -1,5 +1,5 @@
-//! Repositories in a worktree with content that no merge takes over: untracked and ignored ones, also in submodules, and
-//! submodules with commits or stashes.
+//! Repositories in a worktree with content that a merge does not include: untracked and ignored ones, also in
+//! submodules, and submodules with commits or stashes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -150,7 +150,8 @@ async fn has_work(git: &Git, recorded: &[String]) -> Result<bool, Failure> {
     if !git.run(&[&references[..], &elsewhere[..]].concat()).await?.is_empty() {
         return Ok(true);
     }
-    // A tag of the remote may name a commit that no branch has. A commit that was made here was also checked out here.
+    // A tag of the remote may name a commit that is in no branch. A commit that was created here was also checked out
+    // here.
     let tags = ["rev-list", "--ignore-missing", "--tags"];
     let tagged = git.run(&[&tags[..], &elsewhere[..]].concat()).await?;
     if tagged.is_empty() {
@@ -188,7 +189,7 @@ async fn nested(
     Ok(named.collect())
 }
 
-/// Returns the path of a submodule in the worktree, or its name if git does not know the path any more.
+/// Returns the path of a submodule in the worktree, or its name if git no longer knows the path.
 async fn path_of(
     module: &Module,
     git: &Git,

@@ -39,7 +39,7 @@ pub(super) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Opens a task that is on record, or creates a new one.
+    /// Opens a recorded task, or creates a new one.
     pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
         let is_new = !matches!(wanted, Wanted::Task(_));
         let opened = self.host(wanted).await;
@@ -107,13 +107,13 @@ async fn require_models(
     Ok(())
 }
 
-/// Task that the flags ask for.
+/// Task that the flags select.
 pub(super) enum Wanted {
-    /// One that is on record.
+    /// A recorded task.
     Task(SessionId),
-    /// A new one with this contract.
+    /// A new task with this contract.
     Contract(Box<Contract>),
-    /// A new one whose contract is to be drafted.
+    /// A new task whose contract must be drafted.
     Goal(String),
 }
 

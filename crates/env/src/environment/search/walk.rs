@@ -142,7 +142,7 @@ async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     for directory in path.ancestors() {
         match env.file_exists(&directory.join(REPOSITORY)).await {
             Ok(true) => return Ok(Some(directory.to_path_buf())),
-            // A directory hidden by a wrapper has no rules for what is visible.
+            // A directory hidden by a wrapper has no rules for visible files.
             Ok(false) | Err(EnvError::Refused { .. }) => {}
             Err(error) => return Err(error),
         }

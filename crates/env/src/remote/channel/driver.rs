@@ -269,8 +269,9 @@ impl Connection {
         Self { link, ids: 0, pending: HashMap::new(), clients: Vec::new(), last_answer: Instant::now() }
     }
 
-    /// Serves messages until told to finish. Returns the time to wait for commands that may be
-    /// about to start, in tenths of a second. The error is the cause of a loss, if already known.
+    /// Serves messages until `Message::Finish` arrives. Returns the time to wait for commands
+    /// that may be about to start, in tenths of a second. The error is the cause of a loss, if
+    /// already known.
     async fn serve(
         &mut self,
         messages: &mut mpsc::UnboundedReceiver<Message>,
@@ -367,7 +368,7 @@ impl Connection {
         self.clients.retain_mut(|(client, _)| matches!(client.child.try_wait(), Ok(None)));
     }
 
-    /// Determines the cause of a loss; the client's exit may reveal more than what was detected.
+    /// Determines the cause of a loss; the client's exit may reveal more than the detected failure.
     async fn explain(&mut self, detected: Option<String>) -> Loss {
         let link = &mut self.link;
         if let Some(failure) = detected {

@@ -95,7 +95,7 @@ impl<'a> Seed<'a> {
         Ok(())
     }
 
-    /// Links to the files below `source`, in directories of its own.
+    /// Links to the files below `source`, in separate directories.
     pub(super) fn link_files(&self, source: &Path) -> Result<(), EnvError> {
         self.remove_dangling()?;
         for (name, is_directory) in self.read(source)? {
@@ -157,7 +157,7 @@ impl<'a> Seed<'a> {
         }
     }
 
-    /// Removes links to what the user has removed: nothing could be created in their place.
+    /// Removes links to files that the user has removed: nothing could be created in their place.
     fn remove_dangling(&self) -> Result<(), EnvError> {
         let failed = |error: Errno| EnvError::from_io("list", &self.path, error.into());
         let mut directory =
@@ -176,8 +176,8 @@ impl<'a> Seed<'a> {
         Ok(())
     }
 
-    /// Lists a directory of the user: names, and whether each is a directory itself. There may be
-    /// none, or one of another user that cannot be read.
+    /// Lists a directory of the user: names, and whether each is a directory itself. It may be
+    /// missing, or belong to another user and be unreadable.
     fn read(&self, source: &Path) -> Result<Vec<(OsString, bool)>, EnvError> {
         let entries = match fs::read_dir(source) {
             Ok(entries) => entries,
