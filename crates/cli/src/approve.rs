@@ -57,7 +57,7 @@ struct Shared {
     shown: watch::Sender<Vec<String>>,
     /// Number of calls denied for lack of a terminal.
     unattended_denials: AtomicU64,
-    /// Receives the rules that the user adds.
+    /// Policy to which the user's rules are added.
     policy: OnceLock<Policy>,
     /// Whether a plan may be carried out in mode auto.
     allows_auto: AtomicBool,

@@ -21,7 +21,7 @@ use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
 /// Position of the cursor. Both streams move it, from several tasks.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
 
-/// Receives notices while a conversation uses the terminal.
+/// Sender of diverted notices, while a conversation uses the terminal.
 static NOTICES: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 /// Position of the terminal's cursor after the last write.

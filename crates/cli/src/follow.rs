@@ -44,7 +44,7 @@ pub(crate) struct Task<'a> {
     pub(crate) directory: &'a Path,
     /// User who answers questions, if any.
     pub(crate) user: Option<User<'a>>,
-    /// Decides on calls, if present.
+    /// Prompter that decides on calls, if any.
     pub(crate) approvals: Option<&'a Prompter>,
     /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
@@ -252,7 +252,7 @@ pub(crate) async fn converse(
             outcome.status = OutcomeStatus::RoundLimit;
             break;
         };
-        // A question at the end of the model's text may already be on screen; one asked by a tool is not.
+        // A question at the end of the model's text may already be on screen, unlike a question of a tool.
         let is_on_screen = sees_text && !is_asked_by_tool(session);
         let question = (!is_on_screen).then_some(outcome.text.as_str());
         let key = run_end_key(run);

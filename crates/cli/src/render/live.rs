@@ -80,7 +80,7 @@ impl LiveView {
             return Update::default();
         }
         let text = mem::take(&mut self.deferred);
-        // Only a tick draws the region for the first time: activity that ends before is not worth a line.
+        // Only a tick draws the region for the first time: activity that ends before it is not worth a line.
         let lines = if self.region.is_drawn() { self.lines(frame) } else { Vec::new() };
         Update { text: self.region.update(&text, lines), approval }
     }

@@ -184,8 +184,8 @@ impl Row {
     }
 }
 
-/// Shortens the sections to a total number of rows, or to their minimum. The last section is the effect of the call; the
-/// ones before it share a third of the rows.
+/// Shortens the sections to a total number of rows, or to their minimum. The last section is the effect of the call. The
+/// sections before it share a third of the rows.
 fn shorten(sections: &[Vec<Row>], available: usize) -> Vec<Vec<Row>> {
     let Some((last, before)) = sections.split_last() else { return Vec::new() };
     let share = (available / 3).checked_div(before.len()).unwrap_or(0).max(MIN_ROWS);
