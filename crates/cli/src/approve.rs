@@ -1,4 +1,4 @@
-//! Asks the user at the terminal: about calls that need approval, and the questions of the model.
+//! Asks the user at the terminal to approve calls and to answer the model's questions.
 
 mod effect;
 mod question;
@@ -37,13 +37,14 @@ const ANSWER_PROMPT: &str = "(type an answer, or press Enter to end)";
 const PLAN_PROMPT: &str =
     "Accept it? [y]es, [n]o, the mode to carry it out in (ask, edit, auto), or what to change: ";
 
-/// Longest rules that fit on the line of the prompt, in characters.
+/// Maximum length of suggested rules on the prompt line, in characters.
 const MAX_RULES: usize = 40;
 
-/// How long a line typed before the prompt may take to arrive.
+/// How long to wait for a line that was typed before the prompt.
 const TYPEAHEAD_WINDOW: Duration = Duration::from_millis(20);
 
-/// Asks questions one at a time and reads one line per answer. Without a terminal, denies every request. Cheap to clone.
+/// Asks one question after the other and reads one line per answer. Without a terminal, it denies requests unless a host, a
+/// conversation or another process decides. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Prompter {
     shared: Arc<Shared>,
@@ -52,32 +53,32 @@ pub(crate) struct Prompter {
 struct Shared {
     /// `None` without a terminal.
     terminal: Option<TerminalIo>,
-    /// Keys of the calls and runs that are on screen, including everything before them.
+    /// Keys of the calls and ends of runs that are on screen. All output before them is on screen too.
     shown: watch::Sender<Vec<String>>,
     /// Number of calls denied for lack of a terminal.
     unattended_denials: AtomicU64,
-    /// Takes the rules that the user adds.
+    /// Policy to which the user's rules are added.
     policy: OnceLock<Policy>,
     /// Whether a plan may be carried out in mode auto.
     allows_auto: AtomicBool,
     /// Number of requests that wait for a decision.
     asking: AtomicUsize,
-    /// Whether requests stay on record when this process goes away.
+    /// Whether pending requests stay on record when this process exits.
     keeps_requests: AtomicBool,
-    /// Cancelled once the terminal is gone while a request waits that stays on record.
+    /// Cancelled when the terminal disappears while a recorded request is pending.
     gone: CancellationToken,
-    /// Whether decisions come from elsewhere if there is no terminal.
+    /// Whether another process decides if there is no terminal.
     waits: bool,
-    /// Whether a conversation shows the requests and decides.
+    /// Whether requests are shown and decided in a conversation.
     is_in_conversation: bool,
-    /// Approver that takes the place of the terminal.
+    /// Approver that replaces the terminal.
     host: Option<Arc<dyn Approver>>,
-    /// Held by whoever writes to the terminal: by a question that belongs to no call for as long as it is open, since what
-    /// moves on the screen would erase it.
+    /// Lock for writes to the terminal. A question that belongs to no call holds it while it is open, because a redraw
+    /// would erase the question.
     screen: Mutex<()>,
-    /// Takes the questions that a conversation shows.
+    /// Sender of the questions that a conversation shows.
     questions: Option<UnboundedSender<Question>>,
-    /// Who answers.
+    /// User who answers.
     principal: Option<Principal>,
 }
 
@@ -107,7 +108,7 @@ struct OpenPrompt<'a> {
 }
 
 impl Prompter {
-    /// Returns the prompter of this process: prompts on standard error, answers from standard input.
+    /// Returns the prompter of this process. It prompts on standard error and reads answers from standard input.
     pub(crate) fn from_process(style: Style, principal: Option<Principal>, waits: bool) -> Self {
         let mut prompter = Self::of_process(style);
         if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
@@ -116,7 +117,7 @@ impl Prompter {
         prompter
     }
 
-    /// Returns a prompter that asks nobody: calls that need an approval are denied.
+    /// Returns a prompter that denies every call that needs approval.
     #[cfg(feature = "task")]
     pub(crate) fn unattended(principal: Option<Principal>) -> Self {
         let mut prompter = Self::new(None);
@@ -126,7 +127,7 @@ impl Prompter {
         prompter
     }
 
-    /// Returns a prompter that asks nothing: a conversation shows the requests of its session, and decides.
+    /// Returns a prompter for a conversation, which shows the requests of its session and decides them.
     pub(crate) fn in_conversation(principal: Option<Principal>) -> Self {
         let mut prompter = Self::new(None);
         if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
@@ -145,8 +146,8 @@ impl Prompter {
         prompter
     }
 
-    /// As [`in_conversation`](Self::in_conversation), for a conversation that shows the other questions as well. Returns what
-    /// receives them.
+    /// As [`in_conversation`](Self::in_conversation), for a conversation that also shows other questions. Returns the
+    /// receiver of these questions.
     pub(crate) fn with_questions(principal: Option<Principal>) -> (Self, UnboundedReceiver<Question>) {
         let (sender, questions) = unbounded_channel();
         let mut prompter = Self::in_conversation(principal);
@@ -156,7 +157,7 @@ impl Prompter {
         (prompter, questions)
     }
 
-    /// Returns whether this process has a terminal to ask at.
+    /// Returns whether this process can ask at a terminal.
     pub(crate) fn has_terminal() -> bool {
         process_env::stdin_is_terminal() && console::stderr_is_terminal()
     }
@@ -204,53 +205,53 @@ impl Prompter {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns who uses the command.
+    /// Returns the user of the command.
     pub(crate) fn user(&self) -> Option<Principal> {
         self.shared.principal.clone()
     }
 
-    /// Sets what takes the rules that the user adds. Only the first one counts.
+    /// Sets the policy that receives the user's rules. Only the first call has an effect.
     pub(crate) fn set_policy(&self, policy: Policy) {
         let _ = self.shared.policy.set(policy);
     }
 
-    /// Says that requests stay on record when this process goes away, for somebody else to decide.
+    /// Records that requests stay on record when this process exits, so that another process can decide them.
     pub(crate) fn keep_requests(&self) {
         self.shared.keeps_requests.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether a request waits for a decision and stays on record when this process goes away.
+    /// Returns whether a request is pending and stays on record when this process exits.
     pub(crate) fn can_be_left(&self) -> bool {
         self.shared.keeps_requests.load(Ordering::Relaxed) && self.shared.asking.load(Ordering::Relaxed) > 0
     }
 
-    /// Completes once the terminal is gone while a request waits that stays on record.
+    /// Completes when the terminal disappears while a recorded request is pending.
     pub(crate) async fn terminal_gone(&self) {
         self.shared.gone.cancelled().await;
     }
 
-    /// Refuses to carry plans out in mode auto, for lack of a sandbox.
+    /// Rejects mode auto for plans, for lack of a sandbox.
     pub(crate) fn refuse_auto(&self) {
         self.shared.allows_auto.store(false, Ordering::Relaxed);
     }
 
-    /// Reports that the call or run with this key is on screen, so that its question may follow.
+    /// Marks the call or run with this key as shown, so that its question may follow.
     pub(crate) fn mark_shown(&self, key: &str) {
         self.shared.shown.send_modify(|shown| shown.push(key.to_owned()));
     }
 
-    /// Waits until no question that belongs to no call is on the screen, and keeps others away from it.
+    /// Waits until no question outside of a call is open, and locks the screen.
     pub(crate) async fn screen(&self) -> MutexGuard<'_, ()> {
         self.shared.screen.lock().await
     }
 
-    /// Returns whether there is somebody to ask.
+    /// Returns whether a user can be asked.
     pub(crate) fn is_attended(&self) -> bool {
         self.shared.terminal.is_some() || self.shared.is_in_conversation
     }
 
     /// Asks a question of the model once everything up to `key` has been [shown](Self::mark_shown). Returns `None` if the
-    /// answer is empty or input has ended. Without `question`, it is already on screen.
+    /// answer is empty or input has ended. If `question` is `None`, the question is already on screen.
     pub(crate) async fn ask(&self, key: &str, question: Option<&str>) -> Option<String> {
         let terminal = self.shared.terminal.as_ref()?;
         self.wait_until_shown(key).await;
@@ -276,8 +277,8 @@ impl Prompter {
         terminal.ask(question).await
     }
 
-    /// Asks a question that belongs to no call: at the prompt, or in the conversation. Returns `None` if there is neither, or
-    /// if it has ended. Texts are without control characters.
+    /// Asks a question that belongs to no call, at the prompt or in the conversation. Returns `None` if neither exists or
+    /// if it has ended. The texts contain no control characters.
     #[cfg(feature = "mcp")]
     pub(crate) async fn ask_anywhere(&self, text: &str, details: &[String], prompt: &str) -> Option<String> {
         if let Some(questions) = &self.shared.questions {
@@ -321,7 +322,7 @@ impl Approver for Prompter {
                 return std::future::pending().await;
             }
             if self.shared.waits {
-                // The decision comes through the inbox of the session.
+                // The decision arrives through the inbox of the session.
                 console::notice(&format!("{} waits for `pintle approvals decide`", request.tool_name));
                 return std::future::pending().await;
             }
@@ -336,7 +337,7 @@ impl Approver for Prompter {
         let policy = self.shared.policy.get();
         loop {
             let answer = terminal.ask_about(request).await;
-            // A terminal that is gone is nobody's answer.
+            // A lost terminal is not an answer.
             if answer.is_none() && self.can_be_left() && !Self::has_terminal() {
                 self.shared.gone.cancel();
                 return std::future::pending().await;
@@ -359,12 +360,12 @@ impl Approver for Prompter {
     }
 
     fn principal(&self) -> Option<Principal> {
-        // Nobody decides where there is no terminal.
+        // Without a terminal or a conversation, no user decides.
         self.shared.principal.clone().filter(|_| self.is_attended())
     }
 }
 
-/// Counts a request for as long as it waits.
+/// Counts a request while it is pending.
 struct Asking<'a>(&'a AtomicUsize);
 
 impl<'a> Asking<'a> {
@@ -380,7 +381,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Adds rules that let calls like this one run in this session.
+/// Adds rules that allow calls like this one in this session.
 async fn add_rules(policy: Option<&Policy>, rules: &[String], call_id: &str) -> Result<(), String> {
     let policy = policy.ok_or_else(no_rules)?;
     for rule in rules {
@@ -434,14 +435,15 @@ fn deny(reason: &str) -> Decision {
 #[derive(Debug, PartialEq)]
 enum Answer {
     Decided(Decision),
-    /// It runs, and so do all calls that these rules name.
+    /// The call runs, and so do all calls that these rules match.
     Always(Vec<String>),
-    /// The plan is accepted, and carried out in this mode.
+    /// The plan is accepted and carried out in this mode.
     Accepted(Mode),
 }
 
 impl Answer {
-    /// Parses an answer; `None` is a closed terminal. Anything but a plain yes, no or always is a reason for the model.
+    /// Parses an answer. `None` means that the terminal was closed. Any text that is not a known answer denies the call,
+    /// and the model receives it as the reason.
     fn parse(answer: Option<&str>, request: &ApprovalRequest) -> Self {
         let Some(answer) = answer else {
             return Self::Decided(deny("the terminal was closed without an answer"));
@@ -465,7 +467,7 @@ impl Answer {
         }
         let rule = answer.strip_prefix("a ").or_else(|| answer.strip_prefix("always "));
         match rule.map(str::trim) {
-            // Other words are what to do instead.
+            // Other text describes what to do instead.
             Some(rule) if rule.ends_with(')') && rule.contains('(') => Self::Always(vec![rule.to_owned()]),
             Some(_) | None => {
                 Self::Decided(Decision::Deny { reason: Some(format!("the user says: {answer}")) })
@@ -478,7 +480,7 @@ fn is_plan(request: &ApprovalRequest) -> bool {
     request.tool_kind == PresentPlan::NAME
 }
 
-/// Returns the arguments of a call that leaves the sandbox, without that.
+/// Returns the arguments without the field that requests a run outside the sandbox.
 pub(crate) fn inside(arguments: &Value) -> Value {
     let mut arguments = arguments.clone();
     if let Some(fields) = arguments.as_object_mut() {
@@ -487,7 +489,7 @@ pub(crate) fn inside(arguments: &Value) -> Value {
     arguments
 }
 
-/// Formats the question whether a call may run, with its effect.
+/// Formats the approval question for a call, with its effect.
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
     let head = format!("{} ({})", title(request), request.reason);
     let mut details: Vec<Section> = effect(request).into_iter().map(section).collect();
@@ -501,7 +503,7 @@ fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style
         0 => format!("Run it{side}? [y]es, [n]o, or what to do instead: "),
         1..=MAX_RULES => format!("Run it{side}? [y]es, [n]o, [a]lways {rules}, or what to do instead: "),
         _ => {
-            // They are shown as a whole: whoever answers accepts them.
+            // Show long rules in full, because the answer may accept them.
             details.push(Section::text(&format!("always: {rules}")));
             format!("Run it{side}? [y]es, [n]o, [a]lways as above, or what to do instead: ")
         }

@@ -18,10 +18,10 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
 
-/// Position of the cursor, which both streams move and several tasks write to.
+/// Position of the cursor. Both streams move it, from several tasks.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::LineStart);
 
-/// Takes notices while a conversation has the terminal.
+/// Sender of diverted notices, while a conversation uses the terminal.
 static NOTICES: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
 /// Position of the terminal's cursor after the last write.
@@ -66,8 +66,8 @@ pub(crate) async fn print(text: &str) -> Result<(), Failure> {
     Console::new().write(&escape_hidden(text)).await
 }
 
-/// Writes a patch to standard output. On a terminal, control and invisible characters are escaped; programs that apply a patch
-/// read it byte by byte.
+/// Writes a patch to standard output. On a terminal, control and invisible characters are escaped. Otherwise the bytes stay
+/// unchanged, for programs that apply the patch.
 pub(crate) async fn print_patch(patch: &[u8]) -> Result<(), Failure> {
     let mut console = Console::new();
     if console.is_terminal {
@@ -76,7 +76,7 @@ pub(crate) async fn print_patch(patch: &[u8]) -> Result<(), Failure> {
     console.write_bytes(patch).await
 }
 
-/// Escapes control and invisible characters in a patch. A carriage return at the end of a line is left out if every line of
+/// Escapes control and invisible characters in a patch. A carriage return at the end of a line is removed if every line of
 /// content has one.
 fn escaped_patch(patch: &str) -> String {
     if patch.is_empty() {
@@ -162,7 +162,7 @@ fn size_of(stream: impl AsFd) -> TerminalSize {
     })
 }
 
-/// Returns whether standard output or standard error was a terminal that is gone: it is one no more.
+/// Returns whether standard output or standard error was a terminal that has hung up. `is_terminal` returns `false` for it.
 pub(crate) fn is_terminal_gone() -> bool {
     // A terminal that was hung up answers every request with an error.
     let is_hung_up = |stream: io::Result<_>| {
@@ -210,21 +210,21 @@ pub(crate) fn report(failure: &Failure) {
     let _ = write!(io::stderr(), "{}", sanitize(failure.details()));
 }
 
-/// Returns the notices from now on, until the receiver is dropped. They are not written meanwhile.
+/// Diverts notices to the returned receiver until it is dropped. Diverted notices are not written to standard error.
 pub(crate) fn divert_notices() -> UnboundedReceiver<String> {
     let (sender, notices) = unbounded_channel();
     *NOTICES.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     notices
 }
 
-/// Writes a message to standard error, on a line of its own.
+/// Writes a message to standard error, on a separate line.
 pub(crate) fn notice(message: &str) {
     let taker = NOTICES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     if taker.is_some_and(|taker| taker.send(single_line(message)).is_ok()) {
         return;
     }
     let start = match line_start() {
-        // The terminal shows the key of an interrupt, on an empty line as well.
+        // The terminal echoes the interrupt key, even on an empty line.
         "" if stderr_is_terminal() => "\r",
         start => start,
     };
@@ -238,7 +238,7 @@ fn single_line(message: &str) -> String {
     sanitize(&line).into_owned()
 }
 
-/// Writes a JSON line, or help, to standard output synchronously, before a runtime exists.
+/// Writes a JSON line or help text to standard output synchronously, before a runtime exists.
 pub(crate) fn write_object(line: &str) {
     // If the reader is gone, the exit code still reports the failure.
     let _ = io::stdout().write_all(line.as_bytes());

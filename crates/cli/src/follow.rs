@@ -1,4 +1,4 @@
-//! Runs a session and shows its events: output to standard output, signals to the session.
+//! Runs a session, writes its events to standard output, and ends it on signals.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -30,13 +30,13 @@ const READER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Task for a session.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    /// Prompt of the user; `None` to go on with the unfinished run alone.
+    /// Prompt of the user. `None` only continues the unfinished run.
     pub(crate) prompt: Option<UserMessage>,
     /// Run that an earlier process left unfinished.
     pub(crate) unfinished: Option<Run>,
-    /// Whether the session goes on after this process.
+    /// Whether the session can be resumed after this process exits.
     pub(crate) is_kept: bool,
-    /// Whether the session began in an earlier process, whose events are not shown again.
+    /// Whether an earlier process started the session. Its events are not shown again.
     pub(crate) is_resumed: bool,
     /// Model of the session.
     pub(crate) model: &'a Model,
@@ -44,7 +44,7 @@ pub(crate) struct Task<'a> {
     pub(crate) directory: &'a Path,
     /// User who answers questions, if any.
     pub(crate) user: Option<User<'a>>,
-    /// What decides on calls, if anything does.
+    /// Prompter that decides on calls, if any.
     pub(crate) approvals: Option<&'a Prompter>,
     /// Turn limits of the session.
     pub(crate) limits: TurnLimits,
@@ -80,8 +80,8 @@ pub(crate) struct RunReport {
 }
 
 impl RunReport {
-    /// Returns a failure if the answer does not match its schema, and a silent one if a question was abandoned. The user
-    /// was notified when the signal arrived.
+    /// Returns a failure if the answer does not match its schema, and a silent failure if a question was abandoned. The
+    /// user was notified when the signal arrived.
     pub(crate) fn failure(&self) -> Option<Failure> {
         if self.question_abandoned {
             return Some(Failure::silent(Exit::Interrupted));
@@ -155,7 +155,7 @@ pub(crate) async fn follow(
         outcome
     };
     let print = async {
-        // However printing ends: once nobody sees the question, stop waiting for an answer.
+        // Stop waiting for an answer when printing ends, because the question is no longer visible.
         let _guard = unanswered.clone().drop_guard();
         tokio::select! {
             biased;
@@ -191,8 +191,8 @@ pub(crate) async fn follow(
     })
 }
 
-/// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a run of
-/// its own, but the user sees one run. The outcome and the limits therefore cover all of them.
+/// Submits the prompt, then the user's answer to each question of the model. The session counts each answer as a separate
+/// run, but the user sees one run. The outcome and the limits therefore cover all of them.
 pub(crate) async fn converse(
     session: &Session,
     prompt: Option<UserMessage>,
@@ -211,7 +211,7 @@ pub(crate) async fn converse(
     });
     let mut outcome = match (unfinished, prompt) {
         (Some(run), prompt) => {
-            // The new input waits for the end of the old one.
+            // The new prompt runs after the unfinished run ends.
             if let Some(prompt) = prompt {
                 session.handle().follow_up(prompt).await?;
             }
@@ -224,7 +224,7 @@ pub(crate) async fn converse(
         if let Some(answers) = answers.as_mut().filter(|_| !is_question && has_answer(&outcome)) {
             match answers.check(&outcome.text) {
                 Verdict::Accept(value) => {
-                    // Without what a model puts around it.
+                    // Drop the text that the model puts around the value.
                     outcome.text = value.to_string();
                     outcome.status = OutcomeStatus::Completed;
                     return Ok(Answered { answer: Some(value), ..Answered::of(outcome) });
@@ -252,7 +252,7 @@ pub(crate) async fn converse(
             outcome.status = OutcomeStatus::RoundLimit;
             break;
         };
-        // A question at the end of the model's text may already be on screen; one asked by a tool is not.
+        // A question at the end of the model's text may already be on screen, unlike a question of a tool.
         let is_on_screen = sees_text && !is_asked_by_tool(session);
         let question = (!is_on_screen).then_some(outcome.text.as_str());
         let key = run_end_key(run);
@@ -267,7 +267,7 @@ pub(crate) async fn converse(
     Ok(Answered::of(outcome))
 }
 
-/// Outcome of a run, and whether its answer matches the schema, if it had to.
+/// Outcome of a run. If a schema applies, it contains the answer or the mismatch.
 pub(crate) struct Answered {
     pub(crate) outcome: Outcome,
     pub(crate) answer: Option<Value>,
@@ -280,7 +280,7 @@ impl Answered {
     }
 }
 
-/// Returns whether the model has ended by itself, with an answer or a question.
+/// Returns whether the model has ended the run, with an answer or a question.
 fn has_answer(outcome: &Outcome) -> bool {
     matches!(outcome.status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput)
 }
@@ -322,9 +322,9 @@ struct EventPrinter<'a, 'm> {
     ending: Ending<'a>,
     /// Number of the first event of this process.
     first_new_event: u64,
-    /// Whether the events are still those of an earlier process.
+    /// Whether an earlier process emitted the events that are read.
     is_in_past: bool,
-    /// Time at which this process took up the session.
+    /// Time at which this process resumed the session.
     resumed_at: Option<Timestamp>,
 }
 
@@ -383,7 +383,7 @@ impl EventPrinter<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether an event is one of an earlier process: of the session, or of a subagent that is resumed with it.
+    /// Returns whether an earlier process emitted the event, for the session or for a subagent that is resumed with it.
     fn is_past(&mut self, event: &SessionEvent) -> bool {
         if self.is_in_past && event.depth == 0 && event.seq >= self.first_new_event {
             self.is_in_past = false;
@@ -398,7 +398,7 @@ impl EventPrinter<'_, '_> {
     }
 }
 
-/// Waits for the screen, if somebody is asked on it.
+/// Locks the screen if questions are asked on it.
 async fn screen(prompter: Option<&Prompter>) -> Option<MutexGuard<'_, ()>> {
     match prompter {
         Some(prompter) => Some(prompter.screen().await),
@@ -459,24 +459,25 @@ async fn stop_on_signal(
     pending().await
 }
 
-/// How the session ends before its run does.
+/// How to end the session before its run completes.
 #[derive(Clone, Copy)]
 struct Ending<'a> {
     handle: &'a SessionHandle,
     is_kept: bool,
     approvals: Option<&'a Prompter>,
-    /// Cancelled if the session is left for another process.
+    /// Cancelled if the session is left to another process.
     left: &'a CancellationToken,
 }
 
 impl Ending<'_> {
-    /// Stops the run. A session that goes on later is interrupted only.
+    /// Stops the run. A kept session is only interrupted.
     fn stop(self) {
         // Fails only if the session has already ended.
         let _ = if self.is_kept { self.handle.interrupt() } else { self.handle.abort() };
     }
 
-    /// Stops the run because the terminal is gone. A call that waits for approval then waits for somebody else.
+    /// Stops the run because the terminal is gone. A call of a kept session that waits for approval is left to another
+    /// process.
     fn hang_up(self) {
         let is_waiting = self.is_kept && self.approvals.is_some_and(Prompter::can_be_left);
         if is_waiting && self.handle.abandon().is_ok() {

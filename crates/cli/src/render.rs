@@ -98,7 +98,7 @@ pub(crate) struct Header<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footer<'a> {
     pub(crate) session_id: &'a SessionId,
-    /// Whether the session goes on after this process.
+    /// Whether the session can be resumed after this process exits.
     pub(crate) is_kept: bool,
     pub(crate) outcome: &'a Outcome,
     /// The final response, if it had to match a schema and does.
@@ -110,11 +110,11 @@ pub(crate) struct Footer<'a> {
     pub(crate) duration: Duration,
     /// Cost in US dollars, if known.
     pub(crate) cost: Option<f64>,
-    /// Result of the demo, if the run was one.
+    /// Result of the demo, if the run was a demo.
     pub(crate) demo: Option<&'a DemoResult>,
 }
 
-/// Totals of all subagents at any depth.
+/// Totals over all subagents, at any depth.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct SubagentTotals {
     /// Number of subagents.
@@ -225,12 +225,12 @@ impl View {
         }
     }
 
-    /// Returns whether people read it.
+    /// Returns whether the output is text for a human reader.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::Live(_) | Self::Text(_))
     }
 
-    /// Returns whether a run with denied calls fails. To the readers of another program's stream, these are results.
+    /// Returns whether denied calls make the run fail. In the format of another program, they are ordinary results.
     pub(crate) fn tells_denials(&self) -> bool {
         #[cfg(feature = "compat")]
         if let Self::Codex(_) = self {

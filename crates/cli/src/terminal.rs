@@ -1,8 +1,8 @@
 //! The conversation in a terminal (design of the layers above, section 5).
 //!
-//! It is inline: what is finished is printed once into the terminal's own scrollback, and below it a small region shows what
-//! runs now, the editor, and one line of status. What decides what is shown is pure: keys, events and time go in, lines and
-//! effects come out.
+//! It is inline: finished output is printed once into the terminal's own scrollback. Below it, a small region shows the
+//! current activity, the editor and the status line. The display logic is pure: its inputs are keys, events and time, and
+//! its outputs are lines and effects.
 
 mod approvals;
 #[cfg(feature = "client")]
@@ -53,7 +53,7 @@ use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::render::{Depth, Face, Line, plural, sanitize};
 
-/// Lines of an earlier conversation that are shown when it goes on.
+/// Maximum number of lines of an earlier conversation shown when it is resumed.
 const RECAP: usize = 60;
 
 /// Session to converse in.
@@ -64,14 +64,14 @@ pub(crate) struct Begun {
     pub(crate) prompt: Option<String>,
     /// Turn that an earlier process left unfinished.
     pub(crate) unfinished: Option<Run>,
-    /// Whether the session goes on after this process.
+    /// Whether the session can be resumed after this process exits.
     pub(crate) is_kept: bool,
     pub(crate) effort: Option<String>,
     /// Report of a rewind that preceded this conversation.
     pub(crate) notes: Vec<String>,
     /// Input that is not sent yet.
     pub(crate) draft: Option<String>,
-    /// The terminal, if a conversation before this one has left it.
+    /// Terminal of the previous conversation, if any.
     pub(crate) device: Option<Device>,
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn require(process_env: &ProcessEnv, flags: &ConversationArgs) -> Res
     Ok(())
 }
 
-/// Converses until the user leaves or turns to another session, and closes this one. Returns the terminal, which keeps what
-/// is typed meanwhile for the next one.
+/// Runs the conversation until the user leaves or switches to another session, and closes or suspends the session. Returns
+/// the terminal, which keeps the input that was typed meanwhile for the next conversation.
 pub(crate) async fn converse(
     begun: Begun,
     surroundings: Surroundings<'_>,
@@ -104,7 +104,7 @@ pub(crate) async fn converse(
     let Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device } = begun;
     let is_plain = surroundings.flags.plain;
     let depth = depth(surroundings.flags, process_env);
-    // Says whether the title is saved when the terminal is entered.
+    // Call this before the terminal is entered, because it decides whether the title is saved.
     let attention = attention(surroundings.flags, surroundings.directory, process_env, depth);
     let mut device = match device {
         Some(device) => device,
@@ -152,7 +152,7 @@ pub(crate) async fn converse(
     left.map(|next| (next, device))
 }
 
-/// Returns the end of a history: the newest input of the user and what followed, as far as a screen has room for it.
+/// Returns the end of a history: the newest input of the user and the text after it, limited to `RECAP` lines.
 fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
     let is_input = |turn: &Turn| matches!(turn.kind, TurnKind::User);
     let Some(from) = history.iter().rposition(is_input) else { return Vec::new() };
@@ -169,7 +169,7 @@ fn recap(history: &[Turn], columns: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns how many colours are shown, on the background that the user names.
+/// Returns the supported colours, on the background that the user names.
 fn depth(flags: &ConversationArgs, process_env: &ProcessEnv) -> Depth {
     match flags.theme {
         _ if !console::style(process_env).colour => Depth::Monochrome,
@@ -179,7 +179,7 @@ fn depth(flags: &ConversationArgs, process_env: &ProcessEnv) -> Depth {
     }
 }
 
-/// Returns what shows titles and notifications. Has the title of before saved.
+/// Returns the writer of titles and notifications. With a title, entering the terminal modes saves the previous title.
 fn attention(
     flags: &ConversationArgs,
     directory: &Path,
@@ -195,7 +195,7 @@ fn attention(
     Attention::new(flags.notify, has_title.then_some(&name)).asking_background(asks)
 }
 
-/// Returns whether the terminal breaks rows anew when its width changes. The few that do not are known by name.
+/// Returns whether the terminal reflows rows when its width changes. The few terminals that do not are known by name.
 fn reflows(process_env: &ProcessEnv) -> bool {
     let term = process_env.variable("TERM").unwrap_or_default();
     let is_xterm = term.starts_with("xterm") && process_env.variable("XTERM_VERSION").is_some();

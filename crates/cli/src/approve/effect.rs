@@ -1,4 +1,4 @@
-//! Details of a call that needs approval: its effect, as far as it is known before.
+//! Details of a call that needs approval: its effect, as far as it is known before the call runs.
 
 use pintle_agent::{ApprovalRequest, SubagentOrigin};
 use pintle_tools::{ChangeKind, Effect, FileChange};
@@ -7,29 +7,29 @@ use serde_json::Value;
 use super::is_plan;
 use crate::render::diff_lines;
 
-/// Part of what a call would do.
+/// Part of the effect of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     Lines(Vec<String>),
-    /// Text as it is, such as a command.
+    /// Verbatim text, such as a command.
     Text(String),
-    /// Lines of unified diffs, one below the other.
+    /// Lines of concatenated unified diffs.
     Diff(Vec<String>),
 }
 
-/// Returns who calls what: the name of the tool, after that of the subagent that calls it.
+/// Returns the name of the tool, prefixed with the name of the subagent that calls it.
 pub(crate) fn title(request: &ApprovalRequest) -> String {
     let origin = request.origin.as_ref().map(origin_prefix).unwrap_or_default();
     format!("{origin}{}", request.tool_name)
 }
 
-/// Names the subagent that makes the call.
+/// Returns a prefix that names the calling subagent.
 fn origin_prefix(origin: &SubagentOrigin) -> String {
     let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
     format!("{}{depth}: ", origin.agent_id)
 }
 
-/// Returns the diff of the call, or its arguments if there is none. A failed dry run is mentioned, since the real call may
+/// Returns the diff of the call, or its arguments if it has no diff. Mentions a failed dry run, because the real call may
 /// still succeed.
 pub(crate) fn effect(request: &ApprovalRequest) -> Vec<Detail> {
     let dry_run = request.dry_run.as_ref();
@@ -56,7 +56,7 @@ fn arguments(request: &ApprovalRequest) -> Vec<Detail> {
     vec![Detail::Text(serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
 }
 
-/// Returns the command line verbatim, below the other arguments: its working directory matters as much as its text.
+/// Returns the command line verbatim, below the other arguments. The working directory matters as much as the command.
 fn command(arguments: &Value) -> Option<Vec<Detail>> {
     let fields = arguments.as_object()?;
     let (name, command) =
@@ -66,7 +66,7 @@ fn command(arguments: &Value) -> Option<Vec<Detail>> {
     Some(vec![Detail::Lines(others), Detail::Text(command.to_owned())])
 }
 
-/// Returns the lines of all diffs, or `None` unless every change has one: the user must see the complete effect.
+/// Returns the lines of all diffs, or `None` unless every change has a diff: the user must see the complete effect.
 fn diff(changes: &[FileChange]) -> Option<Detail> {
     let is_visible = |change: &FileChange| !change.diff.is_empty() && has_honest_header(change);
     let all = !changes.is_empty() && changes.iter().all(is_visible);
@@ -74,7 +74,7 @@ fn diff(changes: &[FileChange]) -> Option<Detail> {
     all.then(|| Detail::Diff(lines.collect()))
 }
 
-/// Returns whether the diff's header can be trusted: with a line end in its name, a file could pose as another.
+/// Returns whether the diff's header can be trusted. With a line end in its name, a file could pose as another file.
 fn has_honest_header(change: &FileChange) -> bool {
     let from = match &change.kind {
         ChangeKind::Renamed { from } => from.as_str(),

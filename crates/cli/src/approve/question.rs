@@ -1,11 +1,11 @@
-//! Questions that belong to no call, where a conversation shows them.
+//! Questions that belong to no call and are shown in a conversation.
 
 use tokio::sync::oneshot;
 
 /// Answer that refuses a question.
 pub(crate) const REFUSAL: &str = "!";
 
-/// Question that waits for an answer.
+/// Pending question.
 #[derive(Debug)]
 pub(crate) struct Question {
     /// Text without control characters other than line ends.
@@ -18,7 +18,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns a question, and what receives its answer.
+    /// Returns a question and the receiver of its answer.
     #[cfg_attr(not(any(test, feature = "mcp")), expect(dead_code, reason = "only servers ask"))]
     pub(crate) fn new(
         text: impl Into<String>,
@@ -29,18 +29,18 @@ impl Question {
         (Self { text: text.into(), details, prompt: prompt.into(), answer }, answered)
     }
 
-    /// Returns whether nobody waits for the answer any more.
+    /// Returns whether the asker no longer waits for the answer.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.answer.is_closed()
     }
 
-    /// Answers it.
+    /// Answers the question.
     pub(crate) fn answer(self, text: impl Into<String>) {
         // Fails only if it was withdrawn.
         let _ = self.answer.send(text.into());
     }
 
-    /// Refuses it.
+    /// Refuses the question.
     pub(crate) fn refuse(self) {
         self.answer(REFUSAL);
     }

@@ -1,4 +1,4 @@
-//! Modes of the terminal: those of a conversation, and those of before.
+//! Enters the terminal modes of a conversation and restores the previous modes.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,39 +7,39 @@ use std::time::Duration;
 
 use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcsetattr};
 
-/// Switches on bracketed paste and reports of modified keys, as kitty and as xterm do it.
+/// Switches on bracketed paste and reports of modified keys, in the protocols of kitty and xterm.
 const ENTER: &str = "\x1b[?2004h\x1b[>1u\x1b[>4;1m";
 
-/// Switches these off again, and shows the cursor.
+/// Switches these off, shows the cursor and resets the text attributes.
 const LEAVE: &str = "\x1b[>4;0m\x1b[<1u\x1b[?2004l\x1b[?25h\x1b[0m";
 
-/// Takes back one report of modified keys, as kitty does it: they are counted.
+/// Pops one entry from kitty's stack of keyboard modes.
 const POP_KEYS: &str = "\x1b[<1u";
 
-/// Enters and leaves the other screen of the terminal.
+/// Enters and leaves the alternate screen of the terminal.
 const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const FIRST_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
 
-/// How long a terminal may take to accept the last output of a process that ends.
+/// How long a terminal may take to accept the last output of a process before it exits.
 pub(crate) const HANG_TIME: Duration = Duration::from_secs(1);
 
 /// Saves the title of the window, and restores it.
 const SAVE_TITLE: &str = "\x1b[22;0t";
 const RESTORE_TITLE: &str = "\x1b[23;0t";
 
-/// Whether the title is saved in the modes of a conversation.
+/// Whether entering the modes of a conversation saves the title.
 static SAVES_TITLE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the other screen is shown.
+/// Whether the alternate screen is shown.
 static IS_OTHER_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Whether a panic has restored the modes of before. Others than the one that ends the process are caught.
+/// Whether a panic has restored the previous modes. A caught panic does not end the process.
 static IS_LEFT_BY_PANIC: AtomicBool = AtomicBool::new(false);
 
-/// Modes of the terminal before, while it is in others.
+/// Previous modes of the terminal, while a conversation uses other modes.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Enters the modes of a conversation: keys arrive one by one, and are not shown.
+/// Enters the modes of a conversation: keys arrive one by one and are not echoed.
 pub(crate) fn enter() -> io::Result<()> {
     let before = tcgetattr(io::stdin())?;
     let raw = raw(&before);
@@ -52,7 +52,7 @@ pub(crate) fn enter() -> io::Result<()> {
     Ok(())
 }
 
-/// Enters the modes again: while the process was stopped, the shell has set others. What was typed since is kept.
+/// Re-enters the modes. While the process was stopped, the shell has set others. Input typed since then is kept.
 pub(crate) fn enter_again() -> io::Result<()> {
     let Some(before) = lock().clone() else { return enter() };
     tcsetattr(io::stdin(), OptionalActions::Now, &raw(&before))?;
@@ -69,23 +69,23 @@ pub(crate) fn are_entered() -> bool {
     lock().is_some()
 }
 
-/// Returns whether a panic has restored the modes of before, and forgets that.
+/// Returns whether a panic has restored the previous modes, and clears this flag.
 pub(crate) fn were_left_by_panic() -> bool {
     IS_LEFT_BY_PANIC.swap(false, Ordering::Relaxed)
 }
 
-/// Saves the title of the window when the modes are entered from now on, and restores it afterwards.
+/// Makes `enter` save the title of the window and `restore` restore it.
 pub(crate) fn save_title() {
     SAVES_TITLE.store(true, Ordering::Relaxed);
 }
 
-/// Returns the output that shows the other screen of the terminal, or the first one again.
+/// Returns the output that shows the alternate screen or the main screen.
 pub(crate) fn show_other_screen(shown: bool) -> &'static str {
     IS_OTHER_SHOWN.store(shown, Ordering::Relaxed);
     if shown { OTHER_SCREEN } else { FIRST_SCREEN }
 }
 
-/// Restores the modes that the terminal had before, if it is in others. Also for panics and signals.
+/// Restores the previous modes of the terminal if they were changed. Panics and signals call it as well.
 pub(crate) fn restore() {
     let Some(before) = lock().take() else { return };
     // Fails only if the terminal is gone.
@@ -98,7 +98,7 @@ pub(crate) fn restore() {
         last.push_str(RESTORE_TITLE);
     }
     last.push_str(LEAVE);
-    // What is written before it may wait for a terminal that hangs.
+    // Earlier output may still block on a terminal that hangs.
     let (sender, written) = mpsc::channel();
     std::thread::spawn(move || {
         write(&last);
@@ -107,7 +107,7 @@ pub(crate) fn restore() {
     let _ = written.recv_timeout(HANG_TIME);
 }
 
-/// Restores the terminal before a panic is reported, from now on.
+/// Installs a panic hook that restores the terminal before the panic is reported.
 pub(crate) fn restore_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -117,11 +117,11 @@ pub(crate) fn restore_on_panic() {
     }));
 }
 
-/// Returns the modes of a conversation, given those of before.
+/// Returns the modes of a conversation, derived from the previous modes.
 fn raw(before: &Termios) -> Termios {
     let mut raw = before.clone();
     raw.make_raw();
-    // Output of other code, such as a panic, stays readable.
+    // Output of other code, such as a panic message, stays readable.
     raw.output_modes |= before.output_modes & (OutputModes::OPOST | OutputModes::ONLCR);
     raw
 }

@@ -31,7 +31,7 @@ const SHARED_DIFF_LINES: usize = 3;
 /// Maximum height of the live region.
 pub(super) const MAX_LINES: usize = 16;
 
-/// Steps of the plan that are shown.
+/// Maximum number of plan steps shown.
 const PLAN_LINES: usize = 6;
 
 /// Pending response and running calls.
@@ -39,19 +39,19 @@ const PLAN_LINES: usize = 6;
 pub(crate) struct Activity {
     response: Option<PendingResponse>,
     calls: Vec<RunningCall>,
-    /// Calls of the current response, with their arguments as far as they are streamed.
+    /// Calls of the current response, with the arguments streamed so far.
     drafts: Drafts,
-    /// Whether the model is streaming text, which is visible itself.
+    /// Whether the model is streaming text, which the transcript already shows.
     is_streaming_text: bool,
     agents: Agents,
-    /// Plan of the session that is not complete.
+    /// Plan of the session, unless it is complete.
     plan: Option<Plan>,
-    /// Whether a turn is under way.
+    /// Whether a turn is running.
     is_in_turn: bool,
     summary: Summary,
 }
 
-/// Progress of a compaction, which has no event `ModelResponse`.
+/// Progress of a compaction, which emits no `ModelResponse` event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Summary {
     /// No compaction is running.
@@ -71,12 +71,12 @@ struct PendingResponse {
     retry: Option<PendingRetry>,
 }
 
-/// Retry of a model call that is waited for.
+/// Pending retry of a model call.
 #[derive(Clone, Debug)]
 struct PendingRetry {
     attempt: u32,
     reason: &'static str,
-    /// Time at which it begins.
+    /// Time at which the retry starts.
     at: Duration,
 }
 
@@ -147,7 +147,7 @@ impl Activity {
                 self.wait_for_response(now);
             }
             EventKind::RequestPrepared { .. } => {
-                // A compaction between runs is part of no turn.
+                // A compaction between runs belongs to no turn.
                 self.summary = match self.summary {
                     Summary::Due => Summary::Requested,
                     Summary::Absent | Summary::Requested => {
@@ -230,7 +230,7 @@ impl Activity {
         self.summary != Summary::Absent
     }
 
-    /// Stops showing a compaction that the record of an earlier process contains: it has ended, or is lost with its process.
+    /// Stops showing a compaction from the record of an earlier process. It has ended, or was lost with that process.
     pub(crate) fn forget_compaction(&mut self) {
         if self.summary == Summary::Requested {
             self.end_compaction();
@@ -243,7 +243,7 @@ impl Activity {
         is_busy && !self.is_streaming_text
     }
 
-    /// Returns the steps of the plan around the next one, while a turn is under way.
+    /// Returns the plan steps around the next one, while a turn is running.
     pub(crate) fn plan_lines(&self, most: usize) -> Vec<Line> {
         let plan = self.plan.as_ref().filter(|_| self.is_in_turn);
         plan.map(|plan| plan.lines_around_next(most.min(PLAN_LINES))).unwrap_or_default()
@@ -295,7 +295,7 @@ impl Activity {
     }
 }
 
-/// Returns why a model call is tried again.
+/// Returns the reason for the retry of a model call.
 fn reason(error: &ErrorInfo) -> &'static str {
     if error.kind == ErrorKind::RateLimit { "rate limit reached" } else { "model call failed" }
 }
@@ -335,7 +335,7 @@ impl ActivityLine {
         self
     }
 
-    /// Creates a line for the wait for a response, or for the next attempt to get one.
+    /// Creates a line for a pending response or a pending retry.
     fn for_response(response: &PendingResponse, now: Duration) -> Self {
         let retry = response.retry.as_ref().filter(|retry| now < retry.at);
         let label = match retry {

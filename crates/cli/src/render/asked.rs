@@ -1,13 +1,13 @@
-//! Questions that a model asks with a tool, which end its turn: the next input is the answer.
+//! Questions that a model asks with a tool. They end its turn, and the next input is the answer.
 
 use serde_json::Value;
 
 use super::{expand_tabs, sanitize};
 
-/// Tools that ask. Their arguments are questions, or one.
+/// Tools that ask. Their arguments contain one question or several.
 const TOOLS: [&str; 3] = ["ask_user", "AskUserQuestion", "request_user_input"];
 
-/// Returns the lines of the questions in the arguments of a call, with their options numbered; none if it asks nothing.
+/// Returns the lines of the questions in the arguments of a call, with numbered options. Empty if the tool does not ask.
 pub(super) fn questions(tool_name: &str, arguments: &Value) -> Vec<String> {
     if !TOOLS.contains(&tool_name) {
         return Vec::new();
@@ -29,7 +29,7 @@ fn question(question: &Value) -> Vec<String> {
     lines
 }
 
-/// Returns an answer to choose, with its meaning if it has one.
+/// Returns the label of an option, with its description if present.
 fn answer(option: &Value) -> String {
     let field = |name: &str| option.get(name).and_then(Value::as_str).map(str::trim);
     match (option.as_str().map(str::trim).or(field("label")), field("description")) {

@@ -1,4 +1,4 @@
-//! Completed tool calls: a line with the result, and below it output and changes.
+//! Completed tool calls: a line with the result, followed by output and changes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -48,13 +48,13 @@ pub(crate) struct CompletedCall<'a> {
 #[derive(Debug)]
 enum Status {
     Succeeded,
-    /// A command exited with a non-zero code, which may be what the model wanted to know.
+    /// A command exited with a non-zero code, which is not necessarily a failure.
     Exited(i32),
     Failed(Cow<'static, str>),
 }
 
 impl<'a> CompletedCall<'a> {
-    /// Returns the call that an event ends.
+    /// Returns the call that a `ToolCallEnd` event completes.
     pub(crate) fn of(end: &'a EventKind, subject: &'a str) -> Option<Self> {
         let EventKind::ToolCallEnd {
             tool_name,
@@ -83,7 +83,7 @@ impl<'a> CompletedCall<'a> {
         })
     }
 
-    /// Returns the line of the call: with a mark, or with the greppable `[tool]`.
+    /// Returns the line of the call, with a mark or with the greppable `[tool]`.
     pub(crate) fn head(&self, has_mark: bool) -> Line {
         let took = Duration::from_millis(self.duration_ms);
         let (face, mark, label) = match self.status(took) {

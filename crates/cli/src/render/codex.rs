@@ -7,7 +7,7 @@ use pintle_compat::codex::Formatter;
 use super::{Footer, Header};
 use crate::exit::Exit;
 
-/// Begins the stream.
+/// Returns the start of the stream.
 pub(super) fn header(formatter: &mut Option<Box<Formatter>>, header: &Header<'_>) -> String {
     let formatter = formatter.insert(Box::new(Formatter::new(header.session_id.clone())));
     text(&formatter.begin())
@@ -18,7 +18,7 @@ pub(super) fn event(formatter: &mut Option<Box<Formatter>>, event: &SessionEvent
     formatter.as_mut().map(|formatter| text(&formatter.event(event))).unwrap_or_default()
 }
 
-/// Ends the stream.
+/// Returns the end of the stream.
 pub(super) fn footer(formatter: &mut Option<Box<Formatter>>, footer: &Footer<'_>) -> String {
     let Some(formatter) = formatter else { return String::new() };
     let answer = footer.answer.map(|answer| formatter.answer(answer)).unwrap_or_default();

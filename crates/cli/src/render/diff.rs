@@ -10,16 +10,16 @@ use super::sanitize::{diff_lines, escape_hidden};
 use super::style::{Highlight, Style};
 use super::wrap::expand_tabs;
 
-/// Maximum length of a line that is shown, in characters. Longer ones are cut and have no marks.
+/// Maximum length of a line, in characters. Longer lines are truncated and have no marks.
 const MAX_LINE_CHARS: usize = 500;
 
-/// Maximum number of pairs of lines in a diff that are compared by words.
+/// Maximum number of line pairs in a diff that are compared word by word.
 const MAX_PAIRS: usize = 200;
 
-/// Share of two lines that must be the same for the rest to be marked, in percent. Otherwise they are two different lines.
+/// Minimum share of equal text in a pair of lines, in percent. Pairs with less are not marked.
 const MIN_SAME: usize = 40;
 
-/// Returns the lines of a diff. Removed lines are compared with the added ones below them, in order.
+/// Returns the lines of a diff. Removed lines are compared with the added lines below them, in order.
 pub(crate) fn diff(diff: &str) -> Vec<Line> {
     let texts: Vec<String> = diff_lines(diff).map(shown).collect();
     let mut lines = Vec::with_capacity(texts.len());
@@ -53,13 +53,14 @@ fn shown(line: &str) -> String {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     };
-    // Tabs count from behind the sign.
+    // Tab stops count from the column after the sign.
     let signed = line.split_at_checked(1).filter(|(sign, _)| ["+", "-", " "].contains(sign));
     let (sign, text) = signed.unwrap_or(("", &line));
     format!("{sign}{}", expand_tabs(&escape_hidden(text)))
 }
 
-/// Returns how many lines with this sign come first. The names of files begin with three signs and a blank.
+/// Returns the number of leading lines with this sign. File headers, which start with three signs and a blank, do not
+/// count.
 fn count(lines: &[String], sign: char) -> usize {
     let is_name = |line: &str| line.starts_with("--- ") || line.starts_with("+++ ");
     lines.iter().take_while(|line| line.starts_with(sign) && !is_name(line)).count()
@@ -69,7 +70,7 @@ fn line(text: &str) -> Line {
     Line::new(text, Style::diff_highlight(text).map_or(Face::PLAIN, Highlight::face))
 }
 
-/// Returns a removed and an added line, with the words that differ between them marked.
+/// Returns a removed and an added line, with the differing words marked.
 fn pair(old: &str, new: &str) -> (Line, Line) {
     let is_cut = |line: &str| line.chars().nth(MAX_LINE_CHARS).is_some();
     if is_cut(old) || is_cut(new) {
@@ -93,8 +94,7 @@ fn pair(old: &str, new: &str) -> (Line, Line) {
     (removed, added)
 }
 
-/// Returns the words of a line without its sign, and the characters between them. Characters as people see them are kept
-/// together.
+/// Returns the words of a line and the characters between them, without the sign. Grapheme clusters are kept together.
 fn words(line: &str) -> Vec<&str> {
     let text = line.get(1..).unwrap_or_default();
     let is_word = |cluster: &str| cluster.starts_with(|first: char| first.is_alphanumeric() || first == '_');
@@ -113,7 +113,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Returns some of the words of a line.
+/// Returns the text of a range of words.
 fn text(words: &[&str], range: Range<usize>) -> String {
     words.get(range).unwrap_or_default().concat()
 }

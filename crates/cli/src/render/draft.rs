@@ -32,7 +32,7 @@ const CONTEXT_LINES: usize = 1;
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(super) call_id: String,
-    /// Sequence number of the event that started it, which gaps in the arguments carry.
+    /// Sequence number of the event that started the draft. Gaps in the arguments have the same number.
     pub(super) seq: u64,
     pub(super) tool_name: String,
     arguments: Arguments,
@@ -49,7 +49,7 @@ enum Arguments {
     Json(StringFields),
     /// Free-form text of a custom tool.
     Text,
-    /// A part was missed, so what follows cannot be parsed.
+    /// A part was missed, so the rest cannot be parsed.
     Missed,
     Complete,
 }
@@ -88,7 +88,7 @@ impl Draft {
         }
     }
 
-    /// Removes the diff, since a part of the arguments was missed. They count as incomplete until
+    /// Removes the diff because a part of the arguments was missed. They count as incomplete until
     /// [`complete`](Self::complete) is called.
     pub(super) fn miss(&mut self) {
         self.arguments = Arguments::Missed;
@@ -105,12 +105,12 @@ impl Draft {
         }
     }
 
-    /// Takes the complete arguments and diffs the texts of an edit. Does nothing the second time.
+    /// Sets the complete arguments and diffs the texts of an edit. A second call has no effect.
     pub(super) fn complete(&mut self, arguments: &Value) {
         if matches!(self.arguments, Arguments::Complete) {
             return;
         }
-        // Both parsers hold what they have read.
+        // Drop both parsers, which retain their input.
         self.patch = None;
         self.arguments = Arguments::Complete;
         let text = |name| arguments.get(name).and_then(Value::as_str);
@@ -157,7 +157,7 @@ impl Draft {
         }
     }
 
-    /// Adds the certain part of a patch to the diff. Stops at the first syntax error.
+    /// Adds the unambiguous part of a patch to the diff. Stops at the first syntax error.
     fn patch(&mut self, text: &str) {
         let Some(stream) = &mut self.patch else { return };
         let mut items = Vec::new();

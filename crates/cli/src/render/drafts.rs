@@ -4,7 +4,7 @@ use pintle_agent::{EventKind, SessionEvent};
 
 use super::draft::Draft;
 
-/// Maximum number of calls tracked per response. Further ones are shown only when they run.
+/// Maximum number of calls tracked per response. Further calls are shown only when they run.
 const MAX_CALLS: usize = 16;
 
 /// Drafts of the calls of one response.

@@ -1,14 +1,14 @@
-//! Names of images, which a terminal does not show.
+//! Labels of images, which a terminal does not show.
 
 use pintle_agent::ImageSummary;
 use pintle_llm::{ImageData, MediaSource};
 
 use super::summary;
 
-/// Most images that are named at once.
+/// Maximum number of images with a label.
 const MAX_NAMED: usize = 6;
 
-/// Names the first images, and tells how many more there are.
+/// Returns labels for the first images, and a label with the number of further images.
 pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
     let mut labels: Vec<String> = images.iter().take(MAX_NAMED).map(image_label).collect();
     let more = images.len().saturating_sub(MAX_NAMED);
@@ -18,16 +18,17 @@ pub(crate) fn image_labels(images: &[ImageSummary]) -> Vec<String> {
     labels
 }
 
-/// Names an image by its type and its size.
+/// Returns a label with the type and the size of an image.
 pub(crate) fn image_label(image: &ImageSummary) -> String {
     label(image.media_type.as_deref(), image.bytes)
 }
 
-/// Names an image of a message by its source if it is elsewhere, else by its type and its size.
+/// Returns a label for an image of a message, with its URL or path if it has one, otherwise with its type. The label
+/// includes the size.
 pub(crate) fn image_data_label(image: &ImageData) -> String {
     let of = ImageSummary::of(image);
     match &image.source {
-        // A `data:` URL has the bytes.
+        // A `data:` URL contains the bytes.
         MediaSource::Url(name) | MediaSource::Path(name) if !name.starts_with("data:") => {
             label(Some(name), of.bytes)
         }

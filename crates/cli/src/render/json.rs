@@ -40,7 +40,7 @@ fn escape(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns the object that reports a failure: the only one of `--output json`, and the last of `stream-json`.
+/// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
 pub(crate) fn failure_line(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
     json_line(&FailureLine { kind, error: failure.to_json() })
 }
@@ -59,7 +59,7 @@ pub(super) fn header(header: &Header<'_>) -> Result<String, Failure> {
 /// Returns the last line of `stream-json`, which is the only object of `--output json`.
 pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
     let mut outcome = footer.outcome.clone();
-    // The failure has the error and more.
+    // The failure contains the error and more details.
     outcome.error = None;
     json_line(&OutcomeLine {
         kind: "outcome",

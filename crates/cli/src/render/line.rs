@@ -1,4 +1,4 @@
-//! Lines of styled text, and how a terminal is told to show them.
+//! Lines of styled text, and the escape sequences that show them on a terminal.
 
 use crate::render::{is_safe, width};
 
@@ -8,17 +8,17 @@ pub(crate) struct Line {
     spans: Vec<Span>,
 }
 
-/// Text with one look.
+/// Text with one face.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) text: String,
     pub(crate) face: Face,
 }
 
-/// Look of a text.
+/// Colour and attributes of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Face {
-    /// Colour of the text; that of the terminal if `None`.
+    /// Colour of the text. `None` is the default colour of the terminal.
     pub(crate) colour: Option<Colour>,
     pub(crate) bold: bool,
     pub(crate) dim: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Face {
     pub(crate) reversed: bool,
 }
 
-/// Colour of a text, of the user's own palette: it suits the background, whatever that is.
+/// Colour from the user's palette, which suits the background of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Red,
@@ -39,14 +39,14 @@ pub(crate) enum Colour {
     Cyan,
 }
 
-/// How many colours a terminal can show, and on which background if that is known.
+/// Colours that a terminal supports, and its background if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// None, and no other look either.
+    /// No colours and no attributes.
     Plain,
-    /// None: bold, underlined and the like only.
+    /// No colours, but attributes such as bold and underlined.
     Monochrome,
-    /// Those of the user's palette.
+    /// Colours of the user's palette.
     Sixteen,
     OnDark,
     OnLight,
@@ -66,12 +66,12 @@ impl Face {
     pub(crate) const DIM: Self = Self { dim: true, ..Self::PLAIN };
     pub(crate) const REVERSED: Self = Self { reversed: true, ..Self::PLAIN };
 
-    /// Returns the look of text in this colour.
+    /// Returns the face of text in this colour.
     pub(crate) const fn coloured(colour: Colour) -> Self {
         Self { colour: Some(colour), ..Self::PLAIN }
     }
 
-    /// Returns this look with what the other one adds.
+    /// Returns this face combined with another face, whose colour takes precedence.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             colour: other.colour.or(self.colour),
@@ -84,7 +84,7 @@ impl Face {
         }
     }
 
-    /// Returns the parameters that select this look (ECMA-48, Select Graphic Rendition); none for plain text.
+    /// Returns the parameters that select this face (ECMA-48, Select Graphic Rendition). Empty for plain text.
     fn parameters(self, depth: Depth) -> Vec<String> {
         if depth == Depth::Plain {
             return Vec::new();
@@ -110,7 +110,7 @@ impl Colour {
             (_, Depth::Plain | Depth::Monochrome) => return None,
             (Self::Red, _) => "31",
             (Self::Green, _) => "32",
-            // Yellow and cyan are faint on white in most palettes, and blue on black.
+            // In most palettes, yellow and cyan are faint on white, and blue is faint on black.
             (Self::Yellow, Depth::OnLight) => "35",
             (Self::Yellow, _) => "33",
             (Self::Blue, Depth::OnDark) => "94",
@@ -128,7 +128,7 @@ impl Line {
         Self::new(text, Face::PLAIN)
     }
 
-    /// Returns a line with one look.
+    /// Returns a line with one face.
     pub(crate) fn new(text: impl Into<String>, face: Face) -> Self {
         let mut line = Self::default();
         line.push(text, face);
@@ -152,13 +152,13 @@ impl Line {
         }
     }
 
-    /// Returns the line with text after it.
+    /// Returns the line with this text appended.
     pub(crate) fn and(mut self, text: impl Into<String>, face: Face) -> Self {
         self.push(text, face);
         self
     }
 
-    /// Returns the parts of the line.
+    /// Returns the spans of the line.
     pub(crate) fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -178,7 +178,7 @@ impl Line {
         self.spans.iter().map(|span| width::columns(&span.text)).sum()
     }
 
-    /// Returns the line with this look in addition.
+    /// Returns the line with this face added to every span.
     pub(crate) fn with(mut self, face: Face) -> Self {
         for span in &mut self.spans {
             span.face = span.face.and(face);
@@ -200,7 +200,7 @@ impl Line {
                 line.push(text, face);
                 continue;
             }
-            // A span that ends exactly here is followed by others.
+            // If a span ends exactly here, more text follows it.
             let cut = if wide == left { format!("{text}…") } else { text };
             line.push(width::truncate(&cut, left), face);
             break;
@@ -208,7 +208,7 @@ impl Line {
         line
     }
 
-    /// Returns what makes a terminal show the line. Characters that would control it are left out.
+    /// Returns the output that shows the line on a terminal. Characters that would control the terminal are omitted.
     pub(crate) fn to_terminal(&self, depth: Depth) -> String {
         let mut out = String::new();
         for Span { text, face } in &self.spans {
@@ -225,7 +225,7 @@ impl Line {
     }
 }
 
-/// Returns whether a character shows something and controls nothing. Joiners and selectors have been looked at before.
+/// Returns whether a character is visible and controls nothing. The sanitizer has already checked joiners and selectors.
 fn is_showable(character: char) -> bool {
     is_safe(character) && character != '\n'
         || matches!(character, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')

@@ -1,4 +1,4 @@
-//! Transcript on a terminal, with a live region below it. Output is deferred while the user is asked.
+//! Transcript on a terminal, with a live region below it. Output is deferred while a question is open.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -36,7 +36,7 @@ pub(crate) struct LiveView {
     deferred: String,
 }
 
-/// Keys of the calls that wait for approval, which are asked about one at a time.
+/// Keys of the calls that wait for approval. The user is asked about one call after the other.
 #[derive(Debug, Default)]
 struct ApprovalQueue {
     current: Option<String>,
@@ -62,7 +62,7 @@ impl LiveView {
         self.text.header(header)
     }
 
-    /// Returns the output for an event. While the user is asked, defers it.
+    /// Returns the output for an event, or defers it while a question is open.
     pub(super) fn event(&mut self, event: &SessionEvent, frame: Frame) -> Update {
         let subagent = self.subagents.name_of(event);
         self.text.resize(frame.size);
@@ -71,7 +71,7 @@ impl LiveView {
             activity.event(event, subagent.as_deref(), frame.now);
         }
         if let EventKind::ToolCallArgumentsDelta { .. } = &event.kind {
-            // There are too many to redraw for each: the next tick shows them.
+            // Deltas are too frequent to redraw for each. The next tick shows them.
             return Update::default();
         }
         let was_asking = self.approvals.current.is_some();
@@ -80,7 +80,7 @@ impl LiveView {
             return Update::default();
         }
         let text = mem::take(&mut self.deferred);
-        // Only a tick starts to draw the region: what ends at once is not worth a line.
+        // Only a tick draws the region for the first time: activity that ends before it is not worth a line.
         let lines = if self.region.is_drawn() { self.lines(frame) } else { Vec::new() };
         Update { text: self.region.update(&text, lines), approval }
     }
@@ -120,7 +120,7 @@ impl LiveView {
 }
 
 impl ApprovalQueue {
-    /// Processes an event and returns the key of a call to ask about next.
+    /// Processes an event and returns the key of the call to ask about next, if any.
     fn event(&mut self, event: &SessionEvent) -> Option<String> {
         let kind = &event.kind;
         if let EventKind::ApprovalRequested { call_id, .. } = kind {

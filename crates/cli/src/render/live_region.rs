@@ -22,9 +22,9 @@ pub(super) struct LiveRegion {
 /// Moves to the start of the line and erases everything below.
 const ERASE: &str = "\r\x1b[J";
 
-/// Returns what erases a region that may be drawn, for who writes to the terminal between two updates.
+/// Returns the output that erases a region that may be drawn, for code that writes to the terminal between two updates.
 pub(crate) fn erase_live_region(style: Style) -> &'static str {
-    // The cursor is where the region starts; a line that is open there stays.
+    // The cursor is at the start of the region. An open line before it is kept.
     if style.moves { "\x1b[J" } else { "" }
 }
 

@@ -1,10 +1,10 @@
 //! Turns streamed Markdown into rows.
 //!
-//! Each line of the text is final once its end has arrived, so what is printed never changes. Only a table waits for its
-//! end, since the widths of its columns depend on all rows, and code waits for the grammar of its language; both are bounded.
+//! Each line of the text is final once its end has arrived, so printed rows never change. Only tables and code are held
+//! back: the column widths of a table depend on all rows, and code waits for the grammar of its language. Both are bounded.
 //! An incomplete line can be previewed.
 //!
-//! Lines stand on their own: emphasis does not reach over a line end, and a line of dashes is a rule, not the mark of a
+//! Lines are independent: emphasis does not extend over a line end, and a line of dashes is a rule, not the underline of a
 //! heading.
 
 mod block;
@@ -19,26 +19,26 @@ use super::line::{Face, Line};
 use super::wrap::{self, Margins, expand_tabs};
 use crate::render::Sanitizer;
 
-/// Longest line that is kept until its end. A longer one is continued in a new row.
+/// Maximum length of a line that is buffered until its end. A longer line continues in a new row.
 const MAX_LINE: usize = 4 << 10;
 
-/// Lines of code that wait for the grammar of their language.
+/// Maximum number of code lines that wait for the grammar of their language.
 const MAX_WAITING: usize = 100;
 
-/// Narrowest quotation, in columns. One that is nested deeper is shown as it was written.
+/// Minimum width of a quotation, in columns. A narrower quotation is shown as written.
 const MIN_QUOTE: usize = 8;
 
 /// Formatter for one text.
 #[derive(Debug, Default)]
 pub(crate) struct Markdown {
     sanitizer: Sanitizer,
-    /// Line that has not ended.
+    /// Incomplete last line.
     pending: String,
-    /// Whether the line that has not ended continues one that was too long.
+    /// Whether the incomplete line continues a line that was too long.
     is_continued: bool,
     code: Option<Code>,
     table: Option<Table>,
-    /// Whether lines are shown as they were written.
+    /// Whether lines are shown as written.
     is_raw: bool,
 }
 
@@ -56,20 +56,20 @@ impl Code {
         Self { highlighter: Highlighter::new(fence.language()), fence, waiting: Vec::new() }
     }
 
-    /// Takes a line, and returns the rows that are final.
+    /// Appends a line and returns the rows that are final.
     fn push(&mut self, line: &str, columns: usize) -> Vec<Line> {
         self.waiting.push(expand_tabs(line));
         let waits = self.waiting.len() <= MAX_WAITING && !self.highlighter.is_ready();
         if waits { Vec::new() } else { self.take(columns) }
     }
 
-    /// Returns the rows of the lines that have waited.
+    /// Returns the rows of the waiting lines.
     fn take(&mut self, columns: usize) -> Vec<Line> {
         let lines = std::mem::take(&mut self.waiting).into_iter().map(|line| self.highlighter.line(&line));
         lines.flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
     }
 
-    /// Returns the rows of lines that have not been printed, as they look without colours.
+    /// Returns the rows of lines that have not been printed, without colours.
     fn preview(&self, pending: &str, columns: usize) -> Vec<Line> {
         let waiting = self.waiting.iter().map(|line| Line::plain(line.as_str()));
         let line = Line::plain(expand_tabs(pending));
@@ -81,12 +81,12 @@ impl Code {
 }
 
 impl Markdown {
-    /// Returns a formatter that shows lines as they were written, only sanitized, and nothing before its end.
+    /// Returns a formatter that only sanitizes lines. It shows them as written, and has no preview.
     pub(crate) fn raw() -> Self {
         Self { is_raw: true, ..Self::default() }
     }
 
-    /// Takes the next piece, and returns the rows that are final.
+    /// Appends the next piece and returns the rows that are final.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
         self.sanitizer.push(piece, &mut sanitized);
@@ -95,7 +95,7 @@ impl Markdown {
         rows
     }
 
-    /// Ends the text, and returns the rows that are left.
+    /// Ends the text and returns the remaining rows.
     pub(crate) fn end(&mut self, columns: usize) -> Vec<Line> {
         let mut sanitized = String::new();
         self.sanitizer.end(&mut sanitized);
@@ -110,7 +110,7 @@ impl Markdown {
         rows
     }
 
-    /// Returns the rows of what has not ended, as they would look now.
+    /// Returns a preview of the rows that are not final.
     pub(crate) fn preview(&self, columns: usize) -> Vec<Line> {
         let mut rows = self.table.as_ref().map(|table| table.rows(columns)).unwrap_or_default();
         if self.is_raw {
@@ -134,7 +134,7 @@ impl Markdown {
         self.append(rest, columns, rows);
     }
 
-    /// Appends to the line that has not ended, and takes from it what makes it too long.
+    /// Appends to the incomplete line. While it is too long, its first part becomes a row.
     fn append(&mut self, text: &str, columns: usize, rows: &mut Vec<Line>) {
         self.pending.push_str(text);
         while self.pending.len() > MAX_LINE {

@@ -4,7 +4,7 @@ use pintle_agent::EventKind;
 
 use super::summary;
 
-/// Returns the label and the text of an event that is shown as such a line.
+/// Returns the label and the text of an event that is shown as a labelled line.
 pub(crate) fn note(kind: &EventKind) -> Option<(&'static str, String)> {
     Some(match kind {
         EventKind::ApprovalRequested { tool_name, reason, .. } => {

@@ -1,4 +1,4 @@
-//! Plan that a model keeps with a tool: its steps, and how far each one is.
+//! Plan that a model keeps with a tool: its steps and their progress.
 
 use pintle_tools::builtin::{PlanStatus, UpdatePlanInput};
 use pintle_tools::native::anthropic::{TodoStatus, TodoWriteInput};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::line::{Colour, Face, Line};
 use super::summary;
 
-/// Maximum number of steps that are shown. The tools take fewer.
+/// Maximum number of steps shown. The tools accept fewer.
 const MAX_STEPS: usize = 100;
 
-/// Before a step in the live region.
+/// Prefix of a step in the live region.
 const INDENT: &str = "  ";
 
 /// Newest plan of a session.
@@ -21,13 +21,13 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
-    /// One line.
+    /// Text on one line.
     text: String,
     status: PlanStatus,
 }
 
 impl Plan {
-    /// Returns the plan in the arguments of a call, if its tool takes one and they have one.
+    /// Returns the plan in the arguments of a call, if its tool sets a plan and the plan has steps.
     pub(super) fn of(tool_name: &str, arguments: &Value) -> Option<Self> {
         let steps: Vec<(String, PlanStatus)> = match tool_name {
             "update_plan" => {
@@ -52,7 +52,7 @@ impl Plan {
         self.steps.iter().all(|step| step.status == PlanStatus::Completed)
     }
 
-    /// Returns how many steps are done, and the one in progress.
+    /// Returns the number of completed steps, and the step in progress.
     pub(super) fn summary(&self) -> String {
         let done = self.steps.iter().filter(|step| step.status == PlanStatus::Completed).count();
         let current = self.steps.iter().find(|step| step.status == PlanStatus::InProgress);
@@ -65,7 +65,7 @@ impl Plan {
         self.steps.iter().map(Step::line).collect()
     }
 
-    /// Returns lines of the steps around the one that is next, at most so many.
+    /// Returns at most this many lines, for the steps around the next step.
     pub(super) fn lines_around_next(&self, most: usize) -> Vec<Line> {
         let line = |step: &Step| {
             let mut line = Line::plain(INDENT);
@@ -77,7 +77,7 @@ impl Plan {
         }
         let Some(shown) = most.checked_sub(1) else { return Vec::new() };
         let next = self.steps.iter().position(|step| step.status != PlanStatus::Completed);
-        // The step before the next one shows where the work is.
+        // The step before the next one shows the progress.
         let first = next.unwrap_or(self.steps.len()).saturating_sub(1).min(self.steps.len() - shown);
         let mut lines: Vec<Line> = self.steps.iter().skip(first).take(shown).map(line).collect();
         let more = summary::plural((self.steps.len() - shown) as u64, "more step");
@@ -105,7 +105,7 @@ fn status(status: TodoStatus) -> PlanStatus {
     }
 }
 
-/// Returns the subject of a call: how far its plan is, or else a summary of its arguments.
+/// Returns the subject of a call: the progress of its plan, or a summary of its arguments.
 pub(super) fn subject(tool_name: &str, arguments: &Value) -> String {
     Plan::of(tool_name, arguments).map_or_else(|| summary::arguments(arguments), |plan| plan.summary())
 }

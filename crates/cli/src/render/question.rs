@@ -9,13 +9,13 @@ use super::style::{Highlight, Style};
 use super::word_wrap::wrap;
 use super::{summary, width};
 
-/// Margin of quoted text. Only our own notes start further left, so quoted text cannot pose as one.
+/// Margin of quoted text. Only Pintle's own notes start further left, so quoted text cannot imitate a note.
 const MARGIN: &str = "    ";
 
 /// Margin of continuation rows.
 const CONTINUATION: &str = "  ↳ ";
 
-/// Margin of our own notes.
+/// Margin of Pintle's own notes.
 const NOTE: &str = "  … ";
 
 /// Width of each of these margins.
@@ -30,7 +30,7 @@ const MIN_ROWS: usize = 3;
 /// Minimum number of consecutive blank rows to fold.
 const BLANK_RUN: usize = 3;
 
-/// Maximum number of zero-width characters on one base character. Further ones are escaped.
+/// Maximum number of zero-width characters on one base character. Further characters are escaped.
 const MAX_MARKS: usize = 4;
 
 /// Distance between tab stops.
@@ -61,7 +61,7 @@ struct Row {
     margin: &'static str,
     highlight: Option<Highlight>,
     text: String,
-    /// Lines that start in the row, and bytes that it shows.
+    /// Number of lines that start in the row, and of bytes that it shows.
     size: TextSize,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn question(
     format!("{full}\n{again}{}{prompt}", format_rows(&ends, style))
 }
 
-/// Formats a question of the model, wrapped at words. One that does not fit the window is formatted by [`question`].
+/// Formats a question of the model, wrapped at words. If it does not fit the window, [`question`] formats it.
 pub(crate) fn model_question(text: &str, prompt: &str, terminal: TerminalSize, style: Style) -> String {
     let lines: Vec<Cow<'_, str>> = text.split('\n').map(escape_hidden).collect();
     let wrapped = wrap(&lines.join("\n"), terminal.columns.checked_sub(1));
@@ -184,8 +184,8 @@ impl Row {
     }
 }
 
-/// Shortens the sections to a total number of rows, or to their minimum. The last section is the effect of the call; the
-/// ones before it share a third of the rows.
+/// Shortens the sections to a total number of rows, or to their minimum. The last section is the effect of the call. The
+/// sections before it share a third of the rows.
 fn shorten(sections: &[Vec<Row>], available: usize) -> Vec<Vec<Row>> {
     let Some((last, before)) = sections.split_last() else { return Vec::new() };
     let share = (available / 3).checked_div(before.len()).unwrap_or(0).max(MIN_ROWS);

@@ -12,7 +12,7 @@ pub(crate) struct Sanitizer {
     mode: Mode,
     /// Last character kept.
     previous: Option<char>,
-    /// Joiner or carriage return that is kept or not depending on the next character.
+    /// Joiner or carriage return whose treatment depends on the next character.
     held: Option<char>,
 }
 

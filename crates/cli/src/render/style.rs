@@ -33,7 +33,7 @@ pub(super) enum Highlight {
 }
 
 impl Highlight {
-    /// Returns the look of the role.
+    /// Returns the face of the role.
     pub(super) fn face(self) -> Face {
         match self {
             Self::Dim => Face::DIM,
@@ -50,7 +50,7 @@ impl Style {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
 
-    /// Returns how many colours are shown.
+    /// Returns the supported colours.
     pub(super) fn depth(self) -> Depth {
         if self.colour { Depth::Sixteen } else { Depth::Plain }
     }

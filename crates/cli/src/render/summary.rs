@@ -35,7 +35,7 @@ pub(super) fn arguments(arguments: &Value) -> String {
         (false, _) => parts.join(" "),
         (true, Value::Object(fields)) if fields.is_empty() => String::new(),
         (true, Value::Null) => String::new(),
-        // A tool without a schema has a text instead of arguments.
+        // A tool without a schema receives text instead of arguments.
         (true, Value::String(text)) => patch_paths(text),
         (true, other) => other.to_string(),
     };
@@ -57,7 +57,7 @@ pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     line
 }
 
-/// Truncates a line of output, keeping indentation and tabs. Of a line overwritten with carriage returns, such as a
+/// Truncates a line of output, keeping indentation and tabs. For a line overwritten with carriage returns, such as a
 /// progress bar, returns the last state.
 pub(super) fn output_line(line: &str, max_chars: usize) -> String {
     let last = line.split('\r').rfind(|part| !part.is_empty()).unwrap_or_default();
@@ -111,7 +111,7 @@ pub(crate) fn amount_of_budget(kind: BudgetKind, amount: u64) -> String {
     }
 }
 
-/// Parses an amount of a budget as somebody types it: `20,000`, `$2.50`.
+/// Parses an amount of a budget in the form that users type: `20,000`, `$2.50`.
 pub(crate) fn parse_amount(kind: BudgetKind, text: &str) -> Option<u64> {
     let text = text.trim().replace(',', "");
     match kind {
@@ -171,7 +171,7 @@ fn argument(name: &str, value: &Value) -> String {
     }
 }
 
-/// Returns the files of a patch, or the text itself if it names none.
+/// Returns the files of a patch, or the text itself if it names no files.
 fn patch_paths(text: &str) -> String {
     let paths = pintle_patch::named_paths(text);
     if paths.is_empty() { text.to_owned() } else { paths.join(" ") }

@@ -1,6 +1,6 @@
-//! The conversation as lines: what was said, one line per tool call, its output and its changes.
+//! The conversation as lines: messages, one line per tool call, its output and its changes.
 //!
-//! Lines are final when they are returned. What is being said can be looked at before.
+//! Returned lines are final. Incomplete text can be previewed.
 
 use std::collections::HashMap;
 
@@ -19,20 +19,20 @@ use super::{asked, diff, note, sanitize, summary};
 /// Columns before the output of a call.
 const INDENT: usize = 4;
 
-/// Lines of a diff that are shown. The rest is in the pager.
+/// Maximum number of diff lines shown. The pager shows the rest.
 const DIFF_LINES: usize = 40;
 
-/// Rows of an input that are shown. The user knows the rest.
+/// Maximum number of input rows shown. The user knows the rest.
 const INPUT_ROWS: usize = 20;
 
-/// Width of a plain transcript: no line that is shown is longer.
+/// Width of a plain transcript. No displayed line is longer.
 const PLAIN_COLUMNS: usize = 1 << 20;
 
 /// Formats the events of a session and its subagents.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     columns: usize,
-    /// Whether lines are read aloud or by other programs: they are as long as they are, with words instead of marks.
+    /// Whether screen readers or other programs read the lines. They are not wrapped, and have words instead of marks.
     is_plain: bool,
     markdown: Markdown,
     /// Subjects of the running calls by call key.
@@ -40,7 +40,7 @@ pub(crate) struct Transcript {
     /// Questions of the running calls that ask the user, by call key.
     questions: HashMap<String, Vec<String>>,
     subagents: SubagentNames,
-    /// Events of subagents that wait for the end of the text, with the name of the subagent.
+    /// Events of subagents that wait until the text ends, with the name of the subagent.
     deferred: Vec<(String, SessionEvent)>,
     /// Newest plan of the session, until it is shown.
     plan: Option<Plan>,
@@ -65,7 +65,7 @@ impl Transcript {
         Self::with(columns, false, Markdown::default())
     }
 
-    /// Creates an empty transcript of lines that are not broken, with words instead of marks.
+    /// Creates an empty transcript whose lines are not wrapped and have words instead of marks.
     pub(crate) fn plain() -> Self {
         Self::with(PLAIN_COLUMNS, true, Markdown::raw())
     }
@@ -85,34 +85,34 @@ impl Transcript {
         }
     }
 
-    /// Sets the width of the lines to come.
+    /// Sets the width of future lines.
     pub(crate) fn resize(&mut self, columns: usize) {
         if !self.is_plain {
             self.columns = columns;
         }
     }
 
-    /// Returns whether nothing has been said.
+    /// Returns whether the transcript is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.last == Block::Start
     }
 
-    /// Takes the lines that are final.
+    /// Takes the final lines.
     pub(crate) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Returns the rows of the text that has not ended, as they would look now.
+    /// Returns a preview of the rows of incomplete text.
     pub(crate) fn preview(&self) -> Vec<Line> {
         self.markdown.preview(self.columns)
     }
 
-    /// Returns the name of the subagent of an event, if it is one of a subagent.
+    /// Returns the name of the subagent that emitted the event, or `None` for the session itself.
     pub(crate) fn subagent_of(&mut self, event: &SessionEvent) -> Option<String> {
         self.subagents.name_of(event)
     }
 
-    /// Takes an event of the session, or of a subagent with this name.
+    /// Processes an event of the session, or of a subagent with this name.
     pub(crate) fn event(&mut self, event: &SessionEvent, subagent: Option<&str>) {
         match subagent {
             Some(agent) if self.last == Block::Text => self.deferred.push((agent.to_owned(), event.clone())),
@@ -144,20 +144,20 @@ impl Transcript {
         self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
     }
 
-    /// Appends a line about what happened.
+    /// Appends a line, wrapped at words.
     pub(crate) fn line(&mut self, line: &Line) {
         self.separate(Block::Lines);
         let margins = Margins { first: Line::default(), rest: Line::plain("  ") };
         self.lines.extend(wrap::wrap(line, self.columns, &margins));
     }
 
-    /// Appends rows that fit as they are.
+    /// Appends rows that already fit the width.
     pub(crate) fn rows(&mut self, rows: Vec<Line>) {
         self.separate(Block::Lines);
         self.lines.extend(rows);
     }
 
-    /// Appends lines that belong to the one before, broken anywhere.
+    /// Appends lines that belong to the previous line, broken between characters.
     pub(crate) fn below(&mut self, lines: impl IntoIterator<Item = Line>) {
         for line in lines {
             let margins = if line.is_empty() { Margins::default() } else { Margins::blank(INDENT) };
@@ -175,7 +175,7 @@ impl Transcript {
                 self.plan = Plan::of(tool_name, arguments).or(self.plan.take());
                 let key = call_key_of(event, call_id);
                 let questions = asked::questions(tool_name, arguments);
-                // What is asked is shown below.
+                // The questions are shown below the call.
                 let is_asking = !questions.is_empty();
                 let subject = if is_asking { String::new() } else { plan::subject(tool_name, arguments) };
                 if is_asking {
@@ -201,7 +201,7 @@ impl Transcript {
                 let limit = if round.is_some() { "tool round limit reached" } else { "turn limit reached" };
                 self.note("limit", limit);
             }
-            // It is asked about below; a failure is explained.
+            // A request is shown as a question, and an error as a failure.
             EventKind::ApprovalRequested { .. } | EventKind::Error { .. } => {}
             kind @ (EventKind::SessionStart { .. } | _) => {
                 if let Some((label, text)) = note(kind) {
@@ -243,7 +243,7 @@ impl Transcript {
         }
     }
 
-    /// Appends what the user said.
+    /// Appends an input of the user.
     fn input(&mut self, content: &str, images: &[ImageSummary], face: Face) {
         self.separate(Block::Input);
         let margins =
@@ -265,7 +265,7 @@ impl Transcript {
         self.images(images);
     }
 
-    /// Names the images of an input below it.
+    /// Appends labels for the images of an input.
     pub(crate) fn images(&mut self, images: &[ImageSummary]) {
         self.below(image_labels(images).into_iter().map(|label| Line::new(label, Face::DIM)));
     }
@@ -319,7 +319,7 @@ impl Transcript {
         self.below(lines);
     }
 
-    /// Appends the plan as it is now, once.
+    /// Appends the newest plan, unless it was shown.
     fn plan(&mut self) {
         let Some(plan) = self.plan.take() else { return };
         self.separate(Block::Lines);

@@ -8,14 +8,14 @@ use crate::render::width;
 /// Columns between two tab stops.
 const TAB: usize = 4;
 
-/// Columns that a margin leaves at least. Otherwise there is none.
+/// Minimum number of columns beside a margin. With less room, rows have no margin.
 const MIN_ROOM: usize = 4;
 
 /// Prefixes of the rows of a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Margins {
     pub(crate) first: Line,
-    /// Before each row but the first.
+    /// Prefix of every row but the first.
     pub(crate) rest: Line,
 }
 
@@ -33,8 +33,8 @@ impl Margins {
     }
 }
 
-/// Breaks a line at words. Words that are wider than a row are broken between characters. A row has at least one character,
-/// so that nothing is lost where it does not fit.
+/// Breaks a line at words. Words that are wider than a row are broken between characters. Every row has at least one
+/// character, so that no text is lost if it does not fit.
 pub(crate) fn wrap(line: &Line, columns: usize, margins: &Margins) -> Vec<Line> {
     if let Some(whole) = without_room(line, columns, margins) {
         return wrap(&whole, columns, &Margins::default());
@@ -147,7 +147,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Takes a line to pieces, alternately blanks and words. Scripts without blanks may be broken between characters.
+/// Splits a line into blanks and words. Scripts without blanks may be broken between characters.
 fn words(line: &Line) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut last = None;
@@ -182,12 +182,12 @@ impl Word {
     }
 }
 
-/// Returns whether a row must not begin with this.
+/// Returns whether a row must not start with this grapheme.
 fn is_closing(grapheme: &str) -> bool {
     grapheme.chars().all(|character| "、。，．）」』】〉》！？：；".contains(character))
 }
 
-/// Returns a text with tabs as blanks.
+/// Returns a text with tabs replaced by blanks.
 pub(crate) fn expand_tabs(text: &str) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut column = 0;

@@ -1,4 +1,4 @@
-//! Calls that wait for approval: what they would do, and the keys that decide.
+//! Calls that wait for approval: their effects, and the keys that decide.
 
 mod words;
 
@@ -15,19 +15,19 @@ use crate::render::{
     Colour, Face, Line, Margins, break_anywhere, diff, escape_hidden, expand_tabs, plural, wrap,
 };
 
-/// Columns before what a call would do.
+/// Columns before the effect of a call.
 const INDENT: usize = 4;
 
-/// Longest rules that are shown beside their key, in characters. They name exactly the call that is shown.
+/// Maximum length of rules shown beside their key, in characters. Longer rules match exactly the call that is shown.
 const SHOWN_RULES: usize = 160;
 
-/// Calls that wait, in the order of their requests.
+/// Pending calls, in the order of their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     pending: Vec<Arc<ApprovalRequest>>,
-    /// Index of the one that is shown.
+    /// Index of the call that is shown.
     selected: usize,
-    /// Whether keys decide. Otherwise they go to the input that is being written.
+    /// Whether keys decide. Otherwise they go to the input editor.
     is_focused: bool,
     asking: Asking,
 }
@@ -52,14 +52,15 @@ pub(crate) struct Decided {
     pub(crate) rules: Vec<String>,
 }
 
-/// Whether two requests are the same one.
+/// Returns whether two requests are the same.
 pub(crate) fn is_same(one: &ApprovalRequest, other: &ApprovalRequest) -> bool {
     let session = |request: &ApprovalRequest| request.origin.as_ref().map(|origin| origin.session_id.clone());
     one.call_id == other.call_id && one.fingerprint == other.fingerprint && session(one) == session(other)
 }
 
 impl Approvals {
-    /// Sets the calls that wait, and returns those that are new. These get the keys only if nothing is being written.
+    /// Sets the pending calls and returns the new ones. If none was pending before, they get the keys unless the user is
+    /// writing.
     pub(crate) fn set(
         &mut self,
         pending: Vec<Arc<ApprovalRequest>>,
@@ -83,12 +84,12 @@ impl Approvals {
         new
     }
 
-    /// Returns how many calls wait.
+    /// Returns the number of pending calls.
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Returns whether no call waits.
+    /// Returns whether no call is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
@@ -98,12 +99,12 @@ impl Approvals {
         self.is_focused
     }
 
-    /// Returns whether keys decide, and nothing is being written about the call.
+    /// Returns whether keys decide, and no text about the call is being written.
     pub(crate) fn is_deciding(&self) -> bool {
         self.is_focused && matches!(self.asking, Asking::Decision)
     }
 
-    /// Lets keys decide, if a call waits, or lets them write.
+    /// Gives the keys to the pending calls, if any, or to the input editor.
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.is_focused = is_focused && !self.pending.is_empty();
     }
@@ -113,14 +114,14 @@ impl Approvals {
         self.pending.get(self.selected)
     }
 
-    /// Takes pasted text.
+    /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) {
         if let Asking::Rule(editor) | Asking::Words(editor) = &mut self.asking {
             editor.insert(text);
         }
     }
 
-    /// Takes a key. Returns the decision that it makes.
+    /// Handles a key. Returns the decision that it makes.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Decided> {
         let request = self.shown()?.clone();
         match &mut self.asking {
@@ -174,7 +175,7 @@ impl Approvals {
         }
     }
 
-    /// Takes what was written.
+    /// Returns the decision for the written rule or reason.
     fn enter(&mut self, request: Arc<ApprovalRequest>) -> Option<Decided> {
         match std::mem::take(&mut self.asking) {
             Asking::Rule(mut editor) => {
@@ -189,8 +190,8 @@ impl Approvals {
         }
     }
 
-    /// Returns the rows about the call that is shown, in at most `height` rows if it can be said in so few, and where the
-    /// cursor is. Of details that take more than `most` rows, so many are shown: as a whole they are [above](long_details).
+    /// Returns at most `height` rows about the call that is shown, and the cursor position. If the details need more than
+    /// `most` rows, only `most` of them are shown. The complete details are [above](long_details).
     pub(crate) fn rows(
         &self,
         columns: usize,
@@ -198,7 +199,7 @@ impl Approvals {
         most: usize,
     ) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(request) = self.shown() else { return (Vec::new(), None) };
-        // Keys come first: where there is little room, the details were printed above.
+        // Keys come first. If there is little room, the details were printed above.
         let (mut keys, cursor) = self.keys(request, columns);
         keys.truncate(height);
         let mut rows = head(request, self.selected, self.pending.len(), columns);
@@ -236,7 +237,7 @@ fn once(request: &Arc<ApprovalRequest>, decision: Decision) -> Decided {
     Decided { request: Arc::clone(request), decision, rules: Vec::new() }
 }
 
-/// Returns a denial, with the user's words if there are some.
+/// Returns a denial, with the user's reason if there is one.
 fn denial(words: &str) -> Decision {
     let reason =
         if words.is_empty() { "the user said no".to_owned() } else { format!("the user says: {words}") };
@@ -253,13 +254,13 @@ fn head(request: &ApprovalRequest, index: usize, count: usize, columns: usize) -
     wrap(&head, columns, &Margins::default())
 }
 
-/// Returns what a call would do as a whole, if that takes more than so many rows.
+/// Returns the complete details of a call, if they need more than `most` rows.
 pub(crate) fn long_details(request: &ApprovalRequest, columns: usize, most: usize) -> Option<Vec<Line>> {
     let rows = details(request, columns);
     (rows.len() > most).then(|| head(request, 0, 1, columns).into_iter().chain(rows).collect())
 }
 
-/// Returns what the call would do.
+/// Returns the rows that describe the effect of the call.
 fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
     let lines = approve::effect(request).into_iter().flat_map(|detail| match detail {
         Detail::Diff(lines) => diff(&lines.join("\n")),
@@ -269,22 +270,22 @@ fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
     lines.flat_map(|line| break_anywhere(&line, columns, &Margins::blank(INDENT))).collect()
 }
 
-/// Returns a line with what is hidden in it made visible: it matters what runs.
+/// Returns a line with hidden characters made visible: the user must see exactly what runs.
 fn verbatim(line: &str) -> Line {
     Line::plain(expand_tabs(&escape_hidden(line)))
 }
 
-/// Returns the rules that would be added, with what is hidden in them made visible.
+/// Returns the suggested rules, with hidden characters made visible.
 fn rules(request: &ApprovalRequest) -> String {
     in_one_line(&request.suggested_rules.join(", "))
 }
 
-/// Returns a text with what is hidden in it made visible, also line ends.
+/// Returns a text with hidden characters and line ends made visible.
 fn in_one_line(text: &str) -> String {
     expand_tabs(&crate::render::in_one_line(text))
 }
 
-/// Returns the first and the last rows, with the number of those between.
+/// Returns the first and the last rows, and between them the number of omitted rows.
 fn fold(rows: Vec<Line>, height: usize) -> Vec<Line> {
     if rows.len() <= height.max(3) {
         return rows;
@@ -317,7 +318,7 @@ fn choices(request: &ApprovalRequest, is_focused: bool) -> Line {
     }
     choice("n", "no");
     choice("w", "no, with words");
-    // Last, since rules may be long.
+    // Last, because rules may be long.
     if !request.suggested_rules.is_empty() {
         let rules = rules(request);
         if rules.chars().count() <= SHOWN_RULES {

@@ -1,5 +1,5 @@
-//! The conversation as a client of a server: what is typed goes to the server, and what is shown comes from the events of the
-//! session there. Leaving leaves the session as it is.
+//! The conversation as a client of a server: input goes to the server, and output comes from the events of the session
+//! there. Leaving the conversation does not change the session.
 
 mod approvals;
 mod commands;
@@ -24,10 +24,10 @@ use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::remote::Remote;
 
-/// Place of the tools in the line of status.
+/// Environment shown in the status line.
 const ENVIRONMENT: &str = "server";
 
-/// Converses until the user leaves.
+/// Runs the conversation until the user leaves.
 pub(crate) async fn converse(
     remote: &Remote,
     session: &SessionInfo,
@@ -37,7 +37,7 @@ pub(crate) async fn converse(
 ) -> Result<(), Failure> {
     let directory = session.directory.clone().unwrap_or_default();
     let depth = super::depth(flags, process_env);
-    // Says whether the title is saved when the terminal is entered.
+    // Call this before the terminal is entered, because it decides whether the title is saved.
     let attention = super::attention(flags, Path::new(&directory), process_env, depth);
     let mut device = if flags.plain {
         Device::lines()?

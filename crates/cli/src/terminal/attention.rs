@@ -1,4 +1,4 @@
-//! Output besides the text: title of the window, notifications for a user who looks elsewhere, question for the background.
+//! Output besides the text: window title, notifications for an absent user, and the query for the background.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
 
-/// Time without a key after which the user is notified.
+/// Time without a key press after which the user is notified.
 const QUIET_TIME: Duration = Duration::from_secs(5);
 
 /// Maximum length of a title or a notification, in characters.
@@ -16,10 +16,10 @@ const MAX_CHARS: usize = 80;
 /// Values of `TERM` of multiplexers and consoles, which show no title or show it as text.
 const WITHOUT_TITLE: [&str; 4] = ["screen", "tmux", "linux", "dumb"];
 
-/// What the session does.
+/// Activity of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Doing {
-    /// Whether a turn is under way.
+    /// Whether a turn is running.
     pub(crate) is_running: bool,
     /// Number of calls that wait for approval.
     pub(crate) waiting: usize,
@@ -31,19 +31,19 @@ pub(super) struct Attention {
     notify: NotifyName,
     /// Name of the directory, if a title is shown.
     title: Option<String>,
-    /// Title of the window, if it is ours.
+    /// Title of the window, if Pintle has set it.
     shown: Option<String>,
-    /// Time of the newest key.
+    /// Time of the newest key press.
     typed_at: Duration,
     doing: Doing,
-    /// Whether the terminal is asked for its background.
+    /// Whether to query the background of the terminal.
     asks: bool,
 }
 
-/// Asks the terminal for the colour of its background. The answer arrives as input.
+/// Queries the background colour of the terminal. The answer arrives as input.
 const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
 
-/// Checks that the flags fit together.
+/// Checks that the flags are compatible.
 pub(super) fn check(flags: &ConversationArgs) -> Result<(), Failure> {
     let flag = match flags {
         ConversationArgs { plain: true, notify: NotifyName::Osc9, .. } => "--notify osc9",
@@ -63,12 +63,12 @@ pub(super) fn has_title(flags: &ConversationArgs, process_env: &ProcessEnv) -> b
     }
 }
 
-/// Returns whether the terminal can be asked for its background.
+/// Returns whether the background of the terminal can be queried.
 pub(super) fn can_ask(flags: &ConversationArgs, process_env: &ProcessEnv) -> bool {
     !flags.plain && is_window(process_env)
 }
 
-/// Returns whether the terminal is a window of its own: no multiplexer, and no console.
+/// Returns whether the terminal is a window, as opposed to a multiplexer or a console.
 fn is_window(process_env: &ProcessEnv) -> bool {
     let is_set = |name| process_env.variable(name).is_some_and(|value| !value.is_empty());
     let term = process_env.variable("TERM").unwrap_or_default();
@@ -80,7 +80,7 @@ fn shows_titles(term: &str) -> bool {
 }
 
 impl Attention {
-    /// Creates a writer, with a title if there is a name of the directory.
+    /// Creates a writer. It shows a title if `title` contains the name of the directory.
     pub(super) fn new(notify: NotifyName, title: Option<&str>) -> Self {
         Self {
             notify,
@@ -92,28 +92,28 @@ impl Attention {
         }
     }
 
-    /// Asks the terminal for its background at the beginning, or does not.
+    /// Sets whether to query the background of the terminal at the start.
     pub(super) fn asking_background(mut self, asks: bool) -> Self {
         self.asks = asks;
         self
     }
 
-    /// Returns the output for the beginning: a question that the terminal answers.
+    /// Returns the output for the start: a query that the terminal answers.
     pub(super) fn question(&self) -> &'static str {
         if self.asks { ASK_BACKGROUND } else { "" }
     }
 
-    /// Records that the user is there.
+    /// Records a key press of the user.
     pub(super) fn typed(&mut self, now: Duration) {
         self.typed_at = now;
     }
 
-    /// Forgets the title: something else had the terminal.
+    /// Forgets the title, because another program had the terminal.
     pub(super) fn forget(&mut self) {
         self.shown = None;
     }
 
-    /// Returns the output for what the session does now.
+    /// Returns the output for the current activity of the session.
     pub(super) fn update(&mut self, doing: Doing, now: Duration) -> String {
         let before = std::mem::replace(&mut self.doing, doing);
         let state = match doing {
@@ -134,7 +134,7 @@ impl Attention {
             out.push_str(&match self.notify {
                 NotifyName::None => String::new(),
                 NotifyName::Bell => "\x07".to_owned(),
-                // Terminals take some texts that begin with a number for commands.
+                // Terminals interpret some texts that start with a number as commands.
                 NotifyName::Osc9 => format!("\x1b]9;pintle: {state}\x07"),
             });
         }
@@ -142,7 +142,7 @@ impl Attention {
     }
 }
 
-/// Returns a text that ends no sequence and fits a title.
+/// Returns a text that cannot end the escape sequence and that fits a title.
 fn one_line(text: &str) -> String {
     let line: String = sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|character| !character.is_control()).take(MAX_CHARS).collect()

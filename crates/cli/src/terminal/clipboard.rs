@@ -1,4 +1,4 @@
-//! The clipboard: text goes there through the terminal, and images come from there through a program of the desktop.
+//! The clipboard: text is copied through the terminal, and images are read through a desktop program.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use pintle_tools::builtin::{MAX_IMAGE, image_of};
 use crate::host_command::{self, Ended};
 use crate::process_env::ProcessEnv;
 
-/// Programs that print the image on the clipboard, each with the variable of the desktop that it is for, and the package
-/// that has it.
+/// Programs that print the image on the clipboard, each with the variable that identifies its desktop, and the package that
+/// contains it.
 const READERS: [(&str, &[&str], &str); 2] = [
     ("WAYLAND_DISPLAY", &["wl-paste", "--type", "image/png"], "wl-clipboard"),
     ("DISPLAY", &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"], "xclip"),
 ];
 
-/// How long a program may take.
+/// Time limit of a program.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns the output that has the terminal put a text on the clipboard, where it allows that (OSC 52).
+/// Returns the output that makes the terminal copy a text to the clipboard, if the terminal allows it (OSC 52).
 pub(super) fn put(text: &str) -> String {
     format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))
 }

@@ -1,4 +1,4 @@
-//! Commands that begin with a slash.
+//! Commands that start with a slash.
 
 /// Command of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Undo,
 }
 
-/// Command with its arguments, as they were typed.
+/// Command with its arguments, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     pub(crate) command: Command,
@@ -73,9 +73,9 @@ pub(crate) const COMMANDS: [(Command, &str, &str, &str); 28] = [
 ];
 
 impl Called {
-    /// Parses a line that begins with a slash.
+    /// Parses a line that starts with a slash.
     ///
-    /// The error is a message with the nearest name, or with all names that begin like it.
+    /// The error is a message with the nearest name, or with all names that start with the given name.
     pub(crate) fn parse(line: &str) -> Result<Self, String> {
         let (name, arguments) = split(line);
         let arguments = arguments.to_owned();
@@ -107,14 +107,14 @@ pub(crate) fn is_known(name: &str) -> bool {
     COMMANDS.iter().any(|(_, known, ..)| *known == name)
 }
 
-/// Splits a line that begins with a slash into the name of a command and its arguments.
+/// Splits a line that starts with a slash into the name of a command and its arguments.
 pub(crate) fn split(line: &str) -> (&str, &str) {
     let line = line.trim().trim_start_matches('/');
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     (name, arguments.trim())
 }
 
-/// Returns the names of the commands that begin like this, with their meanings.
+/// Returns the names of the commands that start with a prefix, with their meanings.
 pub(crate) fn beginning_with(prefix: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let matching = COMMANDS.iter().filter(move |(_, name, ..)| name.starts_with(prefix));
     matching.map(|(_, name, _, meaning)| (*name, *meaning))

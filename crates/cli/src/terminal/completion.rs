@@ -1,24 +1,24 @@
-//! Completion of commands and of files, while they are typed.
+//! Completion of commands and files while the user types.
 
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::commands;
 use crate::render::{Colour, Face, Line};
 
-/// Most choices that are shown.
+/// Maximum number of choices shown.
 const MAX_SHOWN: usize = 8;
 
 /// Files of the environment that can be named, relative to the working directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Files {
-    /// Nobody has asked for them.
+    /// Not requested yet.
     #[default]
     Unknown,
     Asked,
     Known(Vec<String>),
 }
 
-/// Choices for what stands before the cursor.
+/// Choices for the word before the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Menu {
     /// Replacements with their meanings.
@@ -40,12 +40,12 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Word<'a> {
     kind: Kind,
-    /// The part behind its sign.
+    /// The part after the sign.
     text: &'a str,
 }
 
 impl<'a> Word<'a> {
-    /// Returns the word that can be completed: a command at the beginning, or a file behind `@`.
+    /// Returns the word that can be completed: a command at the start, or a file after `@`.
     fn before(cursor: &'a str) -> Option<Self> {
         let start = cursor.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
         let word = cursor.get(start..)?.trim_start();
@@ -57,14 +57,14 @@ impl<'a> Word<'a> {
     }
 }
 
-/// Returns whether a file is being named.
+/// Returns whether the word before the cursor names a file.
 pub(crate) fn names_file(before_cursor: &str) -> bool {
     Word::before(before_cursor).is_some_and(|word| word.kind == Kind::File)
 }
 
 impl Menu {
-    /// Returns the choices for what stands before the cursor; `None` if there are none. Commands are the built-in ones and
-    /// `more`, by their names with their meanings.
+    /// Returns the choices for the word before the cursor, or `None` if it cannot be completed. Commands are the built-in
+    /// ones and `more`, which contains names with their meanings.
     pub(crate) fn of(before_cursor: &str, files: &Files, more: &[(String, String)]) -> Option<Self> {
         let word = Word::before(before_cursor)?;
         let choices: Vec<(String, String)> = match (word.kind, files) {
@@ -89,7 +89,7 @@ impl Menu {
         self.selected = if next { self.selected + 1 } else { self.selected + count - 1 } % count;
     }
 
-    /// Returns what is completed.
+    /// Returns the kind of the completed word.
     pub(crate) fn kind(&self) -> Kind {
         self.kind
     }
@@ -99,7 +99,7 @@ impl Menu {
         self.kind == Kind::Command && self.choices.len() == 1
     }
 
-    /// Returns how many bytes before the cursor to replace, and by what.
+    /// Returns the number of bytes to replace before the cursor, and the replacement.
     pub(crate) fn accept(&self) -> Option<(usize, String)> {
         let (choice, _) = self.choices.get(self.selected)?;
         let is_quoted = self.kind == Kind::File && choice.contains(char::is_whitespace);
@@ -107,7 +107,7 @@ impl Menu {
         Some((self.length, choice))
     }
 
-    /// Returns the rows of the menu, at most so many.
+    /// Returns at most `most` rows of the menu.
     pub(crate) fn rows(&self, most: usize) -> Vec<Line> {
         let most = most.min(MAX_SHOWN);
         let first = (self.selected + 1).saturating_sub(most);
@@ -130,16 +130,16 @@ impl Menu {
     }
 }
 
-/// Returns the files that match best, the best first. Without a text these are the first ones.
+/// Returns the files that match best, the best first. Without a text, these are the first files.
 fn best<'a>(text: &str, files: &'a [String]) -> Vec<&'a str> {
-    /// More than can be looked through.
+    /// More choices than a user looks through.
     const MAX_CHOICES: usize = 50;
     if text.is_empty() {
         return files.iter().take(MAX_CHOICES).map(String::as_str).collect();
     }
     let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
     let mut needle = Vec::new();
-    // Small letters match capital ones, too.
+    // Lower-case letters match upper-case letters, too.
     let lower = text.to_lowercase();
     let needle = Utf32Str::new(&lower, &mut needle);
     let mut haystack = Vec::new();
@@ -150,7 +150,7 @@ fn best<'a>(text: &str, files: &'a [String]) -> Vec<&'a str> {
             Some((score, file.as_str()))
         })
         .collect();
-    // Of files that match as well, the one with the shorter name is meant.
+    // Of files with equal scores, the shorter name is more likely.
     scored.sort_by_key(|(score, file)| (std::cmp::Reverse(*score), file.len()));
     scored.into_iter().take(MAX_CHOICES).map(|(_, file)| file).collect()
 }

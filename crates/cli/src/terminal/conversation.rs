@@ -36,42 +36,42 @@ const HINT_TIME: Duration = Duration::from_secs(3);
 /// Inputs that end the conversation, as they end a shell.
 const LEAVING: [&str; 2] = ["exit", "quit"];
 
-/// Between two drawings of streamed text.
+/// Minimum time between two redraws of streamed text.
 pub(crate) const FRAME: Duration = Duration::from_millis(33);
 
 /// Action for the driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// Say this: it steers a running turn, and otherwise begins one.
+    /// Send this message. It steers a running turn, and otherwise starts one.
     Say(Said),
-    /// Queue this for the end of the turn.
+    /// Queue this message for the end of the turn.
     FollowUp(Said),
     /// Interrupt the turn.
     Interrupt,
     Decide(Decided),
     Call(Called),
-    /// Have a server say what its prompt says.
+    /// Get this prompt from its server, and send it as a message.
     CallPrompt(CalledPrompt),
-    /// Keep this among the inputs of before.
+    /// Add this to the input history.
     Remember(String),
-    /// List the files that can be named.
+    /// List the files for completion.
     ListFiles,
-    /// Run this command where the tools work, for the user.
+    /// Run this command of the user in the environment of the tools.
     Run(String),
     /// Add this line to a file of instructions.
     Memorize(MemoryFile, String),
-    /// Take the images of these paths, or else the paste as the text that it is.
+    /// Attach the images at these paths, or else insert the paste as text.
     TakeDropped {
         paths: Vec<String>,
         paste: String,
     },
-    /// Take the image on the clipboard.
+    /// Attach the image on the clipboard.
     TakeClipboard,
-    /// Have this text edited by the editor of the user.
+    /// Open this text in the user's editor.
     Edit(String),
     /// Stop the process, as Ctrl+Z does elsewhere.
     Stop,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     /// Show the whole conversation in the pager.
     Look,
@@ -95,31 +95,31 @@ pub(crate) struct Conversation {
     instructions: Vec<(String, usize)>,
     /// Commands of the user.
     user_commands: Vec<UserCommand>,
-    /// Prompts of servers.
+    /// Prompts of MCP servers.
     prompts: Vec<PromptCommand>,
-    /// Names and meanings of both.
+    /// Names and meanings of the user's commands and of the prompts.
     more_commands: Vec<(String, String)>,
     /// Line for a file of instructions, until the file is chosen.
     memory: Option<String>,
     /// Images that inputs may name.
     pasted: PastedImages,
-    /// Outputs of commands of the user, for the next message.
+    /// Outputs of the user's commands, for the next message.
     outputs: Vec<String>,
     pub(crate) status: Status,
-    /// Hint and when it goes away.
+    /// Hint and the time at which it disappears.
     hint: Option<(String, Duration)>,
-    /// Whether a turn is under way.
+    /// Whether a turn is running.
     is_running: bool,
-    /// Whether the user has interrupted the turn, and nothing on the screen says so yet.
+    /// Whether the user has interrupted the turn, and the screen does not show it yet.
     is_interrupt_untold: bool,
-    /// Until when another Ctrl+C leaves.
+    /// Time until which another Ctrl+C leaves.
     leaving: Option<Duration>,
-    /// Present if the conversation is in lines, without a region.
+    /// Present in plain mode, which has no region.
     plain: Option<Plain>,
 }
 
 impl Conversation {
-    /// Creates a conversation without events, with the inputs of before.
+    /// Creates a conversation without events, with an input history.
     pub(crate) fn new(size: TerminalSize, history: History, status: Status) -> Self {
         Self {
             size,
@@ -148,7 +148,7 @@ impl Conversation {
         }
     }
 
-    /// Forgets what happened, since it follows again from the beginning. What is being written stays.
+    /// Resets the transcript, because all events follow again. Text that is being written stays.
     #[cfg(feature = "client")]
     pub(crate) fn begin_again(&mut self) {
         self.transcript = match self.is_plain() {
@@ -159,13 +159,13 @@ impl Conversation {
         (self.is_running, self.is_interrupt_untold) = (false, false);
     }
 
-    /// Takes a change of the window's size.
+    /// Handles a change of the window size.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         self.size = size;
         self.transcript.resize(region::columns(size));
     }
 
-    /// Takes an event of the session or of a subagent.
+    /// Processes an event of the session or of a subagent.
     pub(crate) fn event(&mut self, event: &SessionEvent, now: Duration) {
         let subagent = self.transcript.subagent_of(event);
         if event.depth > 0 || !self.is_known(&event.kind) {
@@ -181,7 +181,7 @@ impl Conversation {
         }
     }
 
-    /// Says that the turn was interrupted, unless what was cut off says it.
+    /// Prints that the turn was interrupted, unless a text or a call that was cut off shows it.
     fn tell_interrupt(&mut self, kind: &EventKind) {
         if let EventKind::AssistantTextEnd { interrupted: true, .. }
         | EventKind::ToolCallEnd { error: Some(ToolErrorKind::Cancelled), .. } = kind
@@ -194,7 +194,7 @@ impl Conversation {
         }
     }
 
-    /// Takes an event of before, which is not shown.
+    /// Applies a past event without rendering it.
     pub(crate) fn earlier_event(&mut self, event: &SessionEvent, now: Duration) {
         let subagent = self.transcript.subagent_of(event);
         self.activity.event(event, subagent.as_deref(), now);
@@ -210,7 +210,7 @@ impl Conversation {
             EventKind::UserInput { .. } => self.is_running = true,
             EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => {
                 self.is_running = false;
-                // No call waits for them any more.
+                // No call waits for their answers any more.
                 self.questions = Questions::default();
             }
             EventKind::ProjectLoaded(project) => {
@@ -233,8 +233,8 @@ impl Conversation {
         }
     }
 
-    /// Sets the calls that wait for approval. What does not fit the region is printed as a whole: whoever decides must be
-    /// able to see it.
+    /// Sets the calls that wait for approval. Details that do not fit the region are printed in full, because the user must
+    /// be able to see them before deciding.
     pub(crate) fn set_approvals(&mut self, pending: Vec<Arc<ApprovalRequest>>) {
         let is_writing = !self.editor.is_empty() || self.questions.is_focused();
         let new = self.approvals.set(pending, is_writing);
@@ -249,7 +249,7 @@ impl Conversation {
         }
     }
 
-    /// Sets the files that can be named.
+    /// Sets the files for completion.
     pub(crate) fn set_files(&mut self, files: Vec<String>) {
         self.files = Files::Known(files);
         self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
@@ -260,14 +260,14 @@ impl Conversation {
         &self.instructions
     }
 
-    /// Replaces what is being written.
+    /// Replaces the text in the editor.
     pub(crate) fn set_text(&mut self, text: &str) {
         self.menu = None;
         self.history.leave();
         self.editor.set(text);
     }
 
-    /// Prints why a turn failed.
+    /// Prints the reason why a turn failed.
     pub(crate) fn failed(&mut self, message: &str) {
         self.transcript.failure(message);
     }
@@ -277,14 +277,14 @@ impl Conversation {
         self.transcript.note(label, text);
     }
 
-    /// Prints lines about what was asked for.
+    /// Prints lines, such as the result of a command.
     pub(crate) fn answer(&mut self, lines: impl IntoIterator<Item = Line>) {
         for line in lines {
             self.transcript.line(&line);
         }
     }
 
-    /// Puts back what could not be sent, before what has been written since.
+    /// Puts back a text that could not be sent, before the text written since then.
     pub(crate) fn restore(&mut self, text: &str) {
         if self.is_plain() {
             return self.forget(text);
@@ -302,11 +302,11 @@ impl Conversation {
         self.hint = Some((text.into(), now + HINT_TIME));
     }
 
-    /// Takes what the terminal sends.
+    /// Handles input from the terminal.
     pub(crate) fn input(&mut self, input: Input, now: Duration) -> Vec<Effect> {
         match input {
             Input::Key(key) => self.key(key, now),
-            // The painter takes it.
+            // The painter handles it.
             Input::Background(_) => Vec::new(),
             Input::Paste(paste) if paste.dropped > 0 => {
                 let size = plural((paste.text.len() + paste.dropped) as u64, "byte");
@@ -421,7 +421,7 @@ impl Conversation {
         }
     }
 
-    /// Takes a key for the menu; `None` if it is for the editor.
+    /// Handles a key for the menu. Returns `None` if the key is for the editor.
     fn menu_key(&mut self, key: Key) -> Option<Vec<Effect>> {
         let menu = self.menu.as_mut()?;
         match key {
@@ -441,12 +441,12 @@ impl Conversation {
         Some(Vec::new())
     }
 
-    /// Shows the choices for what stands before the cursor.
+    /// Shows the choices for the word before the cursor.
     fn complete(&mut self) -> Vec<Effect> {
         let before = self.editor.before_cursor();
         self.menu = Menu::of(&before, &self.files, &self.more_commands);
         if !completion::names_file(&before) {
-            // The next name is looked for among the files of then.
+            // The next name is completed from a new list of files.
             if self.files != Files::Asked {
                 self.files = Files::Unknown;
             }
@@ -457,7 +457,7 @@ impl Conversation {
         Vec::new()
     }
 
-    /// Takes the key that chooses the file for a line of instructions.
+    /// Handles the key that selects the file for a line of instructions.
     fn memorize(&mut self, line: String, key: Key) -> Vec<Effect> {
         let file = match key {
             Key { code: KeyCode::Char(character), .. } if key == Key::plain(key.code) => {
@@ -520,17 +520,17 @@ impl Conversation {
         if self.can_interrupt() { vec![Effect::Interrupt] } else { Vec::new() }
     }
 
-    /// Returns whether a turn runs, or a compaction between turns.
+    /// Returns whether a turn or a compaction between turns is running.
     fn can_interrupt(&self) -> bool {
         self.is_running || self.is_compacting_between_turns()
     }
 
-    /// Returns whether a compaction runs that belongs to no turn. No turn ends with it.
+    /// Returns whether a compaction is running that belongs to no turn. No turn ends with it.
     pub(crate) fn is_compacting_between_turns(&self) -> bool {
         !self.is_running && self.activity.is_compacting_between_turns()
     }
 
-    /// Takes what is written, if it is something.
+    /// Takes the text from the editor, unless it is blank.
     fn take(&mut self) -> Option<String> {
         self.menu = None;
         if self.editor.text().trim().is_empty() {
@@ -541,7 +541,7 @@ impl Conversation {
         Some(text)
     }
 
-    /// Replaces the beginning of a command by its name, if only one command begins like this.
+    /// Replaces the start of a command with its name, if only one command starts like this.
     fn complete_command(&mut self) {
         let only = self.menu.as_ref().filter(|menu| menu.is_only_command()).and_then(Menu::accept);
         if let Some((length, name)) = only
@@ -574,7 +574,7 @@ impl Conversation {
                     if let Some(effects) = self.prompt(&written, now) {
                         return effects;
                     }
-                    // Paths begin with a slash, too.
+                    // Paths start with a slash, too.
                     if !written.trim().get(1..).is_some_and(|rest| rest.contains('/')) {
                         self.hint(problem, now);
                         return Vec::new();
@@ -609,12 +609,12 @@ impl Conversation {
         vec![Effect::Remember(text), said]
     }
 
-    /// Returns what the session does.
+    /// Returns the activity of the session.
     pub(crate) fn doing(&self) -> Doing {
         Doing { is_running: self.is_running, waiting: self.approvals.len() + self.questions.len() }
     }
 
-    /// Returns how long it takes until the region changes with time alone; `None` if it does not.
+    /// Returns the time until the region changes without input, or `None` if it does not change.
     pub(crate) fn changes_in(&self, now: Duration) -> Option<Duration> {
         let hint = self.hint.as_ref().map(|(_, until)| until.saturating_sub(now));
         let activity = (self.activity.is_busy() && !self.is_plain()).then_some(TICK);
@@ -630,7 +630,7 @@ impl Conversation {
         (self.transcript.take(), region)
     }
 
-    /// Returns what the keys do now.
+    /// Returns the current hint about keys.
     fn hint_line(&self) -> Option<Line> {
         let text = match &self.hint {
             Some((text, _)) => text.as_str(),

@@ -1,4 +1,4 @@
-//! The terminal itself: its modes, what it sends, and the signals that stop and continue the process on it.
+//! The terminal itself: its modes, its input, and the signals that stop and continue the process.
 
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,19 +16,19 @@ use super::keys::Input;
 use crate::console::modes;
 use crate::failure::{Failure, OrFailure as _};
 
-/// Largest piece that is read at once.
+/// Maximum size of one read, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Pieces that wait to be decoded. Whoever pastes more waits.
+/// Maximum number of pieces that wait to be decoded. The reader blocks when it is reached.
 const PIECES: usize = 16;
 
-/// Something that reaches a conversation from its terminal.
+/// Input or signal for a conversation from its terminal.
 #[derive(Debug)]
 pub(super) enum Sent {
     Bytes(Vec<u8>),
-    /// The process is to stop. A signal says so, not a key.
+    /// The process is requested to stop, by a signal rather than a key.
     Stop,
-    /// The process has been continued, at this time.
+    /// The process was continued, at this time.
     Continued(Instant),
 }
 
@@ -37,12 +37,12 @@ pub(super) enum Sent {
 pub(crate) struct Device {
     input: mpsc::Receiver<Vec<u8>>,
     reader: Option<(OwnedFd, JoinHandle<()>)>,
-    /// Signals of job control. In a conversation in lines they do what they do elsewhere.
+    /// Job control signals. In plain mode they have their default effects.
     signals: mpsc::UnboundedReceiver<Sent>,
     _listener: JoinSet<()>,
-    /// Input that a conversation has left for the next one.
+    /// Input that a conversation has left for the next conversation.
     pub(super) unread: Vec<Input>,
-    /// The same in a conversation in lines.
+    /// The same in plain mode.
     pub(super) unread_lines: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn is_terminal() -> bool {
 }
 
 impl Device {
-    /// Enters the modes of a conversation and begins to read.
+    /// Enters the modes of a conversation and starts to read.
     pub(super) fn enter() -> Result<Self, Failure> {
         modes::enter().or_failed("cannot use the terminal")?;
         let (sender, signals) = mpsc::unbounded_channel();
@@ -65,7 +65,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Begins to read, in the modes that the terminal has: it sends lines.
+    /// Starts to read in the current modes, in which the terminal sends lines.
     pub(super) fn lines() -> Result<Self, Failure> {
         let (_, signals) = mpsc::unbounded_channel();
         let (_, input) = mpsc::channel(PIECES);
@@ -84,7 +84,7 @@ impl Device {
         Ok(())
     }
 
-    /// Leaves the modes of the conversation while something else uses the terminal, and enters them again.
+    /// Leaves the modes of the conversation while `other` uses the terminal, and enters them again.
     pub(super) fn suspend(&mut self, other: impl FnOnce()) -> Result<(), Failure> {
         self.close();
         other();
@@ -94,17 +94,17 @@ impl Device {
 
     fn close(&mut self) {
         self.input.close();
-        // A device that is closed has nothing to restore.
+        // A closed device has nothing to restore.
         let Some((wake, reader)) = self.reader.take() else { return };
-        // The reader waits for input, for room, or for this.
+        // The reader waits for input, for room in the channel, or for this.
         drop(wake);
         while self.input.try_recv().is_ok() {}
-        // It has nothing to report.
+        // The thread has no result.
         let _ = reader.join();
         modes::restore();
     }
 
-    /// Returns what arrives next; `None` once the terminal is gone. Cancel safe.
+    /// Returns the next input or signal, or `None` once the terminal is gone. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Sent> {
         tokio::select! {
             biased;
@@ -120,14 +120,14 @@ impl Drop for Device {
     }
 }
 
-/// Returns whether a shell waits for the job of this process. A group to which the leader of the session belongs is no job:
-/// nobody would continue it, and so the kernel does not stop it either, unless by SIGSTOP.
+/// Returns whether a shell controls the job of this process. A process group that contains the session leader is not a job:
+/// no process would continue it. The kernel therefore does not stop it either, except by SIGSTOP.
 pub(super) fn has_shell() -> bool {
     getsid(None) != Ok(getpgrp())
 }
 
-/// Stops the whole job until the shell continues it, as Ctrl+Z does without raw mode. A process that catches SIGTSTP can only
-/// be stopped by SIGSTOP, and whatever has started it must be stopped with it, or the shell would not get the terminal.
+/// Stops the whole job until the shell continues it, as Ctrl+Z does without raw mode. A process that catches SIGTSTP can
+/// only be stopped by SIGSTOP, and its parents in the job must stop too, or the shell would not get the terminal.
 pub(super) fn stop_job() {
     if has_shell() {
         // Fails only for an invalid signal.
@@ -135,8 +135,8 @@ pub(super) fn stop_job() {
     }
 }
 
-/// Hands signals of job control on. While something else has the terminal, such as an editor, they are not for the
-/// conversation, which waits: the process stops at once then.
+/// Forwards job control signals. While another program such as an editor has the terminal, the conversation waits and
+/// cannot handle them: the process then stops immediately.
 async fn listen(mut stops: Arrivals, mut continues: Arrivals, sender: mpsc::UnboundedSender<Sent>) {
     loop {
         let sent = tokio::select! {
@@ -157,7 +157,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((writer.into(), reader.into()))
 }
 
-/// Reads the terminal until it is gone, nobody takes what it sends, or the other end of `woken` is closed.
+/// Reads the terminal until it is gone, the receiver is dropped, or the other end of `woken` is closed.
 fn read(woken: &OwnedFd, sender: &mpsc::Sender<Vec<u8>>) {
     let stdin = io::stdin();
     let mut piece = vec![0; PIECE];

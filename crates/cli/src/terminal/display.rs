@@ -1,5 +1,5 @@
-//! The terminal as the driver of a conversation has it: what is typed comes out decoded, what is shown goes in as a conversation,
-//! and in between something else may have had the screen.
+//! The terminal as a conversation driver uses it: it decodes input, draws the conversation, and recovers after another
+//! program had the screen.
 
 mod pasted;
 mod stopped;
@@ -27,7 +27,7 @@ use crate::render::Line;
 #[derive(Debug)]
 pub(super) enum Typed {
     Inputs(Vec<Input>),
-    /// In a conversation in lines.
+    /// In plain mode.
     Lines(Vec<String>),
 }
 
@@ -38,21 +38,21 @@ pub(super) struct Display {
     painter: Painter,
     console: Console,
     decoder: Decoder,
-    /// Instead of the decoder, in a conversation in lines.
+    /// Replaces the decoder in plain mode.
     lines: LineReader,
     attention: Attention,
     began: Instant,
-    /// When the screen may be drawn next, if it has to be.
+    /// Time of the next drawing, if one is due.
     draws_at: Option<Instant>,
-    /// When an open escape sequence ends. Other events do not postpone it.
+    /// Time at which an open escape sequence ends. Other events do not postpone it.
     escape_at: Option<Instant>,
     /// Open while the user looks through the conversation.
     pager: Option<Pager>,
-    /// Text for the clipboard, with the next drawing.
+    /// Text for the clipboard, copied with the next drawing.
     clipboard: Option<String>,
-    /// Newest piece of a paste that has not ended, and whether the user was told.
+    /// Time of the newest piece of an incomplete paste, and whether its hint was shown.
     paste: Option<(Instant, bool)>,
-    /// When the terminal was taken back last.
+    /// Time at which the terminal was last taken back.
     came_back: Option<Instant>,
 }
 
@@ -76,17 +76,17 @@ impl Display {
         }
     }
 
-    /// Asks the terminal what has to be known of it.
+    /// Sends the initial query to the terminal.
     pub(super) async fn ask(&mut self) -> Result<(), Failure> {
         self.console.write(self.attention.question()).await
     }
 
-    /// Time since the conversation was begun here.
+    /// Returns the time since the conversation started on this display.
     pub(super) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Decodes what was typed.
+    /// Decodes typed bytes.
     pub(super) fn typed(&mut self, piece: &[u8]) -> Typed {
         self.attention.typed(self.elapsed());
         if self.conversation.is_plain() {
@@ -97,18 +97,18 @@ impl Display {
         Typed::Inputs(inputs)
     }
 
-    /// Returns when an open escape sequence is a key.
+    /// Returns the time at which an open escape sequence becomes a key.
     pub(super) fn escape_at(&self) -> Option<Instant> {
         self.escape_at
     }
 
-    /// Takes an open escape sequence for the keys that it is without its end.
+    /// Ends an open escape sequence and returns its keys.
     pub(super) fn flush_keys(&mut self) -> Vec<Input> {
         self.escape_at = None;
         self.decoder.flush()
     }
 
-    /// Takes an input, and returns what the conversation makes of it.
+    /// Handles an input and returns the effects.
     pub(super) async fn input(&mut self, input: Input) -> Result<Vec<Effect>, Failure> {
         if let Input::Background(background) = input {
             self.set_background(background);
@@ -123,12 +123,12 @@ impl Display {
         Ok(Vec::new())
     }
 
-    /// Takes a line of a conversation in lines.
+    /// Handles a line in plain mode.
     pub(super) fn line(&mut self, line: &str) -> Vec<Effect> {
         self.conversation.line(line, self.elapsed())
     }
 
-    /// Takes Ctrl+C that arrived as a signal.
+    /// Handles Ctrl+C that arrived as a signal.
     pub(super) fn interrupt_or_leave(&mut self) -> Vec<Effect> {
         self.conversation.interrupt_or_leave(self.elapsed())
     }
@@ -137,7 +137,7 @@ impl Display {
         self.painter.set_background(background);
     }
 
-    /// Puts a text on the clipboard, with the next drawing.
+    /// Copies a text to the clipboard with the next drawing.
     pub(super) fn copy(&mut self, text: String) {
         self.clipboard = Some(text);
     }
@@ -147,7 +147,7 @@ impl Display {
         self.conversation.hint(hint, self.began.elapsed());
     }
 
-    /// Has a text edited by the editor of the user, which has the terminal meanwhile.
+    /// Opens a text in the user's editor, which uses the terminal meanwhile.
     pub(super) async fn edit(
         &mut self,
         text: &str,
@@ -164,14 +164,14 @@ impl Display {
         self.come_back().await
     }
 
-    /// Shows lines on the other screen, until the user has looked through them.
+    /// Shows lines on the alternate screen until the user closes the pager.
     pub(super) async fn look(&mut self, lines: impl FnOnce(usize) -> Vec<Line>) -> Result<(), Failure> {
         let size = console::size();
         self.pager = Some(Pager::new(lines(size.columns.saturating_sub(1).max(1)), size));
         self.console.write(modes::show_other_screen(true)).await
     }
 
-    /// Goes back to the conversation, which may have another size by now.
+    /// Returns to the conversation. The window size may have changed.
     pub(super) async fn close_pager(&mut self) -> Result<(), Failure> {
         if self.pager.take().is_none() {
             return Ok(());
@@ -192,7 +192,7 @@ impl Display {
         self.draw().await
     }
 
-    /// Erases the region, which the next drawing draws anew.
+    /// Erases the region. The next drawing draws it again.
     pub(super) async fn clear(&mut self) -> Result<(), Failure> {
         let erased = self.painter.erase();
         self.console.write(&erased).await
@@ -202,7 +202,7 @@ impl Display {
         self.draws_at.get_or_insert_with(|| Instant::now() + FRAME);
     }
 
-    /// Returns when to draw, if anything changes by then.
+    /// Returns the time of the next drawing, if a change is due.
     pub(super) fn next_drawing(&self) -> Option<Instant> {
         let moves = self.conversation.changes_in(self.elapsed()).map(|time| Instant::now() + time);
         self.draws_at.into_iter().chain(moves).min()
@@ -225,13 +225,13 @@ impl Display {
         self.console.write(&output).await
     }
 
-    /// Prints what is left, and erases the region.
+    /// Prints the remaining lines and erases the region.
     pub(super) async fn finish(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let (lines, _) = self.conversation.frame(self.elapsed());
         let last = self.painter.paint(&lines, &Region::default()) + &self.painter.erase();
         let written = self.console.write(&last);
         if interrupts.is_interrupted() {
-            // A terminal that hangs is no reason to stay.
+            // Do not wait for a terminal that hangs.
             return tokio::time::timeout(modes::HANG_TIME, written).await.unwrap_or(Ok(()));
         }
         written.await

@@ -1,4 +1,4 @@
-//! Drives a conversation: takes what the terminal and the session send, draws, and does what the user asks for.
+//! Drives a conversation: handles input from the terminal and the session, draws, and carries out the user's requests.
 
 mod called;
 mod outbox;
@@ -47,46 +47,46 @@ use crate::render::{Face, Line, sanitize};
 use crate::servers::SessionServers;
 use crate::sessions::conversed::Conversed;
 
-/// Events that are taken before keys are looked at again.
+/// Maximum number of events handled before keys are checked again.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Most files that are offered for completion.
+/// Maximum number of files offered for completion.
 const MAX_FILES: usize = 20_000;
 
-/// How long a command of the user may take.
+/// Time limit of a command of the user.
 const COMMAND_TIME: Duration = Duration::from_secs(600);
 
-/// Bytes of its output that are kept, from the end.
+/// Maximum size of its output that is kept, in bytes from the end.
 const COMMAND_OUTPUT: usize = 32 << 10;
 
-/// How long listing them may take.
+/// Time limit for listing files.
 const LIST_TIME: Duration = Duration::from_secs(2);
 
 /// How long a turn may take to end after the user has left.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
-/// Resources of a conversation beside its session.
+/// Resources of a conversation besides its session.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) model: &'a Model,
     pub(crate) policy: &'a Policy,
     /// Working directory of the tools.
     pub(crate) directory: &'a Path,
-    /// Environment and sandbox, as the user knows them.
+    /// Environment and sandbox, as shown to the user.
     pub(crate) environment: String,
-    /// Where the tools work.
+    /// Environment of the tools.
     pub(crate) tools: Arc<dyn ExecutionEnvironment>,
-    /// Tools that the model is offered.
+    /// Tools that are offered to the model.
     pub(crate) offered: ToolList,
     /// The session in the store, if it is kept.
     pub(crate) conversed: Option<Conversed>,
-    /// Servers of tools.
+    /// MCP servers.
     pub(crate) servers: SessionServers,
     pub(crate) process_env: &'a ProcessEnv,
-    /// Where inputs of before are kept, if anywhere.
+    /// File of the input history, if it is kept.
     pub(crate) history: Option<HistoryFile>,
     pub(crate) flags: &'a ConversationArgs,
-    /// Whether a sandbox holds commands.
+    /// Whether commands run in a sandbox.
     pub(crate) has_sandbox: bool,
     /// Notices of other parts of the process.
     pub(crate) notices: mpsc::UnboundedReceiver<String>,
@@ -94,27 +94,27 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// End of something that was begun.
+/// Result of an asynchronous operation.
 enum Done {
-    /// A message was accepted or not, and these images were not sent with it.
+    /// A message was accepted or rejected, and these images were not sent with it.
     Sent { text: String, result: Result<(), SessionError>, left_out: Vec<String> },
-    /// The image on the clipboard, or why there is none.
+    /// The image on the clipboard, or the reason why it is unavailable.
     Pasted(Result<ImageData, String>),
-    /// A decision was taken, or why not.
+    /// A decision was accepted, or the reason why not.
     Decided(Result<(), String>),
-    /// A command of the user has ended, in this way and with this output.
+    /// A command of the user has ended, with this status and output.
     Ran { command: String, ended: String, output: String },
-    /// The files that can be named.
+    /// The files for completion.
     Listed(Vec<String>),
     /// The commands of the user.
     Commands(Vec<UserCommand>),
-    /// A command was carried out, or why not.
+    /// A command was carried out, or the reason why not.
     Called(Result<Vec<Line>, String>),
-    /// A server said what its prompt says, or why not.
+    /// A server returned its prompt, or the reason why not.
     Prompted { written: String, result: Result<PromptText, String> },
-    /// Another session was found, or why not.
+    /// Another session was found, or the reason why not.
     Found(Result<Next, String>),
-    /// The tools of servers were looked at again.
+    /// The tools of MCP servers were refreshed.
     Refreshed,
 }
 
@@ -129,11 +129,11 @@ pub(super) struct Driver<'a> {
     display: Display,
     doing: FuturesUnordered<Doing<'a>>,
     cost: Costs,
-    /// Whether the events of the session are new, and not those of its record.
+    /// Whether the events of the record have been read, so that events of the session are new.
     is_caught_up: bool,
-    /// Whether another session is looked for. What is typed meanwhile is for that one.
+    /// Whether another session is being looked up. Input typed meanwhile is for that session.
     is_finding: bool,
-    /// What follows, once the user has left.
+    /// Successor of the conversation, once the user has left.
     next: Option<Next>,
     /// Newest failure of the session.
     failure: Option<Failure>,
@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Converses until the user leaves, or turns to another session.
+    /// Runs the conversation until the user leaves or switches to another session.
     pub(super) async fn run(
         &mut self,
         device: &mut Device,
@@ -171,12 +171,12 @@ impl<'a> Driver<'a> {
         unfinished: Option<Run>,
         interrupts: &Interrupts,
     ) -> Result<Next, Failure> {
-        // Keys arrive as bytes otherwise, Ctrl+C among them.
+        // Outside plain mode, keys arrive as bytes, including Ctrl+C.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
         self.display.ask().await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
         let mut events = self.session.tree_events();
-        // Events tell what becomes of it.
+        // Events report its result.
         if let Some(run) = unfinished {
             run.detach();
         }
@@ -186,10 +186,10 @@ impl<'a> Driver<'a> {
         }
         self.find_user_commands();
         self.display.conversation.set_prompts(self.surroundings.servers.prompts());
-        // The user sees where to type before anything else happens.
+        // Show the user where to type before anything else happens.
         self.display.draw().await?;
         {
-            // Also while the terminal takes no output.
+            // Signals take effect even while the terminal accepts no output.
             let conversing = self.converse(device, &mut signals, &mut resized, &mut events);
             tokio::select! {
                 biased;
@@ -197,10 +197,10 @@ impl<'a> Driver<'a> {
                 ended = conversing => ended?,
             }
         }
-        // From now on another one ends the process.
+        // From now on, another signal ends the process.
         drop(signals);
         self.leave(&mut events, interrupts).await?;
-        // It has been shown.
+        // The failure has been shown.
         let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
         let next = self.next.take().unwrap_or(Next::Leave);
         failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
@@ -266,7 +266,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Interrupts what is under way, and erases the region.
+    /// Interrupts a running turn or compaction, and erases the region.
     async fn leave(
         &mut self,
         events: &mut pintle_agent::TreeEvents,
@@ -287,7 +287,7 @@ impl<'a> Driver<'a> {
                     }
                 }
             };
-            // Calls that have not ended by then are answered when the session is resumed.
+            // Unfinished calls are answered when the session is resumed.
             let _ = tokio::time::timeout(LEAVE_TIME, ended).await;
         }
         self.display.finish(interrupts).await
@@ -364,12 +364,12 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Keeps an input for other conversations about the directory.
+    /// Keeps an input for other conversations in the directory.
     fn remember(&mut self, text: &str) {
         let Some(history) = &self.surroundings.history else { return };
         if let Err(failure) = history.append(text) {
             self.display.conversation.note("history", &failure.message());
-            // Once is enough.
+            // Report the failure only once.
             self.surroundings.history = None;
         }
     }
@@ -388,7 +388,7 @@ impl<'a> Driver<'a> {
         }));
     }
 
-    /// Runs a command of the user where the tools work.
+    /// Runs a command of the user in the environment of the tools.
     fn run_command(&mut self, command: String) {
         let environment = Arc::clone(&self.surroundings.tools);
         self.display.hint(format!("running {command}"));
@@ -483,7 +483,7 @@ impl<'a> Driver<'a> {
         if event.depth == 0
             && let EventKind::ToolCallEnd { .. } | EventKind::ProcessingEnd { .. } = event.kind
         {
-            // What has been shown is in the history, or in the record.
+            // Shown events are in the history or in the record.
             self.session.forget_events(event.seq);
         }
         if matches!(
@@ -501,7 +501,7 @@ impl<'a> Driver<'a> {
         self.display.draw_soon();
     }
 
-    /// Takes over what is known of the session without an event.
+    /// Updates the state that no event reports.
     fn refresh(&mut self) {
         self.display.conversation.set_approvals(self.handle.approvals());
         self.display.conversation.forget_withdrawn();
@@ -528,10 +528,10 @@ async fn decide(handle: &SessionHandle, policy: &Policy, decided: Decided) -> Re
     of_call.decide(&request.call_id, decision).map_err(|error| error.to_string())
 }
 
-/// Lists the files that can be named, as far as they are found in a short time.
+/// Lists the files for completion, as far as they are found in a short time.
 async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
     let request = WalkRequest::new(".").with_max_entries(MAX_FILES).with_time_limit(LIST_TIME);
-    // Where files cannot be listed, none are offered.
+    // If files cannot be listed, none are offered.
     let Ok(found) = environment.walk(&request).await else { return Vec::new() };
     let files = found.entries.into_iter().filter(|entry| entry.kind == EntryKind::File);
     files.filter_map(|entry| entry.path.to_str().map(str::to_owned)).collect()
@@ -540,7 +540,7 @@ async fn list_files(environment: &dyn ExecutionEnvironment) -> Vec<String> {
 /// Waits for Ctrl+C, if it arrives as a signal.
 pub(super) async fn interrupted(signals: &mut Option<mpsc::UnboundedReceiver<()>>) {
     match signals {
-        // The sender lives as long as the receiver is wanted.
+        // The sender lives as long as the receiver is in use.
         Some(signals) => drop(signals.recv().await),
         None => std::future::pending().await,
     }

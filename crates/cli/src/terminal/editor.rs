@@ -1,7 +1,7 @@
-//! Editor for the input: text of several lines, moved in by characters as people see them.
+//! Editor for the input: text of several lines, in which the cursor moves by grapheme clusters.
 //!
-//! Large pastes are folded: they take the place of one character, are deleted as one, and are unfolded when the input is
-//! taken. So are the names of images.
+//! Large pastes are folded: a fold takes the place of one character, is deleted as one, and is unfolded when the input is
+//! taken. Names of images are folded as well.
 
 mod buffer;
 mod layout;
@@ -12,48 +12,48 @@ use self::buffer::Element;
 pub(crate) use self::layout::Layout;
 use super::keys::{Key, KeyCode, Modifiers};
 
-/// Lines from which on a paste is folded.
+/// Minimum number of lines of a folded paste.
 const FOLDED_LINES: usize = 8;
 
-/// Bytes from which on a paste is folded.
+/// Minimum size of a folded paste, in bytes.
 const FOLDED_BYTES: usize = 800;
 
-/// Largest fold to which text is added that goes on arriving.
+/// Maximum size of a fold that grows while text arrives, in bytes.
 const MAX_FOLD: usize = 64 << 10;
 
-/// Most characters that are shown one by one. A longer text is a fold.
+/// Maximum number of characters shown individually. A longer text is a fold.
 const MAX_ELEMENTS: usize = 64 << 10;
 
-/// Most states that can be undone.
+/// Maximum number of states that can be undone.
 const MAX_UNDO: usize = 200;
 
-/// Most elements in all of these together.
+/// Maximum number of elements in all of these states together.
 const MAX_UNDO_ELEMENTS: usize = 1 << 20;
 
-/// Text that is being written, with a cursor.
+/// Text with a cursor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Editor {
     elements: Vec<Element>,
-    /// Index of the element behind the cursor.
+    /// Index of the element after the cursor.
     cursor: usize,
-    /// Text that was cut last.
+    /// Text of the newest cut.
     cut: Vec<Element>,
     undo: Vec<(Vec<Element>, usize)>,
     last: LastEdit,
-    /// Column that moves between rows keep to.
+    /// Column that moves between rows keep.
     column: Option<usize>,
 }
 
-/// Kind of the newest edit, as far as the next one belongs to it.
+/// Kind of the newest edit, if the next edit can belong to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LastEdit {
     #[default]
     Other,
     /// A character of a word was typed.
     Typed,
-    /// Text was cut, and what is cut next is added to it.
+    /// Text was cut. The next cut is added to it.
     Cut,
-    /// Text arrived that nobody can have typed, and may go on.
+    /// Text arrived too fast to be typed. More may follow.
     Burst,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Handled {
     Above,
     /// It moves down beyond the last row.
     Below,
-    /// It is no key of the editor.
+    /// The editor does not handle the key.
     No,
 }
 
@@ -81,7 +81,7 @@ impl Editor {
         self.elements.iter().map(Element::text).collect()
     }
 
-    /// Returns the text before the cursor, without pastes that are folded.
+    /// Returns the text before the cursor, with a placeholder for each fold.
     pub(crate) fn before_cursor(&self) -> String {
         let before = self.elements.get(..self.cursor).unwrap_or_default();
         before.iter().map(|element| if element.is_fold() { "\u{fffc}" } else { element.text() }).collect()
@@ -120,7 +120,7 @@ impl Editor {
         self.replace(from, self.cursor, buffer::elements(text));
     }
 
-    /// Inserts text as if it was typed.
+    /// Inserts text as if it were typed.
     pub(crate) fn insert(&mut self, text: &str) {
         let is_word = text.chars().all(char::is_alphanumeric);
         let joins = is_word && self.last == LastEdit::Typed;
@@ -128,7 +128,7 @@ impl Editor {
             self.remember(LastEdit::Other);
         }
         self.last = if is_word { LastEdit::Typed } else { LastEdit::Other };
-        // A combining character joins the one before it.
+        // A combining character joins the previous one.
         let from = self.cursor.saturating_sub(1);
         let before = self.elements.get(from..self.cursor).unwrap_or_default();
         let (from, joined) = match before {
@@ -138,7 +138,7 @@ impl Editor {
         self.replace(from, self.cursor, buffer::elements(&joined));
     }
 
-    /// Inserts text that was pasted, folded if it is long.
+    /// Inserts pasted text, folded if it is long.
     pub(crate) fn paste(&mut self, text: &str) {
         self.remember(LastEdit::Other);
         let lines = text.lines().count();
@@ -150,7 +150,7 @@ impl Editor {
         self.replace(self.cursor, self.cursor, elements);
     }
 
-    /// Inserts text that is shown as a label, such as that of an image. Blanks set it apart from what is around it.
+    /// Inserts text that is shown as a label, such as the name of an image. Blanks separate it from the text around it.
     pub(crate) fn insert_labelled(&mut self, text: &str, label: String) {
         self.remember(LastEdit::Other);
         let before = self.elements.get(..self.cursor).unwrap_or_default().last();
@@ -161,7 +161,7 @@ impl Editor {
         self.replace(self.cursor, self.cursor, elements);
     }
 
-    /// Inserts text that arrives too fast to be typed, in pieces: long ones that follow each other are one fold.
+    /// Inserts text that arrives too fast to be typed, in pieces. Consecutive long pieces form one fold.
     pub(crate) fn burst(&mut self, text: &str) {
         let before = self.cursor.checked_sub(1).and_then(|before| self.elements.get(before));
         let is_more = |fold: &&Element| fold.is_fold() && fold.text().len() + text.len() <= MAX_FOLD;
@@ -180,17 +180,17 @@ impl Editor {
         self.elements.iter().map(|element| element.text().len()).sum()
     }
 
-    /// Returns whether nothing more can be typed.
+    /// Returns whether no more text can be typed.
     pub(crate) fn is_full(&self) -> bool {
         self.elements.len() >= MAX_ELEMENTS
     }
 
-    /// Returns the rows that show the text, and where the cursor is.
+    /// Returns the rows that show the text, and the cursor position.
     pub(crate) fn layout(&self, columns: usize) -> Layout {
         Layout::new(&self.elements, self.cursor, columns)
     }
 
-    /// Takes a key. `columns` is the width in which the text is shown.
+    /// Handles a key. `columns` is the width in which the text is shown.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Handled {
         let Key { code, modifiers } = key;
         let Modifiers { shift, alt, ctrl } = modifiers;
@@ -281,7 +281,7 @@ impl Editor {
         (start..length).find(|index| !self.is_word(*index)).unwrap_or(length)
     }
 
-    /// Deletes the element before or behind the cursor.
+    /// Deletes the element before or after the cursor.
     fn delete(&mut self, distance: isize) {
         let other = self.cursor.saturating_add_signed(distance).min(self.elements.len());
         if other != self.cursor {
@@ -290,7 +290,7 @@ impl Editor {
         }
     }
 
-    /// Cuts the text between the cursor and another place.
+    /// Cuts the text between the cursor and another position.
     fn cut(&mut self, other: usize) {
         if other == self.cursor {
             return;
@@ -311,7 +311,7 @@ impl Editor {
         self.cut(if end == self.cursor { end + 1 } else { end }.min(self.elements.len()));
     }
 
-    /// Inserts what was cut.
+    /// Inserts the text of the newest cut.
     fn yank(&mut self) {
         self.remember(LastEdit::Other);
         self.replace(self.cursor, self.cursor, self.cut.clone());
@@ -338,7 +338,7 @@ impl Editor {
         self.last = edit;
     }
 
-    /// Replaces a range, and puts the cursor behind what takes its place.
+    /// Replaces a range, and moves the cursor after the replacement.
     fn replace(&mut self, from: usize, to: usize, elements: Vec<Element>) {
         let to = to.min(self.elements.len());
         let cursor = from.min(to) + elements.len();
@@ -349,7 +349,7 @@ impl Editor {
     }
 }
 
-/// Returns the characters of a text as people see them.
+/// Returns the grapheme clusters of a text.
 fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     text.graphemes(true)
 }

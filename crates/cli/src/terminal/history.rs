@@ -1,15 +1,15 @@
-//! Inputs of before, to go back to.
+//! Input history.
 
 use std::collections::VecDeque;
 
-/// Most inputs that are kept.
+/// Maximum number of inputs kept.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
 
-/// Inputs, the newest last, and where the user is in them.
+/// Inputs, the newest last, and the position of the user in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     entries: VecDeque<String>,
-    /// Index of the entry that is shown, if one is.
+    /// Index of the entry that is shown, if any.
     at: Option<usize>,
     /// Input that was being written before the first step back.
     draft: String,
@@ -37,7 +37,7 @@ impl History {
         self.entries.push_back(entry);
     }
 
-    /// Steps back, given what is written now. Returns the entry, if there is an older one.
+    /// Steps back from the text that is being written. Returns the entry, if there is an older one.
     pub(crate) fn back(&mut self, written: &str) -> Option<&str> {
         let at = match self.at {
             Some(at) => at.checked_sub(1)?,
@@ -51,7 +51,7 @@ impl History {
         self.entries.get(at).map(String::as_str)
     }
 
-    /// Steps forward. Returns the entry, or what was written before the first step back.
+    /// Steps forward. Returns the entry, or the text from before the first step back.
     pub(crate) fn forward(&mut self) -> Option<&str> {
         let next = self.at? + 1;
         if next < self.entries.len() {
@@ -62,8 +62,8 @@ impl History {
         Some(&self.draft)
     }
 
-    /// Returns the newest entry before `before` that contains a text, regardless of case, and its index. `None` for
-    /// `before` begins with the newest one.
+    /// Returns the newest entry before `before` that contains a text, regardless of case, and its index. If `before` is
+    /// `None`, the search starts with the newest entry.
     pub(crate) fn search(&self, text: &str, before: Option<usize>) -> Option<(usize, &str)> {
         let text = text.to_lowercase();
         let entries = self.entries.iter().enumerate().take(before.unwrap_or(usize::MAX)).rev();
@@ -71,7 +71,7 @@ impl History {
         found.next().map(|(index, entry)| (index, entry.as_str()))
     }
 
-    /// Ends the steps: what is shown has been changed or taken.
+    /// Ends the steps, because the shown text was changed or taken.
     pub(crate) fn leave(&mut self) {
         self.at = None;
     }

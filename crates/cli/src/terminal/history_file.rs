@@ -1,4 +1,4 @@
-//! Inputs of before, kept for each directory: a JSON string per line.
+//! Input history of each directory: a file with a JSON string per line.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::history::MAX_ENTRIES;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 
-/// Largest file that is read. The newest lines of a larger one are kept.
+/// Maximum size of the file, in bytes. Only the newest lines of a larger file are kept.
 const MAX_BYTES: usize = 4 << 20;
 
 /// File with the inputs of one directory.
@@ -19,7 +19,7 @@ pub(crate) struct HistoryFile {
 }
 
 impl HistoryFile {
-    /// Returns the file for a directory of an environment; `None` if the command has no place for its state.
+    /// Returns the file for a directory of an environment, or `None` if there is no directory for state.
     pub(crate) fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         let hash = Hash::of(format!("{environment}\0{directory}").as_bytes()).to_string();
@@ -27,7 +27,7 @@ impl HistoryFile {
         Some(Self { path, process_env: process_env.clone() })
     }
 
-    /// Returns the inputs of before, the newest last. What cannot be read is left out.
+    /// Returns the input history, the newest input last. Lines that cannot be read are omitted.
     pub(crate) fn read(&self) -> Vec<String> {
         let text = process_env::read_text_if_there("history", &self.path).ok().flatten().unwrap_or_default();
         let entries: Vec<String> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -35,7 +35,7 @@ impl HistoryFile {
         let kept = entries.get(first..).unwrap_or_default().to_vec();
         if text.len() > MAX_BYTES || first > MAX_ENTRIES {
             let lines: String = kept.iter().filter_map(|entry| line(entry).ok()).collect();
-            // It is tried again next time.
+            // A failed write is repeated next time.
             let _ = self.process_env.write_private(&self.path, &lines);
         }
         kept

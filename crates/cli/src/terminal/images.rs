@@ -1,4 +1,4 @@
-//! Images that go with a message: those that its text names behind an `@`, and those that were pasted.
+//! Images of a message: files that its text names after an `@`, and pasted images.
 
 use std::collections::VecDeque;
 
@@ -7,24 +7,24 @@ use pintle_llm::ImageData;
 
 use crate::prompt_commands::words;
 
-/// Endings of the names of image files.
+/// Suffixes of image file names.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// Most images that go with one message.
+/// Maximum number of images in one message.
 pub(crate) const MAX_IMAGES: usize = 20;
 
-/// Most pasted images that are kept, for inputs that are sent again.
+/// Maximum number of pasted images that are kept, for inputs that are sent again.
 const MAX_PASTED: usize = 2 * MAX_IMAGES;
 
-/// What may stand around a name without belonging to it.
+/// Characters that may precede a name without belonging to it.
 const BRACKETS: [char; 6] = ['(', '[', '{', '"', '\'', '`'];
 
-/// What the user says, with the images that it names.
+/// Message of the user, with the images that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) text: String,
     pub(crate) images: Vec<NamedImage>,
-    /// Follows the text, and is not the user's.
+    /// Text appended to the message, which is not the user's.
     pub(crate) instruction: Option<&'static str>,
 }
 
@@ -37,23 +37,23 @@ pub(crate) struct NamedImage {
     pub(crate) pasted: Option<ImageData>,
 }
 
-/// Images that were pasted, by their names, the oldest first.
+/// Pasted images by name, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PastedImages {
     kept: VecDeque<(String, ImageData)>,
-    /// Number of images without a name of their own.
+    /// Number of images without a path.
     unnamed: u64,
 }
 
 impl Said {
-    /// Says a text in which no images are named.
+    /// Returns a message that names no images.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 }
 
 impl PastedImages {
-    /// Keeps an image and returns its name: the path that it came from, or a number.
+    /// Keeps an image and returns its name: its original path, or a number.
     pub(crate) fn keep(&mut self, path: Option<&str>, image: ImageData) -> String {
         let name = path.map_or_else(
             || {
@@ -91,8 +91,7 @@ pub(crate) fn mention(name: &str) -> String {
     if name.contains(char::is_whitespace) { format!("@\"{name}\"") } else { format!("@{name}") }
 }
 
-/// Returns the paths of images of which a paste consists: what terminals write for files that are dropped on them. `None`
-/// for other text.
+/// Returns the image paths that a paste consists of, as terminals write them for dropped files. `None` for other text.
 pub(crate) fn dropped_paths(paste: &str) -> Option<Vec<String>> {
     let paste = paste.trim();
     if paste.contains(['\n', '\r']) {
@@ -103,11 +102,11 @@ pub(crate) fn dropped_paths(paste: &str) -> Option<Vec<String>> {
         let all_images = !paths.is_empty() && paths.iter().all(|path| is_image_name(path));
         (all_images && paths.len() <= MAX_IMAGES).then_some(paths)
     };
-    // Some terminals quote nothing.
+    // Some terminals do not quote paths.
     words(paste).and_then(paths).or_else(|| paths(vec![paste.to_owned()]))
 }
 
-/// Returns the path that a word is, if it is absolute or begins with the home directory.
+/// Returns the path that a word represents, if it is absolute or starts with the home directory.
 fn absolute_path(word: &str) -> Option<String> {
     if let Some(url) = word.strip_prefix("file://") {
         let path = url.strip_prefix("localhost").unwrap_or(url);
@@ -117,7 +116,7 @@ fn absolute_path(word: &str) -> Option<String> {
     (word.starts_with('/') || word.starts_with("~/")).then(|| word.to_owned())
 }
 
-/// Returns the names of images behind an `@`, in order.
+/// Returns the names of images after an `@`, in order.
 fn named_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').filter_map(|(at, sign)| {
         let (before, after) = (text.get(..at)?, text.get(at + sign.len()..)?);
@@ -138,7 +137,7 @@ fn is_image_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| lower.strip_suffix(ending).is_some_and(|stem| !stem.is_empty()))
 }
 
-/// Returns the ending of a name for an image of this type.
+/// Returns the file name suffix for an image of this type.
 fn ending(image: &ImageData) -> &str {
     let media_type = image.media_type.as_deref();
     media_type.and_then(|media_type| media_type.strip_prefix("image/")).unwrap_or("png")

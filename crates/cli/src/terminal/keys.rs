@@ -1,11 +1,11 @@
-//! Decodes what a terminal sends into keys and pastes.
+//! Decodes terminal input into keys and pastes.
 //!
-//! The decoder is a pure function over bytes: how they are cut into pieces changes nothing. A byte sequence that begins with
-//! Escape may arrive in parts; [`Decoder::is_within_sequence`] says that one is open, and [`Decoder::flush`] ends it once
-//! nothing has followed for [`ESCAPE_DELAY`].
+//! The decoder is a pure function over bytes: its result does not depend on how they are split into pieces. A byte sequence
+//! that starts with Escape may arrive in parts. [`Decoder::is_within_sequence`] returns whether a sequence is open, and
+//! [`Decoder::flush`] ends it once nothing has followed for [`ESCAPE_DELAY`].
 //!
-//! Understood are the sequences of xterm and its relatives, including `modifyOtherKeys`, and those of the [kitty keyboard
-//! protocol]. What is unknown is dropped, also answers to questions about the terminal other than the one for its background.
+//! It supports the sequences of xterm and its relatives, including `modifyOtherKeys`, and of the [kitty keyboard protocol].
+//! Unknown input is dropped, as are answers to terminal queries other than the query for the background.
 //!
 //! [kitty keyboard protocol]: https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 
@@ -16,13 +16,13 @@ use std::time::Duration;
 
 pub(crate) use self::burst::join_bursts;
 
-/// How long the rest of a sequence may take to arrive. Escape alone is the key only after it.
+/// How long the rest of a sequence may take to arrive. After it, a single Escape is a key.
 pub(crate) const ESCAPE_DELAY: Duration = Duration::from_millis(50);
 
-/// Largest paste that is kept, in bytes.
+/// Maximum size of a paste that is kept, in bytes.
 pub(crate) const MAX_PASTE: usize = 4 << 20;
 
-/// Longest sequence in bytes. A longer one is dropped.
+/// Maximum length of a sequence, in bytes. A longer sequence is dropped.
 const MAX_SEQUENCE: usize = 256;
 
 const ESCAPE: u8 = 0x1b;
@@ -33,11 +33,11 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     Key(Key),
-    /// Text that was pasted, with `\n` as line end.
+    /// Pasted text, with `\n` as line end.
     Paste(Paste),
-    /// Text that arrived too fast to be typed, without being marked as a paste.
+    /// Text that arrived too fast to be typed, but is not marked as a paste.
     Burst(String),
-    /// Answer to the question for the colour of the background.
+    /// Answer to the query for the background colour.
     Background(Background),
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Key {
     pub(crate) modifiers: Modifiers,
 }
 
-/// Key without modifiers. Shift is no modifier of a character, but selects another one.
+/// Key without modifiers. Shift is not a modifier of a character: it selects another character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum KeyCode {
     Char(char),
@@ -84,7 +84,7 @@ pub(crate) struct Modifiers {
     pub(crate) ctrl: bool,
 }
 
-/// Text that was pasted.
+/// Pasted text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paste {
     pub(crate) text: String,
@@ -98,11 +98,11 @@ pub(crate) struct Decoder {
     /// Bytes that are not decoded yet.
     pending: Vec<u8>,
     paste: Option<RawPaste>,
-    /// Sequence that is too long, whose rest is dropped.
+    /// Sequence that is too long. The rest of it is dropped.
     skipped: Option<Skipped>,
 }
 
-/// Kind of a sequence, which says how it ends.
+/// Kind of a sequence, which determines how it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Skipped {
     String,
@@ -116,14 +116,14 @@ struct RawPaste {
     dropped: usize,
 }
 
-/// Result of decoding the beginning of some bytes.
+/// Result of decoding the start of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// More bytes are needed.
     Incomplete,
-    /// So many bytes are decoded.
+    /// This many bytes are decoded.
     Decoded(usize, Option<Input>),
-    /// These many bytes begin a sequence that is too long: it is dropped up to its end.
+    /// This many bytes start a sequence that is too long. It is dropped up to its end.
     TooLong(usize, Skipped),
 }
 
@@ -202,9 +202,9 @@ impl Decoder {
         inputs
     }
 
-    /// Returns whether the bytes so far end within a sequence that begins with Escape.
+    /// Returns whether the bytes so far end within a sequence that starts with Escape.
     pub(crate) fn is_within_sequence(&self) -> bool {
-        // An answer has an end, however long it takes: nobody types it.
+        // An answer has an end, however long it takes, because no user types it.
         let is_answer = self.pending.starts_with(sequence::BACKGROUND);
         self.paste.is_none() && self.pending.first() == Some(&ESCAPE) && !is_answer
     }
@@ -214,14 +214,14 @@ impl Decoder {
         self.paste.is_some()
     }
 
-    /// Ends a paste whose end does not come.
+    /// Ends a paste whose end does not arrive.
     pub(crate) fn end_paste(&mut self) -> Option<Input> {
         let mut paste = self.paste.take()?;
         paste.keep(&std::mem::take(&mut self.pending));
         Some(Input::Paste(paste.take()))
     }
 
-    /// Ends an open sequence, since nothing has followed: Escape alone is the key.
+    /// Ends an open sequence, because nothing has followed. A single Escape is a key.
     pub(crate) fn flush(&mut self) -> Vec<Input> {
         if !self.is_within_sequence() {
             return Vec::new();
@@ -240,7 +240,7 @@ impl Decoder {
 }
 
 impl RawPaste {
-    /// Takes the next bytes of the paste, up to its end.
+    /// Appends the next bytes of the paste, up to its end.
     fn push(&mut self, bytes: &[u8]) -> Step {
         match find(bytes, PASTE_END) {
             Some(end) => {
@@ -248,7 +248,7 @@ impl RawPaste {
                 Step::Decoded(end + PASTE_END.len(), Some(Input::Paste(self.take())))
             }
             None => {
-                // The last bytes may be the beginning of the end.
+                // The last bytes may be the start of the end marker.
                 let is_beginning = |length: &usize| {
                     bytes.len().checked_sub(*length).and_then(|from| bytes.get(from..))
                         == PASTE_END.get(..*length)
@@ -283,11 +283,11 @@ fn decode(bytes: &[u8]) -> Step {
     }
 }
 
-/// Decodes what begins with Escape, given the bytes with and without it.
+/// Decodes a sequence that starts with Escape, given the bytes with and without it.
 fn decode_escape(bytes: &[u8], rest: &[u8]) -> Step {
     match rest {
         [] => Step::Incomplete,
-        // The first one is a key of its own.
+        // The first Escape is a separate key.
         [ESCAPE, ..] => Step::Decoded(1, Some(Input::Key(Key::plain(KeyCode::Escape)))),
         [b'[', ..] => sequence::control_sequence(bytes),
         [b'O', ..] => sequence::single_shift(bytes),
@@ -320,7 +320,7 @@ fn control_or_ascii(byte: u8) -> Option<Key> {
     })
 }
 
-/// Decodes a character beyond ASCII. Bytes that are no UTF-8 become the replacement character.
+/// Decodes a character beyond ASCII. Invalid UTF-8 becomes the replacement character.
 fn decode_utf8(bytes: &[u8]) -> Step {
     let typed = |character| Some(Input::Key(Key::plain(KeyCode::Char(character))));
     let head = bytes.get(..bytes.len().min(4)).unwrap_or_default();
@@ -332,7 +332,7 @@ fn decode_utf8(bytes: &[u8]) -> Step {
         }
     };
     if let Some(character) = valid.chars().next() {
-        // Controls of the second half of Latin-1 are no text.
+        // C1 control characters are not text.
         let input = if character.is_control() { None } else { typed(character) };
         return Step::Decoded(character.len_utf8(), input);
     }
@@ -342,7 +342,7 @@ fn decode_utf8(bytes: &[u8]) -> Step {
     }
 }
 
-/// Returns where `needle` begins.
+/// Returns the start of `needle`.
 fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes.windows(needle.len()).position(|window| window == needle)
 }

@@ -1,15 +1,15 @@
-//! Input of a conversation in lines.
+//! Input in plain mode.
 
 use pintle_env::LineSplitter;
 
-/// Bytes of a message, above which it is not continued.
+/// Maximum size of a message that can be continued, in bytes.
 const MAX_MESSAGE: usize = 4 << 20;
 
-/// Joins the pieces that a terminal sends to messages: lines, continued where they end with a backslash.
+/// Joins the pieces of terminal input into messages: lines that continue on the next line after a backslash.
 #[derive(Debug)]
 pub(super) struct LineReader {
     lines: LineSplitter,
-    /// Lines before it, if they are continued.
+    /// Previous lines of a continued message.
     continued: String,
 }
 
@@ -21,7 +21,7 @@ impl Default for LineReader {
 }
 
 impl LineReader {
-    /// Takes the next bytes, and returns the messages that have ended, without control characters.
+    /// Appends bytes and returns the complete messages, without control characters.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.lines.push(bytes);
         let mut messages = Vec::new();
@@ -44,7 +44,7 @@ impl LineReader {
     }
 }
 
-/// Returns whether a character is no control character. Keys that the terminal does not handle arrive as such.
+/// Returns whether a character is text. Keys that the terminal does not handle arrive as control characters.
 fn is_text(character: &char) -> bool {
     *character == '\t' || !character.is_control()
 }

@@ -1,4 +1,4 @@
-//! Instructions that outlive a session: files that the prompt of each session begins with.
+//! Instructions that outlive a session: files at the start of the prompt of each session.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use crate::instructions::FILE;
 use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
-/// File for a line of the user.
+/// Instruction file for a line of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryFile {
-    /// Of the directory in which the tools work.
+    /// In the working directory of the tools.
     Project,
-    /// Of the user, for all projects.
+    /// In the user's configuration, for all projects.
     User,
 }
 
 impl MemoryFile {
-    /// Returns the file that a word names, or its first letter.
+    /// Returns the file that a word or its first letter names.
     pub(crate) fn named(word: &str) -> Option<Self> {
         match word {
             "p" | "project" => Some(Self::Project),
@@ -30,7 +30,7 @@ impl MemoryFile {
     }
 }
 
-/// Returns the user's file; `None` if no variable names the directory of the configuration.
+/// Returns the user's file, or `None` if no variable names the configuration directory.
 pub(crate) fn of_user(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
@@ -38,10 +38,10 @@ pub(crate) fn of_user(process_env: &ProcessEnv) -> Option<PathBuf> {
 /// Mode of a new file of the user.
 const NEW_MODE: u32 = 0o600;
 
-/// Adds a line to a file, and returns the name of the file. The user's file may be a link. Dropping the future may leave the line
-/// unwritten.
+/// Adds a line to a file, and returns the name of the file. The user's file may be a link. If the future is dropped, the
+/// line may not be written.
 ///
-/// A file of the project that is a link out of the working directory or to a protected file is refused.
+/// Rejects a project file that is a link out of the working directory or to a protected file.
 pub(crate) async fn add(
     file: MemoryFile,
     line: &str,
@@ -63,7 +63,7 @@ pub(crate) async fn add(
         }
         MemoryFile::Project => {
             let path = environment.resolve(Path::new(FILE));
-            // The file that is checked is the one that is written.
+            // Check and write the same file.
             let held =
                 environment.hold(std::slice::from_ref(&path)).await.map_err(|error| error.to_string())?;
             let environment = held.as_deref().unwrap_or(environment);
@@ -86,7 +86,7 @@ pub(crate) async fn add(
     }
 }
 
-/// Returns the text with another item of a list at its end.
+/// Returns the text with a list item appended.
 fn appended(before: &str, line: &str) -> String {
     let is_list = before.trim_end().lines().next_back().is_some_and(|last| last.starts_with("- "));
     let between = match (before.trim_end().is_empty(), is_list) {

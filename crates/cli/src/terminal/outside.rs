@@ -1,4 +1,4 @@
-//! The editor of the user, for a text of several lines.
+//! Edits a text of several lines in the user's editor.
 
 use std::io::Write as _;
 
@@ -6,15 +6,15 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::{self, ProcessEnv};
 use crate::user_editor;
 
-/// Editor where no variable names one.
+/// Editor if no variable names one.
 const DEFAULT: &str = "vi";
 
-/// Has a text edited, and returns it without the line end that editors add.
+/// Opens a text in the user's editor, and returns it without the line end that editors add.
 ///
-/// An editor that cannot be started or fails loses nothing.
+/// If the editor cannot be started or fails, the text is not lost.
 pub(super) fn edit(text: &str, process_env: &ProcessEnv) -> Result<String, Failure> {
     let editor = user_editor::named(process_env).unwrap_or_else(|| DEFAULT.to_owned());
-    // Editors know by the name how to treat it.
+    // Editors choose the file type by the name.
     let file = tempfile::Builder::new().prefix("pintle-").suffix(".md").tempfile();
     let mut file = file.or_failed("cannot write the text for the editor")?;
     file.write_all(text.as_bytes()).or_failed("cannot write the text for the editor")?;

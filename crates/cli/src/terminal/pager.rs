@@ -1,4 +1,4 @@
-//! Looks through what is too long for the conversation, on a screen of its own.
+//! Pager for text that is too long for the conversation, on the alternate screen.
 
 use super::keys::{Input, Key, KeyCode};
 use crate::render::{Face, Line, Margins, TerminalSize, break_anywhere};
@@ -7,14 +7,14 @@ use crate::render::{Face, Line, Margins, TerminalSize, break_anywhere};
 #[derive(Clone, Debug)]
 pub(crate) struct Pager {
     lines: Vec<Line>,
-    /// Rows that the lines take in this width.
+    /// Rows of the lines at the current width.
     rows: Vec<Line>,
     size: TerminalSize,
     /// Row at the top.
     top: usize,
-    /// Text that is searched for.
+    /// Text to search for.
     search: String,
-    /// Whether that is being written.
+    /// Whether the search text is being written.
     is_writing: bool,
     has_failed: bool,
 }
@@ -36,7 +36,7 @@ impl Pager {
         pager
     }
 
-    /// Takes a change of the window's size. What is at the top stays there.
+    /// Handles a change of the window size. The line at the top stays there approximately.
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         let share = self.top as u64 * self.lines.len() as u64 / self.rows.len().max(1) as u64;
         let columns = size.columns.saturating_sub(1).max(1);
@@ -56,7 +56,7 @@ impl Pager {
         self.rows.len().saturating_sub(self.height())
     }
 
-    /// Takes what the terminal sends. Returns whether the pager stays open.
+    /// Handles terminal input. Returns whether the pager stays open.
     pub(crate) fn input(&mut self, input: &Input) -> bool {
         match input {
             Input::Key(key) if self.is_writing => {
@@ -123,7 +123,7 @@ impl Pager {
         true
     }
 
-    /// Goes to the next or the previous row that has the text, regardless of case.
+    /// Moves to the next or the previous row that contains the search text, regardless of case.
     fn find(&mut self, forward: bool) {
         let text = self.search.to_lowercase();
         if text.is_empty() {

@@ -1,12 +1,12 @@
 //! Prints lines above a live region, and redraws the region where it changed.
 //!
-//! The painter knows no position on the screen, only where the cursor is within the region. To print lines above, it moves
-//! the region down by inserting lines: first it makes room below with line feeds, which scroll the transcript into the
-//! scrollback where the region is at the bottom of the screen. No row of the region is erased for that, and only rows that
-//! differ from what is there are written.
+//! The painter knows no absolute position on the screen, only the position of the cursor within the region. To print lines
+//! above the region, it moves the region down by inserting lines. It first makes room below with line feeds, which scroll
+//! the transcript into the scrollback if the region is at the bottom of the screen. It erases no row of the region for
+//! that, and writes only rows that differ from the screen.
 //!
-//! After a change of the window's width, terminals that reflow have broken long rows into several. How many there are above
-//! the cursor follows from the widths of the rows; then the region is erased and drawn anew.
+//! After a change of the window width, terminals that reflow have broken long rows into several. The painter computes their
+//! number above the cursor from the widths of the rows. Then it erases and redraws the region.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::terminal::keys::Background;
 pub(crate) struct Screen {
     pub(crate) size: TerminalSize,
     pub(crate) depth: Depth,
-    /// Whether rows are broken anew when the width changes.
+    /// Whether the terminal reflows rows when its width changes.
     pub(crate) reflows: bool,
     /// Whether the cursor can be moved. Otherwise only lines are printed, as text.
     pub(crate) moves: bool,
@@ -28,9 +28,9 @@ pub(crate) struct Screen {
 /// Rows of the live region, from the top, and the cursor in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Each is narrower than the screen.
+    /// Each row is narrower than the screen.
     pub(crate) rows: Vec<Line>,
-    /// Row and column; without it the cursor is hidden.
+    /// Row and column. Without it, the cursor is hidden.
     pub(crate) cursor: Option<(usize, usize)>,
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Painter {
 /// Row on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
-    /// Output that shows it.
+    /// Output that shows the row.
     shown: String,
     columns: usize,
 }
 
-/// Begins and ends an update that terminals show at once, if they can.
+/// Start and end of a synchronized update.
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 
@@ -69,18 +69,17 @@ const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_REST: &str = "\x1b[K";
 
 impl Painter {
-    /// Creates a painter. The cursor must be at the beginning of a row without text.
+    /// Creates a painter. The cursor must be at the start of an empty row.
     pub(crate) fn new(screen: Screen) -> Self {
         Self { screen, rows: Vec::new(), row: 0, column: Some(0), is_cursor_shown: true }
     }
 
-    /// Returns how many colours are shown.
+    /// Returns the supported colours.
     pub(crate) fn depth(&self) -> Depth {
         self.screen.depth
     }
 
-    /// Takes the background of the terminal, if colours are shown. Rows whose look changes are drawn again with the next
-    /// update.
+    /// Sets the background of the terminal, if colours are shown. The next update redraws the rows whose faces change.
     pub(crate) fn set_background(&mut self, background: Background) {
         if !matches!(self.screen.depth, Depth::Plain | Depth::Monochrome) {
             self.screen.depth = match background {
@@ -90,8 +89,8 @@ impl Painter {
         }
     }
 
-    /// Returns the output that prints lines above the region and draws the region as it is now. Both must be narrower than
-    /// the screen, and the region less tall.
+    /// Returns the output that prints lines above the region and draws the new region. Both must be narrower than the
+    /// screen, and the region less tall.
     pub(crate) fn paint(&mut self, printed: &[Line], region: &Region) -> String {
         if !self.screen.moves {
             return printed.iter().map(|line| line.to_terminal(Depth::Plain) + "\n").collect();
@@ -127,7 +126,7 @@ impl Painter {
         self.erase()
     }
 
-    /// Returns the output that erases the region and leaves the cursor in its place.
+    /// Returns the output that erases the region and moves the cursor to its start.
     pub(crate) fn erase(&mut self) -> String {
         if !self.screen.moves {
             return String::new();
@@ -140,14 +139,14 @@ impl Painter {
         out
     }
 
-    /// Forgets the region: something else has written to the terminal, and left the cursor at the beginning of a row.
+    /// Forgets the region, because another program has written to the terminal and left the cursor at the start of a row.
     pub(crate) fn forget(&mut self) {
         self.rows.clear();
         (self.row, self.column) = (0, Some(0));
         self.is_cursor_shown = true;
     }
 
-    /// Prints as many lines as fit on the screen beside the region.
+    /// Prints lines, which must fit on the screen beside the region.
     fn print(&mut self, lines: &[Line], out: &mut String) {
         self.show_cursor(false, out);
         if let Some(last) = self.rows.len().checked_sub(1) {
@@ -187,7 +186,7 @@ impl Painter {
         }
     }
 
-    /// Erases the rows beyond so many.
+    /// Erases the rows after the first `rows`.
     fn shorten(&mut self, rows: usize, out: &mut String) {
         if rows < self.rows.len() {
             self.show_cursor(false, out);
@@ -197,7 +196,7 @@ impl Painter {
         }
     }
 
-    /// Moves the cursor within the region, or to the row below it, which is made if the screen ends there.
+    /// Moves the cursor within the region, or to the row below it. That row is created if the screen ends there.
     fn move_to(&mut self, row: usize, column: usize, out: &mut String) {
         if row > self.row {
             out.push('\r');

@@ -1,4 +1,4 @@
-//! Questions of servers that wait for an answer.
+//! Questions of MCP servers that wait for an answer.
 
 use super::editor::{Editor, Handled};
 use super::keys::{Key, KeyCode};
@@ -8,25 +8,25 @@ use crate::render::{Colour, Face, Line, Margins, expand_tabs, wrap};
 /// Columns before details and the answer.
 const INDENT: usize = 4;
 
-/// Word before an answer in a conversation in lines.
+/// Word before an answer in plain mode.
 const ANSWER: &str = "answer";
 
-/// Hint at the form of an answer in lines.
+/// Hint about the form of an answer in plain mode.
 const IN_LINES: &str = "`answer VALUE` answers, `answer !` refuses";
 
-/// Questions that wait, in their order.
+/// Pending questions, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     pending: Vec<Question>,
-    /// Index of the one that is shown.
+    /// Index of the question that is shown.
     selected: usize,
-    /// Whether keys answer. Otherwise they go to the input that is being written.
+    /// Whether keys answer. Otherwise they go to the input editor.
     is_focused: bool,
     answer: Editor,
 }
 
 impl Questions {
-    /// Adds a question. It gets the keys only if it is the only one and nothing is being written.
+    /// Adds a question. If no question was pending before, it gets the keys unless the user is writing.
     pub(crate) fn add(&mut self, question: Question, is_writing: bool) {
         if self.pending.is_empty() {
             self.is_focused = !is_writing;
@@ -34,19 +34,19 @@ impl Questions {
         self.pending.push(question);
     }
 
-    /// Removes the questions that nobody waits for any more.
+    /// Removes the questions that no server waits for any more.
     pub(crate) fn remove_withdrawn(&mut self) {
         while let Some(index) = self.pending.iter().position(Question::is_withdrawn) {
             self.remove(index);
         }
     }
 
-    /// Returns how many wait.
+    /// Returns the number of pending questions.
     pub(crate) fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Returns whether none waits.
+    /// Returns whether no question is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
@@ -56,17 +56,18 @@ impl Questions {
         self.is_focused
     }
 
-    /// Lets keys answer, if a question waits, or lets them write.
+    /// Gives the keys to the pending questions, if any, or to the input editor.
     pub(crate) fn focus(&mut self, is_focused: bool) {
         self.is_focused = is_focused && !self.pending.is_empty();
     }
 
-    /// Takes pasted text.
+    /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) {
         self.answer.insert(text);
     }
 
-    /// Takes a key. Enter answers the question that is shown, Escape refuses it. Returns a line about that for the transcript.
+    /// Handles a key. Enter answers the question that is shown, Escape refuses it. Returns a line about that for the
+    /// transcript.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> Option<Line> {
         if key.code == KeyCode::Escape {
             let question = self.remove(self.selected)?;
@@ -81,7 +82,7 @@ impl Questions {
             question.answer(answer);
             return Some(told);
         }
-        // With a text, the arrows are for the text.
+        // With a text, the arrow keys move in the text.
         if key.code == KeyCode::Up && self.answer.is_empty() {
             self.selected = self.selected.saturating_sub(1);
         } else if key.code == KeyCode::Down && self.answer.is_empty() {
@@ -94,8 +95,8 @@ impl Questions {
         None
     }
 
-    /// Takes a line of a conversation in lines as an answer to the first question. Returns a line about that for the
-    /// transcript; `None` if it is no answer.
+    /// Handles a line in plain mode as an answer to the first question. Returns a line about that for the transcript, or
+    /// `None` if the line is not an answer.
     pub(crate) fn line(&mut self, line: &str) -> Option<Line> {
         let answer = line.trim().strip_prefix(ANSWER)?;
         if !answer.is_empty() && !answer.starts_with(char::is_whitespace) {
@@ -107,7 +108,7 @@ impl Questions {
         Some(told)
     }
 
-    /// Returns the rows about the newest question, for the transcript. In lines they say how to answer.
+    /// Returns the rows about the newest question, for the transcript. In plain mode they show how to answer.
     pub(crate) fn newest(&self, columns: usize, is_in_lines: bool) -> Vec<Line> {
         let Some(question) = self.pending.last() else { return Vec::new() };
         let mut rows = head(question, None, columns);
@@ -119,15 +120,15 @@ impl Questions {
         rows
     }
 
-    /// Returns how many rows the details of the newest question take.
+    /// Returns the number of rows that the details of the newest question need.
     pub(crate) fn newest_details(&self, columns: usize) -> usize {
         self.pending.last().map_or(0, |question| details(question, columns).len())
     }
 
-    /// Returns the rows about the question that is shown, at most so many, and where the cursor is.
+    /// Returns at most `height` rows about the question that is shown, and the cursor position.
     pub(crate) fn rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(question) = self.pending.get(self.selected) else { return (Vec::new(), None) };
-        // Where there is little room, the rest was printed above.
+        // If there is little room, the rest was printed above.
         let (mut keys, cursor) = self.keys(question, columns);
         keys.truncate(height);
         let count = self.pending.len();
@@ -155,7 +156,7 @@ impl Questions {
         (rows, Some((first + layout.cursor.0, INDENT + layout.cursor.1)))
     }
 
-    /// Removes a question. What was being written is for the one that was shown.
+    /// Removes a question. The text being written belongs to the question that is shown, and is removed with it.
     fn remove(&mut self, index: usize) -> Option<Question> {
         if index >= self.pending.len() {
             return None;

@@ -1,14 +1,14 @@
-//! Search among the inputs of before.
+//! Search in the input history.
 
 use super::history::History;
 use super::keys::{Key, KeyCode};
 use crate::render::{Face, Line};
 
-/// Search that is under way.
+/// Active search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Search {
     text: String,
-    /// Index of the entry that was found.
+    /// Index of the matching entry.
     at: Option<usize>,
     found: String,
     has_failed: bool,
@@ -17,16 +17,16 @@ pub(crate) struct Search {
 /// Effect of a key on a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Searched {
-    /// It goes on.
+    /// It continues.
     On,
     /// It ends with this entry.
     Taken(String),
-    /// It ends as if it had not begun.
+    /// It ends without a change.
     Left,
 }
 
 impl Search {
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: Key, history: &History) -> Searched {
         match key {
             key if key == Key::ctrl('r') => self.find(history, self.at),
@@ -40,7 +40,7 @@ impl Search {
                 self.text.push(character);
                 self.find(history, None);
             }
-            // Any other key takes what was found.
+            // Any other key accepts the match.
             _ => return Searched::Taken(self.found.clone()),
         }
         Searched::On
@@ -56,12 +56,12 @@ impl Search {
                 entry.clone_into(&mut self.found);
                 (self.at, self.has_failed) = (Some(index), false);
             }
-            // The last match stays.
+            // Keep the last match.
             None => self.has_failed = true,
         }
     }
 
-    /// Returns the rows that show the search, and where the cursor is.
+    /// Returns the rows that show the search, and the cursor position.
     pub(crate) fn rows(&self) -> (Vec<Line>, (usize, usize)) {
         let label = if self.has_failed { "no other input has: " } else { "search inputs: " };
         let line = Line::new(label, Face::DIM).and(self.text.clone(), Face::BOLD);

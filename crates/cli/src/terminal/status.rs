@@ -1,11 +1,11 @@
-//! The line of status: model, effort, mode, environment, context, cost and queue.
+//! The status line: model, effort, mode, environment, context, cost and queue.
 
 use crate::render::{Face, Line};
 
-/// Between two parts.
+/// Separator between two parts.
 const SEPARATOR: &str = " · ";
 
-/// State that is always in view.
+/// State that is always visible.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Status {
     pub(crate) model: String,
@@ -13,16 +13,16 @@ pub(crate) struct Status {
     pub(crate) mode: String,
     /// Environment and sandbox of the tools.
     pub(crate) environment: String,
-    /// Tokens of the newest request, 0 before the first, and those of the window.
+    /// Tokens of the newest request, 0 before the first, and size of the context window.
     pub(crate) context: Option<(u64, u64)>,
     /// Cost in US dollars, if known.
     pub(crate) cost: Option<f64>,
-    /// Messages that wait.
+    /// Number of queued messages.
     pub(crate) queued: usize,
 }
 
 impl Status {
-    /// Returns the line in at most so many columns. What does not fit is left out, the least important first.
+    /// Returns the line in at most this many columns. Parts that do not fit are omitted, the least important first.
     pub(crate) fn line(&self, columns: usize) -> Line {
         let context = self.context.filter(|(used, window)| *used > 0 && *window > 0).map(|(used, window)| {
             let left = 100 - (used.min(window) * 100).div_ceil(window);
@@ -31,7 +31,7 @@ impl Status {
         let cost = self.cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"));
         let queued = (self.queued > 0).then(|| format!("{} queued", self.queued));
         let named = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        // In the order of the line, with the rank of each: the highest gives way first.
+        // In the order of the line, with the rank of each part. The highest rank is omitted first.
         let mut parts: Vec<(u8, String)> = [
             (2, named(&self.model)),
             (6, self.effort.clone()),

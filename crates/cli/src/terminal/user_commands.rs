@@ -1,8 +1,8 @@
-//! Commands of the user: Markdown files whose text is said with the arguments of the command.
+//! Commands of the user: Markdown files whose text is sent with the arguments of the command.
 //!
-//! They are found where other agents keep theirs as well. A file may begin with front matter, of which `description` and
-//! `argument-hint` are used. `$ARGUMENTS` stands for all arguments, `$1` to `$9` for single ones; a text without any of them
-//! is followed by the arguments. Nothing in a file is executed.
+//! They are read from directories that other agents use as well. A file may start with front matter, of which `description`
+//! and `argument-hint` are used. `$ARGUMENTS` is replaced with all arguments, and `$1` to `$9` with single arguments.
+//! Arguments follow a text without placeholders. Nothing in a file is executed.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use super::commands;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
 
-/// Directories below that of a project, the first ones first.
+/// Directories below the project directory, in order of precedence.
 const OF_PROJECT: [&str; 3] = [".pintle/commands", ".agents/commands", ".claude/commands"];
 
-/// Directories below the user's home, the first ones first.
+/// Directories below the user's home, in order of precedence.
 const OF_USER: [&str; 3] = [".agents/commands", ".claude/commands", ".codex/prompts"];
 
-/// Name in the directory of the user's configuration.
+/// Name in the user's configuration directory.
 const CONFIGURED: &str = "commands";
 
-/// Most files that are read in one directory.
+/// Maximum number of files read in one directory.
 const MAX_FILES: usize = 200;
 
-/// Largest file, in bytes. What exceeds it is left out.
+/// Maximum size of a file, in bytes. The rest is ignored.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Longest meaning in a list, in characters.
+/// Maximum length of a meaning in a list, in characters.
 const MAX_MEANING: usize = 80;
 
 /// Command of the user.
@@ -35,13 +35,13 @@ const MAX_MEANING: usize = 80;
 pub(crate) struct UserCommand {
     /// Name, without the slash.
     pub(crate) name: String,
-    /// Meaning for lists, with a hint at its arguments.
+    /// Meaning for lists, with a hint about its arguments.
     pub(crate) meaning: String,
     text: String,
 }
 
 impl UserCommand {
-    /// Returns the command of a file.
+    /// Parses the command in a file.
     fn parse(name: String, content: &str) -> Self {
         let (front_matter, text) = split(content);
         let value = |key: &str| {
@@ -58,7 +58,7 @@ impl UserCommand {
         Self { name, meaning, text: text.trim().to_owned() }
     }
 
-    /// Returns what is said for the command with these arguments.
+    /// Returns the message of the command with these arguments.
     pub(crate) fn say(&self, arguments: &str) -> String {
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let mut said = String::new();
@@ -100,9 +100,9 @@ fn split(content: &str) -> (&str, &str) {
     ("", content)
 }
 
-/// Finds the commands of the project that the tools work in, and those of the user. Of several with one name, the
-/// project's comes first; none has the name of a command that is built in. Files that cannot be read are left out, and files of a
-/// project that are links out of its directory.
+/// Finds the commands of the project in which the tools work, and of the user. Of several commands with one name, the
+/// project's takes precedence. Built-in commands take precedence over all. Skips files that cannot be read, and project
+/// files that link out of the project directory.
 pub(crate) async fn discover(
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
@@ -125,8 +125,8 @@ pub(crate) async fn discover(
     found
 }
 
-/// Adds the commands of a directory whose names are new, and that do not lead out of the `root` if there is one. A command below
-/// another directory has its name before a colon.
+/// Adds the commands of a directory whose names are new. With a `root`, skips files that lead out of it. The name of a
+/// command in a subdirectory starts with the name of the subdirectory and a colon.
 async fn read_all(
     environment: &dyn ExecutionEnvironment,
     root: Option<&Path>,
@@ -160,10 +160,10 @@ async fn read_all(
     }
 }
 
-/// Returns the beginning of a file; `None` if it cannot be read, or if links lead from it out of the `root`.
+/// Returns the start of a file, or `None` if it cannot be read or if links lead from it out of the `root`.
 async fn read(environment: &dyn ExecutionEnvironment, root: Option<&Path>, path: &Path) -> Option<Vec<u8>> {
     let Some(root) = root else { return environment.read(path, Some(0..MAX_BYTES)).await.ok() };
-    // The file that is checked is the one that is read.
+    // Check and read the same file.
     let held = environment.hold(&[path.to_path_buf()]).await.ok()?;
     let environment = held.as_deref().unwrap_or(environment);
     if leads_outside(environment, path, &[root.to_path_buf()]).await {
@@ -172,7 +172,7 @@ async fn read(environment: &dyn ExecutionEnvironment, root: Option<&Path>, path:
     environment.read(path, Some(0..MAX_BYTES)).await.ok()
 }
 
-/// Returns the name of a command by its file; `None` if it is none.
+/// Returns the name of the command in a file, or `None` if the file is not a command.
 fn stem(entry: &DirEntry) -> Option<String> {
     let stem = entry.name.to_str()?.strip_suffix(".md")?;
     let is_name = !stem.is_empty()

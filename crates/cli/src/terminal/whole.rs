@@ -5,10 +5,10 @@ use pintle_llm::ContentPart;
 
 use crate::render::{Colour, Face, Line, Markdown, expand_tabs, image_data_label, sanitize};
 
-/// Columns before arguments and results.
+/// Indentation of arguments and results.
 const INDENT: &str = "    ";
 
-/// Returns the lines of a history. Markdown is laid out in so many columns.
+/// Returns the lines of a history. Markdown is laid out in this many columns.
 pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for turn in history {
@@ -20,7 +20,7 @@ pub(crate) fn whole(history: &[Turn], columns: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns the lines of what was said in a history, without calls and results.
+/// Returns the lines of the messages in a history, without calls and results.
 pub(crate) fn said(history: &[Turn], columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for turn in history {

@@ -8,10 +8,10 @@ use super::{ActivityLine, RunningCall};
 use crate::render::style::Highlight;
 use crate::render::summary;
 
-/// Maximum number of subagents that are shown. Those that work come first.
+/// Maximum number of subagents shown. Working subagents come first.
 const MAX_SHOWN: usize = 8;
 
-/// Subagents in the order of the tree: each before those that it has started.
+/// Subagents in the order of the tree: each one precedes the subagents that it has started.
 #[derive(Debug, Default)]
 pub(super) struct Agents {
     agents: Vec<Agent>,
@@ -22,24 +22,24 @@ struct Agent {
     session: SessionId,
     name: String,
     task: String,
-    /// Depth of the session that started it.
+    /// Depth of the parent session.
     depth: u32,
     state: State,
-    /// Beginning of the state.
+    /// Time at which the state started.
     since: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Working,
-    /// Ended its work and waits for more.
+    /// Has ended its work and waits for more input.
     Answered,
     Failed,
     Closed(SubagentStatus),
 }
 
 impl Agents {
-    /// Takes an event of the session or of a subagent.
+    /// Processes an event of the session or of a subagent.
     pub(super) fn event(&mut self, event: &SessionEvent, now: Duration) {
         if let EventKind::SubagentSpawned { agent_id, child, task } = &event.kind {
             self.add(event, agent_id, child, task, now);
@@ -63,7 +63,7 @@ impl Agents {
     fn add(&mut self, event: &SessionEvent, agent_id: &str, child: &SessionId, task: &str, now: Duration) {
         let parent = self.agents.iter().position(|agent| agent.session == event.session_id);
         let behind = parent.map_or(0, |parent| parent + 1);
-        // Behind everything below its parent.
+        // Insert after all descendants of the parent.
         let is_below = |agent: &&Agent| agent.depth >= event.depth;
         let place = behind + self.agents.iter().skip(behind).take_while(is_below).count();
         let agent = Agent {
@@ -91,17 +91,17 @@ impl Agents {
         }
     }
 
-    /// Returns whether a subagent works.
+    /// Returns whether any subagent is working.
     pub(super) fn is_busy(&self) -> bool {
         self.agents.iter().any(|agent| agent.state == State::Working)
     }
 
-    /// Returns whether the session is that of a subagent in the tree.
+    /// Returns whether the tree contains a subagent with this session.
     pub(super) fn contains(&self, session: &SessionId) -> bool {
         self.agents.iter().any(|agent| agent.session == *session)
     }
 
-    /// Returns a line for each subagent, with the newest of its calls.
+    /// Returns a line for each subagent, with its newest call.
     pub(super) fn lines(&self, calls: &[RunningCall], now: Duration) -> Vec<ActivityLine> {
         let mut shown: Vec<&Agent> = self.agents.iter().collect();
         if shown.len() > MAX_SHOWN {
@@ -134,7 +134,7 @@ impl Agent {
         ActivityLine::separated(parts).indented(&indent)
     }
 
-    /// Returns the line of a subagent that works: its newest call, or else its task.
+    /// Returns the line of a working subagent: its newest running call, or its task.
     fn at_work(&self, calls: &[RunningCall], now: Duration) -> ActivityLine {
         let name = (Some(Highlight::Dim), self.name.clone());
         let mut calls = calls.iter().filter(|call| call.session == self.session);

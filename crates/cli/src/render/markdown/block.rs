@@ -1,6 +1,6 @@
 //! Block structure of Markdown, line by line.
 
-/// Indentation from which on a line is code, in columns. Lists are indented less, or have a marker.
+/// Minimum indentation that makes a line code, in columns. Lists are indented less, or have a marker.
 const CODE_INDENT: usize = 4;
 
 /// Form of a line outside of code blocks.
@@ -11,7 +11,7 @@ pub(super) enum Block<'a> {
     Heading {
         text: &'a str,
     },
-    /// Beginning of a code block.
+    /// Start of a code block.
     Fence(Fence),
     /// Line of an indented code block.
     Code(&'a str),
@@ -30,7 +30,7 @@ pub(super) enum Block<'a> {
     },
 }
 
-/// Line that begins a code block.
+/// Line that starts a code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fence {
     line: String,
@@ -72,17 +72,17 @@ impl Fence {
         let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let rest = text.trim_start_matches(mark);
         let length = text.len() - rest.len();
-        // Otherwise it is code within a line.
+        // Otherwise it is inline code.
         let is_fence = length >= 3 && !(mark == '`' && rest.contains('`'));
         is_fence.then(|| Self { line: line.trim_end().to_owned(), mark, length })
     }
 
-    /// Returns the line as it was written.
+    /// Returns the line as written.
     pub(super) fn line(&self) -> &str {
         &self.line
     }
 
-    /// Returns the language that it names, if any.
+    /// Returns the language that the fence names, or an empty string.
     pub(super) fn language(&self) -> &str {
         let info = self.line.trim_start().trim_start_matches(self.mark).trim_start();
         info.split([' ', ',', '{', ':']).next().unwrap_or_default()
@@ -112,7 +112,7 @@ fn heading(text: &str) -> Option<&str> {
     is_heading.then(|| rest.trim().trim_end_matches('#').trim_end())
 }
 
-/// Returns the marker of a list item, as it is shown, and its text.
+/// Returns the displayed marker of a list item, and the text of the item.
 fn item(text: &str) -> Option<(String, &str)> {
     let (marker, rest) = text.split_once([' ', '\t'])?;
     let number = marker.strip_suffix(['.', ')']).unwrap_or_default();
@@ -131,7 +131,7 @@ fn item(text: &str) -> Option<(String, &str)> {
     Some((shown.to_owned(), rest))
 }
 
-/// Returns the cells of a table row, which begins with a bar.
+/// Returns the cells of a table row, which starts with a bar.
 fn row(text: &str) -> Option<Vec<&str>> {
     let inner = text.trim_end().strip_prefix('|')?;
     let inner = inner.strip_suffix('|').unwrap_or(inner);

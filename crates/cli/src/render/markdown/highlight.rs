@@ -1,6 +1,6 @@
-//! Colours for code.
+//! Syntax highlighting of code.
 //!
-//! Scopes of the grammars are shown in the user's own colours, which suit the background whatever it is.
+//! Scopes of the grammars are shown in colours of the user's palette, which suits the background of the terminal.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,18 +11,18 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use crate::render::line::{Colour, Face, Line};
 
-/// Lines of a block that are coloured. The rest of a longer one is plain.
+/// Maximum number of highlighted lines of a block. Further lines are plain.
 const MAX_LINES: usize = 5_000;
 
-/// Longest line that is coloured, in bytes.
+/// Maximum length of a highlighted line, in bytes.
 const MAX_LINE: usize = 2_000;
 
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
-/// Names of the grammars whose expressions are compiled. That takes up to a tenth of a second for each, at its first line.
+/// Names of the grammars whose expressions are compiled. Compiling a grammar needs up to a tenth of a second.
 static COMPILED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// Prefixes of scopes with their looks. The longest one that fits counts.
+/// Prefixes of scopes with their faces. The longest matching prefix applies.
 static FACES: LazyLock<Vec<(Scope, Face)>> = LazyLock::new(|| {
     let faces = [
         ("comment", Face::DIM),
@@ -47,12 +47,13 @@ static FACES: LazyLock<Vec<(Scope, Face)>> = LazyLock::new(|| {
     faces.into_iter().filter_map(|(scope, face)| Some((Scope::new(scope).ok()?, face))).collect()
 });
 
-/// Colours the lines of one block.
+/// Highlights the lines of one block.
 pub(super) struct Highlighter {
-    /// `None` if the language is not known, or once a line cannot be read.
+    /// `None` if the language is unknown, or after a line that could not be parsed.
     parser: Option<(ParseState, ScopeStack)>,
     lines: usize,
-    /// Compiles the expressions of the grammar, so that whoever draws need not. It ends by itself if nobody waits for it.
+    /// Compiles the expressions of the grammar, so that drawing does not wait for them. The thread ends even if it is not
+    /// joined.
     compiling: Option<JoinHandle<()>>,
 }
 
@@ -64,15 +65,15 @@ impl Highlighter {
         Self { parser, lines: 0, compiling: compile(syntax) }
     }
 
-    /// Returns whether the next line can be coloured at once.
+    /// Returns whether the next line can be highlighted without waiting.
     pub(super) fn is_ready(&self) -> bool {
         self.compiling.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Colours the next line. Waits until that [can be done](Self::is_ready).
+    /// Highlights the next line. Blocks until the highlighter [is ready](Self::is_ready).
     pub(super) fn line(&mut self, text: &str) -> Line {
         if let Some(compiling) = self.compiling.take() {
-            // Whatever it met, the line meets as well.
+            // An error of the thread recurs when the line is parsed.
             let _ = compiling.join();
         }
         self.lines += 1;
@@ -88,24 +89,24 @@ impl Highlighter {
     }
 }
 
-/// Begins to compile the expressions of a grammar, unless they are.
+/// Starts to compile the expressions of a grammar, unless they are compiled.
 fn compile(syntax: &'static SyntaxReference) -> Option<JoinHandle<()>> {
     let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if compiled().contains(syntax.name.as_str()) {
         return None;
     }
     let compile = move || {
-        // Every expression that a line may begin with is tried.
+        // The parser tries every expression that a line may start with.
         if ParseState::new(syntax).parse_line("x\n", &SYNTAXES).is_ok() {
             compiled().insert(&syntax.name);
         }
     };
-    // Without a thread, the first line does it.
+    // Without a thread, the first line compiles them.
     thread::Builder::new().name("grammar".to_owned()).spawn(compile).ok()
 }
 
 fn syntax(language: &str) -> Option<&'static SyntaxReference> {
-    // Names that the grammars do not know.
+    // Aliases that the grammars do not know.
     let language = match language.to_ascii_lowercase().as_str() {
         "" | "text" | "plain" | "console" | "output" => return None,
         "shell" | "zsh" | "shellsession" => "sh".to_owned(),
@@ -119,7 +120,7 @@ fn syntax(language: &str) -> Option<&'static SyntaxReference> {
     SYNTAXES.find_syntax_by_token(&language)
 }
 
-/// Returns a line with the looks of its scopes; `None` if the grammar fails on it.
+/// Returns a line with the faces of its scopes, or `None` if the grammar fails on it.
 fn coloured(text: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Option<Line> {
     let operations = state.parse_line(&format!("{text}\n"), &SYNTAXES).ok()?;
     let mut line = Line::default();
@@ -134,7 +135,7 @@ fn coloured(text: &str, state: &mut ParseState, stack: &mut ScopeStack) -> Optio
     Some(line)
 }
 
-/// Returns the look of the innermost scope that has one.
+/// Returns the face of the innermost scope that has a face.
 fn face(stack: &ScopeStack) -> Face {
     let of_scope = |scope: &Scope| {
         let fitting = FACES.iter().filter(|(prefix, _)| prefix.is_prefix_of(*scope));

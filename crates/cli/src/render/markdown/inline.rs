@@ -5,10 +5,10 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use crate::render::line::{Colour, Face, Line};
 use crate::render::wrap::expand_tabs;
 
-/// Stands before the line, so that it is a paragraph whatever it begins with.
+/// Prefix that makes every line a paragraph, whatever it starts with.
 const MARK: char = '\u{fffc}';
 
-/// Returns a line with its marks as looks.
+/// Returns a line with its inline markup converted to faces.
 pub(super) fn line(text: &str) -> Line {
     let marked = format!("{MARK}{}", text.trim_end());
     let mut line = Line::default();
@@ -55,7 +55,7 @@ pub(super) fn line(text: &str) -> Line {
     line
 }
 
-/// Returns the look of a tag, and where it leads.
+/// Returns the face of a tag, and its link target.
 fn start(tag: &Tag<'_>) -> (Face, Option<String>) {
     if let Tag::Emphasis = tag {
         (Face { italic: true, ..Face::PLAIN }, None)
@@ -68,13 +68,13 @@ fn start(tag: &Tag<'_>) -> (Face, Option<String>) {
     } else if let Tag::Image { dest_url, .. } = tag {
         (Face::DIM, Some(dest_url.to_string()))
     } else {
-        // Blocks have no look of their own.
+        // Block tags do not change the face.
         (Face::PLAIN, None)
     }
 }
 
 fn push(line: &mut Line, text: &str, face: Face) {
-    // Controls may have been written as entities.
+    // Entities may encode control characters.
     let text: String = text.chars().filter(|character| *character != MARK).collect();
     let text = crate::render::sanitize(&text).replace('\n', " ");
     line.push(expand_tabs(&text), face);

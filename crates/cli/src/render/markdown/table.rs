@@ -4,20 +4,20 @@ use super::inline;
 use crate::render::line::{Face, Line};
 use crate::render::wrap::{self, Margins};
 
-/// Rows after which a table is shown before it ends.
+/// Number of rows after which a table is shown before it ends.
 const MAX_ROWS: usize = 200;
 
-/// Narrowest column, where not all of them fit.
+/// Minimum width of a column if the table is too wide.
 const MIN_COLUMN: usize = 3;
 
-/// Between two columns.
+/// Separator between two columns.
 const GAP: &str = "  ";
 
 /// Rows of a table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Vec<Line>>,
-    /// Whether the first row is the head.
+    /// Whether the first row is the header.
     has_head: bool,
 }
 
@@ -33,17 +33,17 @@ impl Table {
         }
     }
 
-    /// Returns whether the table has as many rows as are kept.
+    /// Returns whether the table has the maximum number of rows.
     pub(super) fn is_full(&self) -> bool {
         self.rows.len() >= MAX_ROWS
     }
 
-    /// Removes all rows, which have been shown.
+    /// Removes all rows after they were shown.
     pub(super) fn forget_rows(&mut self) {
         *self = Self::default();
     }
 
-    /// Returns the table in at most so many columns.
+    /// Returns the rows of the table in at most this many columns.
     pub(super) fn rows(&self, columns: usize) -> Vec<Line> {
         let widths = self.widths(columns);
         let mut shown = Vec::new();
@@ -55,11 +55,11 @@ impl Table {
                 shown.push(Line::new(rules.join(GAP), Face::DIM));
             }
         }
-        // Where even the narrowest columns do not fit, rows are cut to the width.
+        // If even the narrowest columns do not fit, rows are broken at the width.
         shown.into_iter().flat_map(|line| wrap::break_anywhere(&line, columns, &Margins::default())).collect()
     }
 
-    /// Returns the width of each column: the widest ones give way where not all fit.
+    /// Returns the width of each column. If the table is too wide, the widest columns shrink.
     fn widths(&self, columns: usize) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |index: usize| {

@@ -1,4 +1,4 @@
-//! Decisions in words, for a conversation in lines.
+//! Decisions as text, for plain mode.
 
 use pintle_agent::{ApprovalRequest, Decision};
 use pintle_tools::SandboxSide;
@@ -7,21 +7,21 @@ use super::{Approvals, Decided, denial, details, in_one_line, once, rules};
 use crate::approve;
 use crate::render::{Face, Line};
 
-/// Width at which what a call would do is broken. The terminal breaks lines itself.
+/// Width at which details are broken. The terminal breaks lines itself.
 const COLUMNS: usize = 1 << 20;
 
-/// Meaning of a line while a call waits.
+/// Meaning of a line while a call is pending.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Decided(Box<Decided>),
-    /// The word is known, but this call cannot be decided by it; the reason.
+    /// The word is known, but it cannot decide this call. Contains the reason.
     Unfit(&'static str),
-    /// The line is none.
+    /// The line is not a decision.
     Other,
 }
 
 impl Approvals {
-    /// Returns the question about the call that is asked about.
+    /// Returns the question about the shown call.
     pub(crate) fn question(&self) -> Vec<Line> {
         let Some(request) = self.shown() else { return Vec::new() };
         let count = match self.pending.len() {
@@ -36,7 +36,7 @@ impl Approvals {
         lines
     }
 
-    /// Takes a line as an answer to the question.
+    /// Parses a line as an answer to the question.
     pub(crate) fn answer(&self, line: &str) -> Answer {
         let Some(request) = self.shown() else { return Answer::Other };
         let line = line.trim();
@@ -64,7 +64,7 @@ impl Approvals {
     }
 }
 
-/// Returns the answers that there are.
+/// Returns the possible answers.
 fn choices(request: &ApprovalRequest) -> String {
     let side = request.sandbox.map_or_else(String::new, |side| format!(" ({})", side.as_words()));
     let mut choices = vec![format!("yes{side}")];

@@ -1,4 +1,4 @@
-//! Calls that wait for a decision at the server.
+//! Calls that wait for a decision on the server.
 
 use pintle_agent::{ApprovalRequest, SessionId, SubagentOrigin};
 use pintle_client::{Approval, Client};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::approvals::Decided;
 
-/// Returns a call as the conversation shows it. Rules for the session cannot be added from afar, so that none are offered.
+/// Returns a call for the conversation. Rules for the session cannot be added remotely, so none are offered.
 pub(super) fn request(approval: Approval, session: &SessionId) -> ApprovalRequest {
     let effect = effect(&approval.arguments);
     let Approval { call_id, tool_name, arguments, fingerprint, .. } = approval;
@@ -34,15 +34,15 @@ fn side_of(side: &str) -> Option<SandboxSide> {
     serde_json::from_value(Value::String(side.to_owned())).ok()
 }
 
-/// Returns the subagent that makes a call, as far as the server tells.
+/// Returns the subagent that makes a call, with the data that the server provides.
 fn origin(subagent: &SessionId, parent: &SessionId) -> Option<SubagentOrigin> {
     let origin = json!({"agent_id": "subagent", "session_id": subagent, "parent": parent, "depth": 1});
     serde_json::from_value(origin).ok()
 }
 
-/// Decides on a call at the server.
+/// Decides on a call on the server.
 ///
-/// The error is the reason why the decision does not count, for the user.
+/// The error is the reason why the decision was rejected, for the user.
 pub(super) async fn decide(client: &Client, session: &SessionId, decided: Decided) -> Result<(), String> {
     let Decided { request, decision, rules } = decided;
     if !rules.is_empty() {

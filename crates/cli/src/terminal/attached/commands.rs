@@ -7,8 +7,8 @@ use crate::render::{Face, Line, sanitize};
 use crate::reports::{self, labelled};
 use crate::terminal::commands::{COMMANDS, Called, Command};
 
-/// Commands that a client can carry out, and those that it refuses: they are about files, rules or settings of the server's
-/// machine, or begin another session.
+/// Commands that a client can carry out. It refuses the other commands: they are about files, rules or settings of the
+/// server's machine, or start another session.
 const OFFERED: [Command; 9] = [
     Command::Compact,
     Command::Context,
@@ -21,7 +21,7 @@ const OFFERED: [Command; 9] = [
     Command::Status,
 ];
 
-/// Keys and what they do.
+/// Keys and their meanings.
 const KEYS: [(&str, &str); 9] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
@@ -85,7 +85,7 @@ impl Attached<'_> {
         self.done(Done::Called(Ok(lines)));
     }
 
-    /// Says that something is not available from afar.
+    /// Reports that something is not available while attached.
     pub(super) fn refuse(&mut self, what: &str) {
         let problem = format!("{what} is not available while attached to a server");
         self.done(Done::Called(Err(problem)));

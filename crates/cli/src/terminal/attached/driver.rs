@@ -1,5 +1,5 @@
-//! Drives a conversation with a session of a server: takes what the terminal and the server send, draws, and sends what the user
-//! asks for.
+//! Drives a conversation with a session of a server: handles input from the terminal and the server, draws, and sends the
+//! requests of the user.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,27 +33,27 @@ use crate::terminal::images::Said;
 use crate::terminal::keys::Input;
 use crate::terminal::painter::Screen;
 
-/// Events that are taken before keys are looked at again.
+/// Maximum number of events handled before keys are checked again.
 const EVENTS_AT_ONCE: usize = 256;
 
-/// Time for messages and decisions to be sent after the user has left.
+/// Time to send messages and decisions after the user has left.
 const LEAVE_TIME: Duration = Duration::from_secs(5);
 
-/// End of something that was begun.
+/// Result of an asynchronous operation.
 pub(super) enum Done {
-    /// A message was accepted or not.
+    /// A message was accepted or rejected.
     Sent { text: String, result: Result<(), ClientError> },
-    /// A turn was asked to stop.
+    /// An interrupt was accepted or rejected.
     Interrupted(Result<(), ClientError>),
-    /// A decision was taken, or why not.
+    /// A decision was accepted, or the reason why not.
     Decided(Result<(), String>),
     /// The calls that wait for a decision.
     Approvals(Result<Vec<Approval>, ClientError>),
-    /// The session as it is now.
+    /// Current state of the session.
     Seen(Box<SessionInfo>),
-    /// A command was carried out, or why not.
+    /// A command was carried out, or the reason why not.
     Called(Result<Vec<Line>, String>),
-    /// The image on the clipboard, or why there is none.
+    /// The image on the clipboard, or the reason why it is unavailable.
     Pasted(Result<ImageData, String>),
 }
 
@@ -68,16 +68,16 @@ pub(super) struct Attached<'a> {
     pub(super) display: Display,
     process_env: &'a ProcessEnv,
     doing: FuturesUnordered<Doing<'a>>,
-    /// Messages are sent in the order in which they were said.
+    /// Keeps messages in the order in which they were entered.
     turnstile: Arc<Mutex<()>>,
     texts: Texts,
     outbox: Outbox,
     /// Whether the connection is lost.
     is_away: bool,
-    /// Whether approvals are being read, and have to be read again.
+    /// Whether approvals are being read, and whether they have to be read again.
     reading: (bool, bool),
     has_left: bool,
-    /// Reason why the session cannot be followed any more.
+    /// Reason why the session can no longer be followed.
     failure: Option<Failure>,
 }
 
@@ -113,9 +113,9 @@ impl<'a> Attached<'a> {
         attached
     }
 
-    /// Converses until the user leaves, or the session cannot be followed any more.
+    /// Runs the conversation until the user leaves, or until the session can no longer be followed.
     pub(super) async fn run(&mut self, device: &mut Device, interrupts: &Interrupts) -> Result<(), Failure> {
-        // Keys arrive as bytes otherwise, Ctrl+C among them.
+        // Outside plain mode, keys arrive as bytes, including Ctrl+C.
         let mut signals = self.display.conversation.is_plain().then(|| interrupts.take_over());
         self.display.ask().await?;
         let mut resized = signal(SignalKind::window_change()).or_failed("cannot watch the window")?;
@@ -124,7 +124,7 @@ impl<'a> Attached<'a> {
         self.read_approvals();
         self.display.draw().await?;
         {
-            // Also while the terminal takes no output.
+            // Signals take effect even while the terminal accepts no output.
             let conversing = self.converse(device, &mut signals, &mut resized, &mut events, &mut changes);
             tokio::select! {
                 biased;
@@ -132,7 +132,7 @@ impl<'a> Attached<'a> {
                 ended = conversing => ended?,
             }
         }
-        // From now on another one ends the process.
+        // From now on, another signal ends the process.
         drop(signals);
         self.finish_sending().await;
         self.display.finish(interrupts).await?;
@@ -236,19 +236,19 @@ impl<'a> Attached<'a> {
                 self.refuse("adding to instructions");
             }
             Effect::Look => self.refuse("looking through the conversation"),
-            // The files are the server's.
+            // The files are on the server.
             Effect::ListFiles => self.display.conversation.set_files(Vec::new()),
             Effect::Edit(text) => self.display.edit(&text, self.process_env, device).await?,
             Effect::Stop => self.display.stop(device).await?,
             Effect::Redraw => self.display.clear().await?,
             Effect::Leave => self.leave(),
-            // There are no prompts of servers of tools here, and no file of inputs.
+            // There are no prompts of MCP servers here, and no history file.
             Effect::CallPrompt(_) | Effect::Remember(_) => {}
         }
         Ok(())
     }
 
-    /// Begins something that ends later.
+    /// Starts an asynchronous operation.
     pub(super) fn begin(&mut self, doing: impl Future<Output = Done> + Send + 'a) {
         self.doing.push(Box::pin(doing));
     }
@@ -257,7 +257,7 @@ impl<'a> Attached<'a> {
         self.has_left = true;
     }
 
-    /// Sends a message, after those before it: to a turn that is under way, or for its end.
+    /// Sends a message after all earlier messages, to a running turn or for its end.
     fn send(&mut self, said: Said, at_once: bool) {
         let Said { text, images, .. } = said;
         let mut message = UserMessage::from(&text);
@@ -298,7 +298,7 @@ impl<'a> Attached<'a> {
                 self.read_approvals();
             }
             Done::Approvals(read) => {
-                // Without a connection, they are read again once there is one.
+                // Without a connection, they are read again after it is restored.
                 if let Ok(approvals) = read {
                     let requests =
                         approvals.into_iter().map(|one| Arc::new(approvals::request(one, &self.id)));
@@ -319,7 +319,7 @@ impl<'a> Attached<'a> {
         self.display.draw_soon();
     }
 
-    /// Takes an item of the events of the session.
+    /// Handles an item of the session's events.
     fn received(&mut self, item: Option<Result<SessionItem, ClientError>>) {
         match item {
             Some(Ok(SessionItem::Event { event, .. } | SessionItem::Delta(event))) => self.event(*event),
@@ -337,7 +337,7 @@ impl<'a> Attached<'a> {
                 self.read_approvals();
             }
             Some(Ok(SessionItem::Disconnected(lost))) => self.disconnected(&lost),
-            // The end of a text has what was missed of it.
+            // The end of a text contains the parts that were missed.
             Some(Ok(SessionItem::Gap(_) | SessionItem::Unknown { .. } | _)) => {}
             Some(Err(error)) => self.end(explain(&error)),
             None => self.end(Failure::failed(format!("session {} was deleted", self.id))),
@@ -388,13 +388,13 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Takes a change of a session of the server.
+    /// Handles a change of a session on the server.
     fn changed(&mut self, change: Result<Change, ClientError>) {
         if let Ok(Change::Session(session)) = change
             && session.id == self.id
         {
             self.see(&session);
-            // Calls of subagents are known to this alone.
+            // Only this count includes calls of subagents.
             if usize::try_from(session.pending_approvals) != Ok(self.display.conversation.doing().waiting) {
                 self.read_approvals();
             }
@@ -402,7 +402,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Takes over what the server says about the session.
+    /// Applies the information of the server about the session.
     fn see(&mut self, session: &SessionInfo) {
         let status = &mut self.display.conversation.status;
         status.cost = session.cost_usd;
@@ -425,9 +425,9 @@ impl<'a> Attached<'a> {
         self.begin(async move { Done::Approvals(client.approvals(&id).await) });
     }
 
-    /// Waits for messages and decisions that are being sent, as long as the server is there.
+    /// Waits for messages and decisions that are being sent, up to a time limit.
     async fn finish_sending(&mut self) {
-        // A message that was said counts, even if the user has left at once.
+        // Deliver an entered message even if the user leaves immediately.
         let sending = async { while self.doing.next().await.is_some() {} };
         let _ = tokio::time::timeout(LEAVE_TIME, sending).await;
     }

@@ -1,29 +1,29 @@
-//! Messages on their way into the conversation at a server: the answer to a request and the event of its message come in any
-//! order.
+//! Messages on their way into the conversation on a server. The response to a request and the event of its message arrive
+//! in any order.
 
 /// Texts of messages that are not part of the conversation yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Those whose requests are not answered.
+    /// Texts whose requests are pending.
     under_way: Vec<String>,
-    /// Those that the server has taken.
+    /// Texts that the server has accepted.
     taken: Vec<String>,
-    /// Those among the ones under way that are part of the conversation already.
+    /// Texts whose requests are pending, but that are already part of the conversation.
     early: Vec<String>,
 }
 
 impl Outbox {
-    /// Returns how many the server has taken that are not part of the conversation.
+    /// Returns the number of accepted messages that are not part of the conversation.
     pub(super) fn queued(&self) -> usize {
         self.taken.len()
     }
 
-    /// A request begins.
+    /// Records the start of a request.
     pub(super) fn begin(&mut self, text: &str) {
         self.under_way.push(text.to_owned());
     }
 
-    /// A request was answered.
+    /// Records the response to a request.
     pub(super) fn answered(&mut self, text: String, is_taken: bool) {
         remove(&mut self.under_way, &text);
         if !remove(&mut self.early, &text) && is_taken {
@@ -31,7 +31,7 @@ impl Outbox {
         }
     }
 
-    /// A message became part of the conversation.
+    /// Records that a message became part of the conversation.
     pub(super) fn arrived(&mut self, text: &str) {
         let count = |texts: &[String]| texts.iter().filter(|known| *known == text).count();
         if !remove(&mut self.taken, text) && count(&self.under_way) > count(&self.early) {
@@ -40,7 +40,7 @@ impl Outbox {
     }
 }
 
-/// Removes one of the texts that are the same, and returns whether there was one.
+/// Removes one of several equal texts, and returns whether there was one.
 fn remove(texts: &mut Vec<String>, text: &str) -> bool {
     let found = texts.iter().position(|known| known == text);
     found.map(|index| texts.remove(index)).is_some()

@@ -1,24 +1,24 @@
-//! Text of the model as the conversation takes it: by deltas alone. Events of the record have the text of a segment as a whole,
-//! and deltas may have been missed.
+//! Text of the model as deltas, which the conversation requires. Recorded events contain the whole text of a segment, and
+//! deltas may have been missed.
 
 use pintle_agent::{EventKind, SessionEvent};
 
-/// Text of the open segment, as far as it was shown.
+/// Length of the shown text of the open segment.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    /// Number of its bytes.
+    /// Number of bytes.
     shown: usize,
 }
 
 impl Texts {
-    /// Returns the events to show for one that was received.
+    /// Returns the events to show for a received event.
     pub(super) fn events(&mut self, event: SessionEvent) -> Vec<SessionEvent> {
         match &event.kind {
             EventKind::AssistantTextStart {} => self.shown = 0,
             EventKind::AssistantTextDelta { delta } => {
                 let offset =
                     event.offset.and_then(|offset| usize::try_from(offset).ok()).unwrap_or(self.shown);
-                // A text that begins again was shown, and the end of the segment has what is missing of another one.
+                // Text that is repeated was shown. After a gap, the end of the segment contains the missing text.
                 let new = self.shown.checked_sub(offset).and_then(|known| delta.get(known..));
                 let Some(new) = new.filter(|new| !new.is_empty()) else { return Vec::new() };
                 self.shown = offset + delta.len();
@@ -37,7 +37,7 @@ impl Texts {
         vec![event]
     }
 
-    /// Forgets what was shown.
+    /// Resets the length of the shown text.
     pub(super) fn clear(&mut self) {
         self.shown = 0;
     }

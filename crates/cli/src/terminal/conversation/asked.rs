@@ -1,10 +1,10 @@
-//! Questions of servers, beside the calls that wait for approval.
+//! Questions of MCP servers, beside the calls that wait for approval.
 
 use super::{Conversation, region};
 use crate::approve::Question;
 
 impl Conversation {
-    /// Adds a question of a server. As for approvals, what does not fit the region is printed as a whole.
+    /// Adds a question of a server. As for approvals, details that do not fit the region are printed in full.
     pub(crate) fn ask_also(&mut self, question: Question) {
         let is_writing = !self.editor.is_empty() || self.approvals.is_focused();
         self.questions.add(question, is_writing);
@@ -15,12 +15,12 @@ impl Conversation {
         }
     }
 
-    /// Removes the questions whose servers wait for no answer any more.
+    /// Removes the questions whose servers no longer wait for an answer.
     pub(crate) fn forget_withdrawn(&mut self) {
         self.questions.remove_withdrawn();
     }
 
-    /// Lets keys decide on calls that wait, or answer questions, or lets them write.
+    /// Switches the keys between the pending calls or questions and the editor.
     pub(super) fn turn_focus(&mut self) {
         if self.approvals.is_empty() {
             self.questions.focus(!self.questions.is_focused());

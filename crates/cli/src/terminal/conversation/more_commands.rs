@@ -1,4 +1,4 @@
-//! Commands that are not built in: those of the user, and the prompts of servers.
+//! Commands that are not built in: commands of the user, and prompts of MCP servers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Conversation {
         self.menu = Menu::of(&self.editor.before_cursor(), &self.files, &self.more_commands);
     }
 
-    /// Returns the effects of a command of the user; `None` if there is none of that name.
+    /// Returns the effects of a command of the user, or `None` if no command has this name.
     pub(super) fn user_command(&mut self, written: &str) -> Option<Vec<Effect>> {
         let (name, arguments) = commands::split(written);
         let said = self.user_commands.iter().find(|command| command.name == name)?.say(arguments);
@@ -38,7 +38,7 @@ impl Conversation {
         Some(vec![Effect::Remember(text), Effect::Say(self.said(&said))])
     }
 
-    /// Returns the effects of a prompt of a server; `None` if there is none of that name.
+    /// Returns the effects of a prompt of a server, or `None` if no prompt has this name.
     pub(super) fn prompt(&mut self, written: &str, now: Duration) -> Option<Vec<Effect>> {
         let (name, arguments) = commands::split(written);
         let called = self.prompts.iter().find(|prompt| prompt.command == name);

@@ -1,4 +1,4 @@
-//! The conversation in lines: for screen readers, and for terminals whose cursor cannot be moved.
+//! Plain mode: the conversation in lines, for screen readers and for terminals whose cursor cannot be moved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::terminal::history::History;
 use crate::terminal::memory::MemoryFile;
 use crate::terminal::status::Status;
 
-/// Said where the user can go on.
+/// Printed when the conversation is ready for input.
 const READY: &str = "— ready";
 
-/// Width of the line of status.
+/// Width of the status line.
 const STATUS_COLUMNS: usize = 1_000;
 
-/// State of a conversation in lines.
+/// State of plain mode.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
-    /// Call that was asked about.
+    /// Call that the user was asked about.
     asked: Option<Arc<ApprovalRequest>>,
-    /// What the user has said, and has seen therefore, until it becomes an input.
+    /// Messages that the user has typed and therefore seen, until they become inputs.
     said: Vec<String>,
 }
 
 impl Conversation {
-    /// Creates a conversation in lines.
+    /// Creates a conversation in plain mode.
     pub(crate) fn in_lines(size: TerminalSize, history: History, status: Status) -> Self {
         let mut conversation = Self::new(size, history, status);
         conversation.transcript = Transcript::plain();
@@ -39,12 +39,12 @@ impl Conversation {
         conversation
     }
 
-    /// Returns whether it is in lines.
+    /// Returns whether the conversation is in plain mode.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain.is_some()
     }
 
-    /// Takes a line of the user: an answer, a command, or something to say.
+    /// Handles a line of the user: an answer, a command or a message.
     pub(crate) fn line(&mut self, text: &str, now: Duration) -> Vec<Effect> {
         self.leaving = None;
         if let Some(line) = self.memory.take() {
@@ -69,7 +69,7 @@ impl Conversation {
         }
         self.editor.set(text);
         let effects = self.enter(now);
-        // What could not be done stays on the screen, not here.
+        // Rejected input stays on the screen, not in the editor.
         self.editor.clear();
         if self.memory.is_some() {
             self.hint("add to: project or user? Any other line adds to neither", now);
@@ -82,7 +82,7 @@ impl Conversation {
         effects
     }
 
-    /// Takes Ctrl+C: interrupts a turn that runs; a second one leaves.
+    /// Handles Ctrl+C: interrupts a running turn. A second Ctrl+C leaves.
     pub(crate) fn interrupt_or_leave(&mut self, now: Duration) -> Vec<Effect> {
         if self.leaving.is_some_and(|until| now <= until) {
             return vec![Effect::Leave];
@@ -94,7 +94,7 @@ impl Conversation {
         if interrupts { vec![Effect::Interrupt] } else { Vec::new() }
     }
 
-    /// Returns whether an event repeats what the user has typed.
+    /// Returns whether an event repeats a message that the user has typed.
     pub(super) fn is_known(&mut self, kind: &EventKind) -> bool {
         let (EventKind::UserInput { content, images, .. }
         | EventKind::SteeringInjected { content, images, .. }) = kind
@@ -108,14 +108,14 @@ impl Conversation {
         true
     }
 
-    /// Forgets what could not be sent. It is still on the screen.
+    /// Forgets a message that could not be sent. It is still on the screen.
     pub(super) fn forget(&mut self, text: &str) {
         if let Some(plain) = &mut self.plain {
             plain.said.retain(|said| said != text);
         }
     }
 
-    /// Asks about the next call that waits, once.
+    /// Asks about the next pending call, once.
     pub(super) fn ask(&mut self) {
         let Some(plain) = &mut self.plain else { return };
         let next = self.approvals.shown();
@@ -134,7 +134,7 @@ impl Conversation {
         }
     }
 
-    /// Says that the user can go on, in a conversation in lines.
+    /// In plain mode, prints that the conversation is ready for input.
     pub(crate) fn say_ready(&mut self) {
         if self.is_plain() {
             self.transcript.line(&Line::plain(READY));

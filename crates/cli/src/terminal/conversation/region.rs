@@ -1,4 +1,4 @@
-//! The live region: what is being said, what runs, what is asked, the editor, and the status.
+//! The live region: incomplete text, activity, questions, the editor and the status line.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use super::Conversation;
 use crate::render::{Colour, Face, Line, TerminalSize};
 use crate::terminal::painter::Region;
 
-/// Before the first row of the editor.
+/// Prefix of the first row of the editor.
 const PROMPT: &str = "› ";
 
-/// Shown where nothing is written.
+/// Shown while the editor is empty.
 const PLACEHOLDER: &str = "say what to do · /help lists keys and commands";
 
-/// Rows of a window below which the region may have no room for the details of a call.
+/// Height of a window below which the region has no room for the details of a call.
 const LOW: usize = 20;
 
-/// Narrowest window in which there is a region.
+/// Minimum width of a window with a region.
 const MIN_COLUMNS: usize = 8;
 
-/// Fewest rows that a region may take.
+/// Minimum number of rows that are available to the region.
 const MIN_ROWS: usize = 4;
 
 /// Returns the width of lines. Terminals differ in how they treat the last column.
@@ -26,12 +26,12 @@ pub(super) fn columns(size: TerminalSize) -> usize {
     size.columns.saturating_sub(1).max(1)
 }
 
-/// Returns the width of the editor. The cursor may be behind a full row.
+/// Returns the width of the editor. The cursor may be after a full row.
 pub(super) fn editor_columns(size: TerminalSize) -> usize {
     columns(size).saturating_sub(PROMPT.chars().count() + 1).max(1)
 }
 
-/// Returns how many rows the details of a call may take in the region.
+/// Returns the maximum number of rows for the details of a call.
 pub(super) fn most_details(size: TerminalSize) -> usize {
     if size.rows < LOW { 0 } else { size.rows / 4 }
 }
@@ -47,7 +47,7 @@ impl Conversation {
         let columns = columns(size);
         let mut below: Vec<Line> = self.hint_line().into_iter().collect();
         below.push(self.status.line(columns));
-        // The editor comes first, then the status, then the hint.
+        // The editor has priority, then the status line, then the hint.
         while !below.is_empty() && below.len() >= most {
             below.remove(0);
         }
@@ -82,7 +82,7 @@ impl Conversation {
         Region { rows, cursor }
     }
 
-    /// Returns the rows of what is being said and of what runs, the newest, each with a blank row below.
+    /// Returns the newest rows of incomplete text and of activity, each followed by a blank row.
     fn activity_rows(&self, now: Duration, most: usize) -> Vec<Line> {
         let size = TerminalSize { rows: most.max(1), ..self.size };
         let mut rows = self.transcript.preview();
@@ -99,7 +99,7 @@ impl Conversation {
         rows.split_off(first)
     }
 
-    /// Returns the rows of the editor around the cursor, and where the cursor is in them.
+    /// Returns the rows of the editor around the cursor, and the position of the cursor in them.
     fn editor_rows(&self, most: usize) -> (Vec<Line>, (usize, usize)) {
         if let Some(search) = &self.search {
             let (mut rows, cursor) = search.rows();

@@ -1,4 +1,4 @@
-//! What goes with the next message: images, and outputs of commands of the user.
+//! Attachments of the next message: images, and outputs of the user's commands.
 
 use pintle_agent::ImageSummary;
 use pintle_llm::ImageData;
@@ -8,20 +8,20 @@ use crate::prompt_commands::PromptText;
 use crate::render::{Face, Line, expand_tabs, one_line, plural, sanitize};
 use crate::terminal::images::{NamedImage, Said, mention};
 
-/// Lines of a command's output that are shown.
+/// Maximum number of output lines of a command shown.
 const SHOWN_OUTPUT: usize = 20;
 
-/// Longest name of an image in its label, in characters.
+/// Maximum length of an image name in its label, in characters.
 const MAX_NAME: usize = 40;
 
 impl Conversation {
-    /// Inserts text that was pasted.
+    /// Inserts pasted text.
     pub(crate) fn paste(&mut self, text: &str) {
         self.history.leave();
         self.editor.paste(text);
     }
 
-    /// Inserts the name of an image that was pasted, or dropped as a file with this path.
+    /// Inserts the name of an image that was pasted, or that was dropped as a file with this path.
     pub(crate) fn attach(&mut self, path: Option<&str>, image: ImageData) {
         let label = attachment_label(path, &image);
         let name = self.pasted.keep(path, image);
@@ -29,14 +29,14 @@ impl Conversation {
         self.editor.insert_labelled(&mention(&name), label);
     }
 
-    /// Returns a message of a prompt, with its images.
+    /// Returns the message of a prompt, with its images.
     pub(crate) fn said_by_prompt(&mut self, prompt: PromptText) -> Said {
         let names = prompt.images.into_iter().map(|image| (self.pasted.keep(None, image.clone()), image));
         let images = names.map(|(name, image)| NamedImage { name, pasted: Some(image) });
         Said { text: prompt.text, images: images.collect(), instruction: None }
     }
 
-    /// Shows what a command of the user printed, and keeps it for the next message.
+    /// Shows the output of a command of the user, and keeps it for the next message.
     pub(crate) fn ran(&mut self, command: &str, ended: &str, output: &str) {
         self.transcript.line(
             &Line::new("! ", Face::BOLD)
@@ -55,8 +55,8 @@ impl Conversation {
         self.outputs.push(format!("I ran `{command}` ({ended}):\n\n```\n{}\n```\n\n", output.trim_end()));
     }
 
-    /// Returns a message with the images that it names, and with the outputs of commands that the user has run since the
-    /// last one.
+    /// Returns a message with the images that it names, and with the outputs of the user's commands since the previous
+    /// message.
     pub(crate) fn said(&mut self, text: &str) -> Said {
         let images = self.pasted.named_in(text);
         let outputs: String = self.outputs.drain(..).collect();
@@ -64,7 +64,7 @@ impl Conversation {
     }
 }
 
-/// Returns the name under which the editor shows an image.
+/// Returns the label that represents an image in the editor.
 fn attachment_label(path: Option<&str>, image: &ImageData) -> String {
     let size = ImageSummary::of(image).bytes.unwrap_or_default();
     let size = format!("{} KB", size.div_ceil(1_000));

@@ -1,4 +1,4 @@
-//! Text that is pasted, marked as such or not, and pastes whose end does not come.
+//! Pasted text, whether it is marked or not, and pastes without an end.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::Display;
 use crate::terminal::keys::{Decoder, Input, Key, join_bursts};
 
-/// How long the rest of a paste may take to arrive before Ctrl+C is a key again, and no part of it.
+/// How long the rest of a paste may take to arrive. After it, Ctrl+C is a key again, not a part of the paste.
 const PASTE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Display {
@@ -17,7 +17,7 @@ impl Display {
         let is_paused = self.paste.is_some_and(|(newest, _)| now >= newest + PASTE_PAUSE);
         if is_paused && Decoder::default().push(piece) == [Input::Key(Key::ctrl('c'))] {
             self.paste = None;
-            // In place of the hint that it has not.
+            // Replaces the hint that the paste has not ended.
             self.hint("the paste has ended here");
             return self.decoder.end_paste().into_iter().collect();
         }
@@ -26,12 +26,12 @@ impl Display {
         inputs
     }
 
-    /// Returns when to say that a paste has no end.
+    /// Returns the time at which to show the hint that a paste has not ended.
     pub(in crate::terminal) fn paste_hint_at(&self) -> Option<Instant> {
         self.paste.filter(|(_, is_told)| !is_told).map(|(newest, _)| newest + PASTE_PAUSE)
     }
 
-    /// Says how to end a paste: meanwhile all keys are a part of it.
+    /// Shows how to end a paste. Until then, all keys are a part of it.
     pub(in crate::terminal) fn hint_at_paste(&mut self) {
         if let Some((_, is_told)) = &mut self.paste {
             *is_told = true;

@@ -1,4 +1,4 @@
-//! Stops, and goes on when the shell or somebody else has had the terminal.
+//! Stops the process, and resumes after the shell or another program had the terminal.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::console::modes;
 use crate::failure::{Failure, OrFailure as _};
 use crate::terminal::device::{self, Device};
 
-/// How long after the terminal was taken back a continuation may be reported that was the reason for it.
+/// Maximum delay of the continuation signal for which the terminal was already taken back.
 const REPORT_TIME: Duration = Duration::from_millis(100);
 
 impl Display {
@@ -25,20 +25,20 @@ impl Display {
         self.come_back().await
     }
 
-    /// Goes on after something else has had the terminal.
+    /// Resumes after another program had the terminal.
     pub(super) async fn come_back(&mut self) -> Result<(), Failure> {
         self.came_back = Some(Instant::now());
         self.draw_below().await
     }
 
-    /// Draws anew below what something else has written, in a window that may have another size by now.
+    /// Redraws below the output of another program. The window size may have changed.
     async fn draw_below(&mut self) -> Result<(), Failure> {
         self.painter.forget();
         self.attention.forget();
         self.resize().await
     }
 
-    /// Goes on after a stop that could not be caught: the shell has set its own modes since.
+    /// Resumes after a stop that could not be caught. The shell has set its own modes since then.
     pub(in crate::terminal) async fn continued(&mut self, at: Instant) -> Result<(), Failure> {
         if self.came_back.is_some_and(|came_back| at <= came_back + REPORT_TIME) {
             return Ok(());
@@ -47,13 +47,13 @@ impl Display {
         if device::has_shell() {
             return self.draw_below().await;
         }
-        // Nothing else has written.
+        // No other program has written.
         self.clear().await?;
         self.resize().await
     }
 
-    /// Takes the terminal back after a panic that did not end the conversation: its report was printed as it would be
-    /// without one.
+    /// Takes the terminal back after a panic that did not end the conversation. The panic hook has restored the previous
+    /// modes to print its report.
     pub(super) fn survive_panic(&mut self) -> Result<(), Failure> {
         if modes::were_left_by_panic() {
             modes::enter().or_failed("cannot use the terminal")?;

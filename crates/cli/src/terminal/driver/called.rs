@@ -1,4 +1,4 @@
-//! Commands of the conversation, carried out.
+//! Carries out the commands of the conversation.
 
 mod sessions;
 mod settings;
@@ -19,7 +19,7 @@ use crate::terminal::next::Next;
 use crate::terminal::user_commands::discover;
 use crate::{instructions, process_env};
 
-/// Keys and what they do.
+/// Keys and their meanings.
 const KEYS: [(&str, &str); 18] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
@@ -41,7 +41,7 @@ const KEYS: [(&str, &str); 18] = [
     ("Ctrl+C", "clear the input; twice, leave"),
 ];
 
-/// Lines of a conversation in lines, and what they do.
+/// Lines in plain mode and their meanings.
 const LINES: [(&str, &str); 8] = [
     ("any line", "send it; while a turn runs, steer it"),
     ("a line that ends with \\", "is continued by the next one"),
@@ -97,7 +97,7 @@ impl Driver<'_> {
         self.done(Done::Called(result));
     }
 
-    /// Has a server say what its prompt says. It is started if it does not run.
+    /// Requests a prompt from its server, and starts the server if it is not running.
     pub(super) fn call_prompt(&mut self, called: CalledPrompt) {
         self.display.hint(format!("asking server {}", called.server));
         let servers = self.surroundings.servers.clone();
@@ -133,7 +133,7 @@ impl Driver<'_> {
         }
         let ResolvedModel { name: model, warning } = match self.surroundings.model.resolve(model) {
             Ok(resolved) => resolved,
-            // A hint would be cut at the end of its line.
+            // A hint would be truncated at the end of its line.
             Err(problem) => return Ok(vec![labelled("model", problem)]),
         };
         self.handle.set_model(&model).map_err(|error| error.to_string())?;
@@ -166,7 +166,7 @@ impl Driver<'_> {
         }));
     }
 
-    /// Has a plan made: nothing changes until the user has accepted it.
+    /// Requests a plan. Nothing changes until the user has accepted it.
     fn plan(&mut self, task: &str) {
         let (policy, outbox, blind) =
             (self.surroundings.policy.clone(), self.outbox.clone(), self.blind_model());
@@ -184,7 +184,7 @@ impl Driver<'_> {
         }));
     }
 
-    /// Lists the files of instructions that this session has, and those that the user may have.
+    /// Lists the instruction files of this session, and those in the user's configuration.
     fn memory(&self) -> Vec<Line> {
         let project = self.display.conversation.instructions();
         let mut lines: Vec<Line> = project

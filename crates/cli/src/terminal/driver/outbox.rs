@@ -1,4 +1,4 @@
-//! Sends what the user says, with the images that it names.
+//! Sends messages of the user, with the images that they name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,26 +16,27 @@ use crate::render::sanitize;
 use crate::terminal::clipboard;
 use crate::terminal::images::{MAX_IMAGES, NamedImage, Said};
 
-/// How long reading an image may take.
+/// Time limit for reading an image.
 const READ_TIME: Duration = Duration::from_secs(10);
 
-/// Why an image is not sent that takes longer.
+/// Reason why an image that takes longer is not sent.
 const SLOW: &str = "reading it took too long";
 
-/// Way to the session. Messages are sent in the order in which they were said, however long their images take to read.
+/// Sender of messages to the session. It keeps the order in which they were entered, however long their images take to
+/// read.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     handle: SessionHandle,
-    /// Where the images are.
+    /// Environment that contains the images.
     environment: Arc<dyn ExecutionEnvironment>,
     turnstile: Arc<Mutex<()>>,
 }
 
-/// Why an image does not go with a message.
+/// Reason why an image is not sent with a message.
 enum LeftOut {
     Unreadable(String),
     TooMany,
-    /// The model of this name takes none.
+    /// The model with this name accepts no images.
     Blind(String),
 }
 
@@ -44,7 +45,7 @@ impl Outbox {
         Self { handle, environment, turnstile: Arc::default() }
     }
 
-    /// Says something to a turn that is under way, or as the beginning of one. A `blind` model gets no images.
+    /// Sends a message to a running turn, or starts a turn with it. A `blind` model gets no images.
     pub(super) async fn say(self, said: Said, blind: Option<String>) -> Done {
         let _turn = self.turnstile.lock().await;
         let (message, left_out) = self.message(&said, blind).await;
@@ -52,7 +53,7 @@ impl Outbox {
         Done::Sent { text: said.text, result, left_out }
     }
 
-    /// Queues something for the end of the turn. A `blind` model gets no images.
+    /// Queues a message for the end of the turn. A `blind` model gets no images.
     pub(super) async fn follow_up(self, said: Said, blind: Option<String>) -> Done {
         let _turn = self.turnstile.lock().await;
         let (message, left_out) = self.message(&said, blind).await;
@@ -60,7 +61,7 @@ impl Outbox {
         Done::Sent { text: said.text, result, left_out }
     }
 
-    /// Returns the message, and which images are not in it, for the user.
+    /// Returns the message, and reports for the user about images that are not in it.
     async fn message(&self, said: &Said, blind: Option<String>) -> (UserMessage, Vec<String>) {
         let text = match said.instruction {
             Some(instruction) => format!("{}\n\n{instruction}", said.text),
@@ -105,32 +106,32 @@ impl LeftOut {
 }
 
 impl Driver<'_> {
-    /// Says something: to a turn that is under way, or as the beginning of one.
+    /// Sends a message to a running turn, or starts a turn with it.
     pub(super) fn say(&mut self, said: Said) {
         let sending = self.outbox.clone().say(said, self.blind_model());
         self.doing.push(Box::pin(sending));
     }
 
-    /// Queues something for the end of the turn.
+    /// Queues a message for the end of the turn.
     pub(super) fn follow_up(&mut self, said: Said) {
         let sending = self.outbox.clone().follow_up(said, self.blind_model());
         self.doing.push(Box::pin(sending));
     }
 
-    /// Takes the image on the clipboard.
+    /// Attaches the image on the clipboard.
     pub(super) fn take_clipboard(&mut self) {
         let process_env = self.surroundings.process_env;
         self.doing.push(Box::pin(async { Done::Pasted(clipboard::image(process_env).await) }));
     }
 
-    /// Returns the model, if it is known to take no images.
+    /// Returns the model, if it is known to accept no images.
     pub(super) fn blind_model(&self) -> Option<String> {
         let model = &self.display.conversation.status.model;
         let known = self.surroundings.model.find(model)?;
         (!known.supports_vision).then(|| model.clone())
     }
 
-    /// Takes files that were dropped on the terminal as images, or what was pasted as the text that it is.
+    /// Attaches files that were dropped on the terminal as images, or inserts the paste as text.
     pub(super) async fn take_dropped(&mut self, paths: &[String], paste: &str) {
         let mut images = Vec::new();
         for path in paths {
@@ -150,9 +151,9 @@ impl Driver<'_> {
     }
 }
 
-/// Reads an image of this machine, which was dropped on the terminal.
+/// Reads an image of this machine that was dropped on the terminal.
 ///
-/// The error is `None` if there is no file of this path, otherwise the reason why it cannot be sent.
+/// The error is `None` if no file has this path, otherwise the reason why it cannot be sent.
 async fn dropped_image(path: &str, process_env: &ProcessEnv) -> Result<ImageData, Option<String>> {
     let path = match path.strip_prefix("~/") {
         Some(rest) => process_env.home().ok_or(None)?.join(rest),

@@ -1,16 +1,16 @@
-//! Elements of a text: grapheme clusters, and pastes that are folded.
+//! Elements of a text: grapheme clusters and folds.
 
 use std::sync::Arc;
 
 use super::graphemes;
 use crate::render::{escape_hidden, plural, width};
 
-/// Character, or text that is folded: a paste, or the name of an image.
+/// Grapheme cluster, or folded text: a paste, or the name of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     /// Shared with the states that can be undone.
     text: Arc<str>,
-    /// Label shown instead, if it is folded.
+    /// Label of a fold, shown instead of the text.
     label: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Element {
         self.is_fold() || self.text.chars().any(|character| character.is_alphanumeric() || character == '_')
     }
 
-    /// Returns what is shown at a column.
+    /// Returns the displayed text at a column.
     pub(super) fn shown(&self, column: usize) -> String {
         const TAB: usize = 8;
         match (&self.label, &*self.text) {
@@ -62,7 +62,7 @@ impl Element {
     }
 }
 
-/// Returns the elements of a text without pastes.
+/// Returns the elements of a text without folds.
 pub(super) fn elements(text: &str) -> Vec<Element> {
     graphemes(text).map(|text| Element { text: text.into(), label: None }).collect()
 }

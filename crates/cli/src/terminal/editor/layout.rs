@@ -4,7 +4,7 @@ use super::buffer::Element;
 use crate::render::width;
 use crate::render::{Face, Line};
 
-/// Rows that show a text at some width. Behind a full row, the cursor is in the column after it.
+/// Rows that show a text at some width. After a full row, the cursor is in the next column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) rows: Vec<Line>,
@@ -44,7 +44,7 @@ impl Layout {
         Self { rows, cursor, places }
     }
 
-    /// Returns the element to put the cursor before, one row up or down from where it is; `None` beyond the text.
+    /// Returns the index of the element after the cursor when it moves one row up or down, or `None` beyond the text.
     pub(super) fn cursor_in_next_row(&self, down: bool, column: usize) -> Option<usize> {
         let row = if down { self.cursor.0 + 1 } else { self.cursor.0.checked_sub(1)? };
         let in_row = self.places.iter().enumerate().filter(|(_, place)| place.0 == row);

@@ -1,23 +1,23 @@
-//! Text that arrives faster than anybody types: what a program sends, and pastes from terminals that do not mark them.
+//! Text that arrives faster than a user types: output of a program, and pastes from terminals that do not mark them.
 //!
-//! It is inserted at once. Where it is long, its line ends are none that send it: a paste must not be sent line by line.
+//! It is inserted at once. Line ends of long text do not send it: a paste must not be sent line by line.
 
 use super::{Input, Key, KeyCode};
 
-/// Bytes in one piece from which on they are not typed.
+/// Minimum size of a piece that counts as not typed, in bytes.
 const UNTYPED: usize = 64;
 
-/// Bytes in one piece from which on they are a paste.
+/// Minimum size of a piece that counts as a paste, in bytes.
 const PASTED: usize = 800;
 
-/// Joins keys that arrived at once to the text that they are.
+/// Joins keys that arrived at once into text.
 pub(crate) fn join_bursts(inputs: Vec<Input>) -> Vec<Input> {
     if inputs.len() < UNTYPED {
         return inputs;
     }
     let mut joined = Vec::new();
     for run in inputs.chunk_by(|one, next| is_any_text(one) == is_any_text(next)) {
-        // Whoever sends a text means the key that ends it.
+        // The keys after a text, such as Enter, keep their effect.
         let length = run.iter().rposition(is_text).map_or(0, |last| last + 1);
         let (text, rest) = run.split_at(length);
         match text_of(text) {
@@ -29,7 +29,7 @@ pub(crate) fn join_bursts(inputs: Vec<Input>) -> Vec<Input> {
     joined
 }
 
-/// Joins what stands between keys that do something.
+/// Joins the text between keys that do something.
 fn join_lines(inputs: &[Input], joined: &mut Vec<Input>) {
     for run in inputs.chunk_by(|one, next| is_text(one) == is_text(next)) {
         match text_of(run) {
@@ -41,7 +41,7 @@ fn join_lines(inputs: &[Input], joined: &mut Vec<Input>) {
     }
 }
 
-/// Returns the character that a key stands for in a text.
+/// Returns the character that a key represents in a text.
 fn character(input: &Input) -> Option<char> {
     match input {
         Input::Key(Key { code: KeyCode::Char(character), modifiers })

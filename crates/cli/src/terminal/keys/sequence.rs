@@ -1,8 +1,8 @@
-//! Control sequences of terminals (ECMA-48), as far as keys send them.
+//! Control sequences that terminals send for keys (ECMA-48).
 
 use super::{Background, ESCAPE, Input, Key, KeyCode, MAX_SEQUENCE, Modifiers, Skipped, Step};
 
-/// Beginning of the answer to the question for the colour of the background.
+/// Start of the answer to the query for the background colour.
 pub(super) const BACKGROUND: &[u8] = b"\x1b]11;";
 
 /// Decodes `ESC [ … final`.
@@ -25,7 +25,7 @@ pub(super) fn control_sequence(bytes: &[u8]) -> Step {
     }
     let Some(last) = body.get(length) else { return Step::Incomplete };
     if !matches!(last, 0x40..=0x7e) {
-        // Something else begins here.
+        // Other input starts here.
         return Step::Decoded(2 + length, None);
     }
     let parameters = body.get(..length).unwrap_or_default();
@@ -59,7 +59,7 @@ pub(super) fn string(bytes: &[u8]) -> Step {
             (&ESCAPE, Some(b'\\')) => return Step::Decoded(4 + index, background(bytes, 2 + index)),
             (&ESCAPE, None) if index + 1 < MAX_SEQUENCE => return Step::Incomplete,
             (&ESCAPE, None) => return Step::TooLong(2 + index, Skipped::String),
-            // It was no string.
+            // The sequence is not a string.
             (&ESCAPE, Some(_)) => return Step::Decoded(2 + index, None),
             _ => {}
         }
@@ -77,21 +77,21 @@ fn background(bytes: &[u8], end: usize) -> Option<Input> {
     let channels = colour.strip_prefix("rgb:").or_else(|| colour.strip_prefix("rgba:"))?;
     let mut channels = channels.split('/').map(channel);
     let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
-    // Brightness as seen, in thousandths (ITU-R BT.601).
+    // Perceived brightness, in thousandths (ITU-R BT.601).
     let brightness = (299 * red + 587 * green + 114 * blue) / 1_000;
     let background = if brightness < 500 { Background::Dark } else { Background::Light };
     Some(Input::Background(background))
 }
 
-/// Returns the value of a channel in thousandths of the largest one with as many digits.
+/// Returns the value of a channel in thousandths of the largest value with as many digits.
 fn channel(digits: &str) -> Option<u32> {
     let largest =
         16_u32.checked_pow(digits.len().try_into().ok().filter(|count| (1..=4).contains(count))?)? - 1;
     Some(u32::from_str_radix(digits, 16).ok()? * 1_000 / largest)
 }
 
-/// Returns how many of these bytes belong to a sequence of this kind, and whether it ends there; `None` if more bytes are
-/// needed to know.
+/// Returns how many of these bytes belong to a sequence of this kind, and whether it ends there. `None` if more bytes are
+/// needed.
 pub(super) fn rest(skipped: Skipped, bytes: &[u8]) -> Option<(usize, bool)> {
     match skipped {
         Skipped::String => rest_of_string(bytes),
@@ -103,12 +103,12 @@ fn rest_of_control_sequence(bytes: &[u8]) -> (usize, bool) {
     match bytes.iter().position(|byte| !matches!(byte, 0x20..=0x3f)) {
         None => (bytes.len(), false),
         Some(end) if matches!(bytes.get(end), Some(0x40..=0x7e)) => (end + 1, true),
-        // Something else begins here.
+        // Other input starts here.
         Some(end) => (end, true),
     }
 }
 
-/// Returns how many of these bytes belong to a string, and whether it ends there; `None` if more bytes are needed to know.
+/// Returns how many of these bytes belong to a string, and whether it ends there. `None` if more bytes are needed.
 fn rest_of_string(bytes: &[u8]) -> Option<(usize, bool)> {
     let Some(end) = bytes.iter().position(|byte| matches!(byte, 0x07 | 0x1b)) else {
         return Some((bytes.len(), false));
@@ -116,20 +116,20 @@ fn rest_of_string(bytes: &[u8]) -> Option<(usize, bool)> {
     match bytes.get(end..)? {
         [0x07, ..] => Some((end + 1, true)),
         [_, b'\\', ..] => Some((end + 2, true)),
-        // Something else begins here.
+        // Other input starts here.
         [_, _, ..] => Some((end, true)),
         _ if end > 0 => Some((end, false)),
         _ => None,
     }
 }
 
-/// Returns what a control sequence means.
+/// Returns the meaning of a control sequence.
 fn meaning(parameters: &[u8], last: u8) -> Option<Input> {
     let text = std::str::from_utf8(parameters).ok()?;
     let numbers: Vec<Option<u32>> = text.split(';').map(first_number).collect();
     let number = |index: usize| numbers.get(index).copied().flatten();
     let modifiers = modifiers(number(1).unwrap_or(1));
-    // The protocol of kitty reports a release as the third kind of event.
+    // The kitty protocol reports a release as event type 3.
     if text.split(';').nth(1).and_then(|field| field.split(':').nth(1)) == Some("3") {
         return None;
     }
@@ -155,7 +155,7 @@ fn first_number(field: &str) -> Option<u32> {
     field.split(':').next().and_then(|number| number.parse().ok())
 }
 
-/// Returns the modifiers of a parameter: a set of bits, plus one.
+/// Returns the modifiers of a parameter: a bit set, plus one.
 fn modifiers(parameter: u32) -> Modifiers {
     let bits = parameter.saturating_sub(1);
     Modifiers { shift: bits & 1 != 0, alt: bits & 2 != 0, ctrl: bits & 4 != 0 }
@@ -182,12 +182,12 @@ fn character_key(code: u32, mut modifiers: Modifiers) -> Option<Input> {
     let code = match code {
         8 | 127 => KeyCode::Backspace,
         9 => KeyCode::Tab,
-        // Also that of the keypad.
+        // Also the Enter key of the keypad.
         13 | 57_414 => KeyCode::Enter,
         27 => KeyCode::Escape,
         _ => {
             let character = char::from_u32(code).filter(|character| !character.is_control())?;
-            // The private area has keys without a character.
+            // The private use area contains keys without a character.
             if ('\u{e000}'..='\u{f8ff}').contains(&character) {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Commands about this session and others: what it changed, the way back, and what follows it.
+//! Commands about this session and others: changes, rewinding, and switching to another session.
 
 use std::path::Path;
 
@@ -12,22 +12,22 @@ use crate::sessions::conversed::Conversed;
 use crate::terminal::driver::{Done, Driver};
 use crate::terminal::next::{Next, Settings};
 
-/// Rows of a diff that are shown. The rest is in the files.
+/// Maximum number of diff rows shown. The rest is in the files.
 const DIFF_ROWS: usize = 400;
 
-/// Newest inputs that a list has.
+/// Maximum number of inputs in a list, which contains the newest.
 const LISTED_INPUTS: usize = 20;
 
-/// Characters of an input in a list.
+/// Maximum length of an input in a list, in characters.
 const INPUT_CHARS: usize = 60;
 
-/// Longest text that is put on the clipboard, in bytes. Terminals ignore much longer ones.
+/// Maximum size of a text that is copied to the clipboard, in bytes. Terminals ignore much longer texts.
 const MAX_COPIED: usize = 64 << 10;
 
 type Lines = Result<Vec<Line>, String>;
 
 impl Driver<'_> {
-    /// Returns what a new session takes over from this one.
+    /// Returns the settings that a new session adopts from this one.
     pub(super) fn settings(&self) -> Settings {
         let status = &self.display.conversation.status;
         Settings {
@@ -37,7 +37,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Leaves for another session, unless a turn runs.
+    /// Switches to another session, unless a turn is running.
     pub(in crate::terminal::driver) fn turn_to(&mut self, next: Next) -> Lines {
         if self.session.state() == SessionState::Processing {
             return Err("a turn is under way: interrupt it first, with Esc".to_owned());
@@ -49,7 +49,7 @@ impl Driver<'_> {
         Ok(Vec::new())
     }
 
-    /// Leaves for a session, if there is one with an id that begins like this.
+    /// Switches to a session whose id starts with this prefix, if there is one.
     pub(super) fn resume(&mut self, prefix: &str) {
         let prefix = prefix.to_owned();
         match self.kept().cloned() {
@@ -74,7 +74,7 @@ impl Driver<'_> {
         self.turn_to(Next::Fork { id, turns, settings })
     }
 
-    /// Goes back to before the newest input, which becomes a draft.
+    /// Rewinds to before the newest input, which becomes a draft.
     pub(super) fn undo(&mut self) -> Lines {
         let history = self.session.history();
         let Some((turns, draft)) = inputs(&history).pop() else {
@@ -84,7 +84,7 @@ impl Driver<'_> {
         self.turn_to(Next::Rewind { id, turns, forced: false, draft, settings })
     }
 
-    /// Lists the inputs, shows what a rewind would do, or does it.
+    /// Lists the inputs, previews a rewind, or carries it out.
     pub(super) fn rewind(&mut self, arguments: &str) {
         let history = self.session.history();
         let mut words = arguments.split_whitespace();
@@ -185,7 +185,7 @@ impl Driver<'_> {
         self.done(Done::Called(result));
     }
 
-    /// Asks the store, and shows the answer.
+    /// Queries the store and shows the result.
     fn ask_store<F>(&mut self, work: impl FnOnce(Conversed) -> F)
     where
         F: Future<Output = Result<Vec<Line>, Failure>> + Send + 'static,
@@ -231,7 +231,7 @@ fn listed(inputs: &[(usize, String)]) -> Vec<Line> {
     lines
 }
 
-/// Returns the input of a number in the list, with the number of entries before it.
+/// Returns the input with this number in the list, with the number of entries before it.
 fn chosen(number: &str, inputs: &[(usize, String)]) -> Result<(usize, String), String> {
     let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let found = index.and_then(|index| inputs.get(index));

@@ -1,4 +1,4 @@
-//! Commands about what works beside the conversation, and about settings.
+//! Commands about background activity and settings.
 
 use crate::config;
 use crate::render::{Face, Line, expand_tabs, sanitize};
