@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::call::{CallHistory, OutputText};
 use super::{Audit, AuditError, AuditReport};
 
-/// Maximum number of characters in a text of the user, such as an input or a task.
+/// Maximum number of characters in a user's text, such as an input or a task.
 const INPUT: usize = 1_000;
 
-/// Maximum number of characters in a text of the arguments.
+/// Maximum number of characters in a string of the arguments.
 const ARGUMENT: usize = 200;
 
 /// Maximum number of lines in an output or a result.

@@ -46,7 +46,7 @@ pub struct HookCommands {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookCommand {
     pub(super) event: HookEvent,
-    /// Patterns of which one must match; all calls if `None`.
+    /// Patterns, one of which must match; all calls if `None`.
     pub(super) matcher: Option<Vec<Pattern>>,
     pub(super) command: String,
     pub(super) timeout: Duration,

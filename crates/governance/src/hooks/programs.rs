@@ -78,7 +78,7 @@ fn below(text: &str, directory: &Path, workspace: &Path) -> Option<PathBuf> {
     (path.starts_with(workspace) && path != workspace).then_some(path)
 }
 
-/// Splits a line as a shell does, as far as names of files need it.
+/// Splits a line into words like a shell, as far as file names require it.
 fn words(line: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut word = String::new();

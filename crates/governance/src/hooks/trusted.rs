@@ -18,7 +18,7 @@ pub struct TrustedPrograms {
 }
 
 impl TrustedPrograms {
-    /// Reads the programs of these commands in `env`, as far as they are below `workspace`.
+    /// Reads those programs of these commands that are below `workspace`, in `env`.
     pub async fn read(
         commands: &HookCommands,
         workspace: impl Into<PathBuf>,

@@ -23,7 +23,7 @@ pub(super) struct FileState {
     mode: Option<u32>,
 }
 
-/// Content of a file, as far as it is compared.
+/// Compared content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
@@ -32,7 +32,7 @@ pub(super) enum Content {
         size: Option<u64>,
         identity: Option<FileIdentity>,
     },
-    /// This many files, of which none is read.
+    /// Number of files that are not read.
     Counted(u64),
     Link,
     Other,

@@ -138,7 +138,7 @@ async fn discover(
         challenge.map_err(|why| failed(LoginErrorKind::Discovery, shortened(&why.to_string(), MAX_TEXT)))?;
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
     let resolved = resolved.map_err(|error| failed(LoginErrorKind::Discovery, words(&error)))?;
-    // Without a refusal and without metadata, the server does not support logins as far as is known.
+    // Without a refusal and without metadata, nothing indicates that the server supports logins.
     if challenge.is_none() && resolved.source == AuthorizationMetadataSource::LegacyEndpointFallback {
         return Err(failed(LoginErrorKind::NotAsked, "the server asks for no login".into()));
     }
