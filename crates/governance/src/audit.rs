@@ -1,7 +1,7 @@
-//! Audit of a recorded session: who asked, who allowed, what ran, what changed, and what it cost.
+//! Audit of a recorded session: requests, approvals, executions, changes and cost.
 //!
-//! [`Audit::of_record`] is a function of the record. Whether the record is what was written is another question, which the
-//! store answers: an [`AuditReport`] has both answers.
+//! [`Audit::of_record`] is a function of the record. It does not verify the record: the store does. An [`AuditReport`]
+//! contains both the audit and the verification.
 //!
 //! ```
 //! use pintle_agent::Record;
@@ -119,13 +119,13 @@ pub fn report_schema() -> Value {
 }
 
 impl AuditReport {
-    /// Creates the report of a session whose record was read.
+    /// Creates the report of a session from its audit.
     #[must_use]
     pub fn new(audit: Audit) -> Self {
         Self { session_id: audit.session.id.clone(), chain: None, audit: Some(audit), problem: None }
     }
 
-    /// Creates the report of a session of whose record nothing can be read.
+    /// Creates the report of a session whose record is unreadable.
     #[must_use]
     pub fn unreadable(session_id: SessionId, problem: impl Into<String>) -> Self {
         Self { session_id, chain: None, audit: None, problem: Some(problem.into()) }
@@ -138,8 +138,8 @@ impl AuditReport {
         self
     }
 
-    /// Returns whether the records of the session and of all its subagents that were read are as they were written, and were
-    /// read to their ends. A record that was not verified is not.
+    /// Returns whether the record of the session, and each record of a subagent that was read, is verified, intact and
+    /// read to its end.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let is_read = match &self.audit {
@@ -168,10 +168,10 @@ impl AuditReport {
 }
 
 impl Audit {
-    /// Returns the audit of a recorded session. Nothing is sent, and no tool runs.
+    /// Returns the audit of a recorded session. It sends no request and runs no tool.
     ///
-    /// If this version would go on differently than the record did, the audit ends there, and
-    /// [`unread`](Self::unread) says so. The audits of subagents are added by whoever has their records.
+    /// If a replay by this version diverges from the record, the audit ends there, and [`unread`](Self::unread) contains
+    /// the reason. The caller adds the audits of subagents.
     ///
     /// # Errors
     ///

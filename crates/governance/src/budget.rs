@@ -1,4 +1,4 @@
-//! Budgets of runs, sessions and days, and what happens when one is reached.
+//! Budgets of runs, sessions and days, and the behaviour at a limit.
 
 mod file;
 mod ledger;
@@ -20,45 +20,45 @@ use serde::Deserialize;
 pub use self::file::{BudgetError, parse_dollars};
 use self::ledger::{Amounts, DayLedger, Limits, Share};
 
-/// Attempts to change the ledger of a day while others change it, and the pause between them.
+/// Maximum number of attempts to update the ledger of a day under contention, and the pause between them.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Budgets in all scopes, and what happens when one is reached. A limit counts the subagents of the sessions in its scope.
+/// Budgets in all scopes, and the behaviour at a limit. A limit includes the subagents of the sessions in its scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetLimits {
     /// Limits on each run.
     pub run: Budget,
-    /// Limits on a session over its whole life. Time is that of each run.
+    /// Limits on a session over its whole life. The time limit applies to each run.
     pub session: Budget,
     /// Limits on all sessions of a day in UTC that use the same store. Time is not limited.
     pub day: Budget,
-    /// What happens when a limit on tokens, cost or calls is reached. Time that is over always stops the run.
+    /// Behaviour at a limit on tokens, cost or calls. A time limit always stops the run.
     pub at_limit: AtLimit,
-    /// What happens under a limit on cost with a model whose price is unknown.
+    /// Behaviour under a cost limit for a model without a known price.
     pub unknown_price: UnknownPrice,
 }
 
-/// What happens when a limit is reached.
+/// Behaviour at a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtLimit {
     /// The run stops before the call that would exceed it.
     #[default]
     Stop,
-    /// Somebody is asked for more; without anybody, the run stops.
+    /// The approver is asked for more. Without an approver, the run stops.
     Ask,
 }
 
-/// What happens under a limit on cost with a model whose price is unknown.
+/// Behaviour under a cost limit for a model without a known price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownPrice {
     /// The model is not called.
     #[default]
     Refuse,
-    /// Somebody is asked whether it is called without counting its cost; without anybody, it is not.
+    /// The approver is asked whether to call the model without counting its cost. Without an approver, it is not called.
     Ask,
 }
 
@@ -84,14 +84,14 @@ impl BudgetLimits {
         self
     }
 
-    /// Sets what happens when a limit is reached.
+    /// Sets the behaviour at a limit.
     #[must_use]
     pub fn with_at_limit(mut self, at_limit: AtLimit) -> Self {
         self.at_limit = at_limit;
         self
     }
 
-    /// Sets what happens with a model whose price is unknown.
+    /// Sets the behaviour for a model without a known price.
     #[must_use]
     pub fn with_unknown_price(mut self, unknown_price: UnknownPrice) -> Self {
         self.unknown_price = unknown_price;
@@ -99,7 +99,7 @@ impl BudgetLimits {
     }
 }
 
-/// Question to somebody who can agree to spend more.
+/// Question to an approver about exceeding a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BudgetQuestion {
@@ -125,7 +125,7 @@ pub enum BudgetQuestion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agreement {
-    /// Amount that is added to the limit, in its unit; without meaning for a price.
+    /// Amount that is added to the limit, in its unit. It has no meaning for a price.
     pub more: u64,
     /// Who agreed.
     pub by: Principal,
@@ -139,20 +139,21 @@ impl Agreement {
     }
 }
 
-/// Somebody who can agree to spend more.
+/// Approver of spending beyond a limit.
 #[async_trait]
 pub trait BudgetApprover: std::fmt::Debug + Send + Sync {
-    /// Answers a question; `None` refuses. The run waits for it. A run that is stopped drops the future.
+    /// Answers a question; `None` refuses. The run waits for the answer. Stopping the run drops the future.
     async fn agree(&self, question: &BudgetQuestion) -> Option<Agreement>;
 }
 
-/// Source of a session's budget: holds it to the limits of its runs, of itself, and of the day, and asks for more where that
-/// is allowed. Sessions may share it.
+/// Source of a session's budget. It enforces the limits of runs, of the session and of the day, and asks for more if the
+/// limits allow it. Sessions may share it.
 ///
-/// Each session reserves what it needs in the ledger of the day, so that all together never exceed it, in any number of
-/// processes. What a process that died had reserved counts as spent on that day until its session goes on.
+/// Each session reserves its share in the ledger of the day, so that all sessions of all processes together never exceed
+/// the day's limit. The reservation of a process that died counts as spent on that day until its session resumes.
 ///
-/// What somebody agreed to for a run or a session lasts as long as this value, and for a day as long as the day.
+/// An approved increase applies to its run, session or day. This value keeps the increases for runs and sessions in
+/// memory.
 #[derive(Debug)]
 pub struct SessionBudget {
     limits: BudgetLimits,
@@ -162,17 +163,17 @@ pub struct SessionBudget {
     sessions: Mutex<HashMap<SessionId, State>>,
 }
 
-/// What is known of a session.
+/// State of a session.
 #[derive(Clone, Debug, Default)]
 struct State {
-    /// Day in whose ledger it has an entry.
+    /// Day whose ledger has an entry for the session.
     day: Option<String>,
-    /// What somebody added to the limits of the session, and of its current run.
+    /// Approved increases of the limits of the session and of its current run.
     more: Amounts,
     more_for_run: Amounts,
 }
 
-/// What a session can have, and the limit because of which it is less than it needs.
+/// Limits that a session gets, and the limit that keeps them below the requested amounts, with the amount beyond it.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
     limits: Budget,
@@ -180,8 +181,8 @@ struct Drawn {
 }
 
 impl SessionBudget {
-    /// Creates the source for these limits. Those of a day need [`ledgers`](Self::with_ledgers); without them they do not
-    /// count.
+    /// Creates the source for these limits. Limits of a day require [`ledgers`](Self::with_ledgers) and are ignored
+    /// without them.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Self {
         Self {
@@ -193,21 +194,21 @@ impl SessionBudget {
         }
     }
 
-    /// Sets where the ledgers of days are kept, as `budget-YYYY-MM-DD`.
+    /// Sets the store of the ledgers of days, which are named `budget-YYYY-MM-DD`.
     #[must_use]
     pub fn with_ledgers(mut self, ledgers: Arc<dyn Ledgers>) -> Self {
         self.ledgers = Some(ledgers);
         self
     }
 
-    /// Sets who is asked for more.
+    /// Sets the approver.
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn BudgetApprover>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// Sets the clock that tells the day. Default: the system's.
+    /// Sets the clock that determines the day. Default: the system's.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -231,7 +232,7 @@ impl SessionBudget {
     ///
     /// # Errors
     ///
-    /// The cause, in words, if it cannot be read or written.
+    /// The cause as text, if it cannot be read or written.
     async fn change<T>(&self, day: &str, change: impl Fn(&mut DayLedger) -> T) -> Result<Option<T>, String> {
         let Some(ledgers) = &self.ledgers else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("the ledger `{day}` cannot be used: {error}");
@@ -256,7 +257,7 @@ impl SessionBudget {
         Err(failed(&"others change it all the time"))
     }
 
-    /// Reserves what a session needs in the ledger of today.
+    /// Reserves amounts for a session in the ledger of today.
     async fn draw_of_day(
         &self,
         session: &SessionId,
@@ -279,7 +280,7 @@ impl SessionBudget {
         Ok(drawn.map_or((None, Amounts::default()), |(share, raised)| (Some(share), raised)))
     }
 
-    /// Returns what a session can have now.
+    /// Returns the limits that a session can get now.
     async fn draw(&self, request: &BudgetRequest) -> Result<Drawn, String> {
         let now = Amounts::of_account(&request.account);
         let has = amounts(&request.has);
@@ -311,7 +312,7 @@ impl SessionBudget {
         Ok(fit(&request.has, target, &scopes))
     }
 
-    /// Asks for more than a limit allows, and adds it. Returns who agreed; `None` if nobody did.
+    /// Asks for an increase of a limit and applies it. Returns the approving principal; `None` without an approval.
     async fn ask_for_more(
         &self,
         session: &SessionId,
@@ -341,7 +342,7 @@ impl SessionBudget {
         Ok(Some(by))
     }
 
-    /// Answers whether a model without a known price may be called.
+    /// Decides whether a model without a known price may be called.
     async fn price(&self, request: &BudgetRequest, model: &str) -> BudgetAnswer {
         let approver = self.approver.as_ref().filter(|_| self.limits.unknown_price == UnknownPrice::Ask);
         if let Some(approver) = approver {
@@ -402,7 +403,7 @@ impl BudgetSource for SessionBudget {
         let Some(day) = day else { return };
         let now = Amounts::of_account(&account);
         if let Err(problem) = self.change(&day, |ledger| ledger.settle(session.as_str(), now)).await {
-            // What it had reserved counts as spent.
+            // Its reservation counts as spent.
             tracing::warn!(session = %session, problem, "a session was not settled");
         }
     }
@@ -416,11 +417,11 @@ struct Scope {
     limit: Limits,
     /// The limits as totals over the life of the session.
     until: Limits,
-    /// What is spent in this scope, for messages.
+    /// Amounts spent in this scope, for messages.
     spent: Amounts,
 }
 
-/// One kind of amounts in all scopes.
+/// Amounts of one kind in all scopes.
 struct Kind {
     kind: BudgetKind,
     has: Option<u64>,
@@ -429,7 +430,7 @@ struct Kind {
 }
 
 impl Kind {
-    /// Returns the total up to which the session may go, and the limit because of which it is below the target.
+    /// Returns the total that the session may spend, and the limit that keeps it below the target.
     fn fit(&self) -> (Option<u64>, Option<(ReachedBudget, u64)>) {
         if self.has.is_none() {
             return (None, None);
@@ -474,7 +475,7 @@ fn fit(has: &Budget, target: Amounts, scopes: &[Scope]) -> Drawn {
     Drawn { limits, short: tokens.1.or(cost.1).or(calls.1) }
 }
 
-/// Returns the amounts of a budget; none where it has no limit.
+/// Returns the amounts of a budget; 0 for a kind without a limit.
 fn amounts(budget: &Budget) -> Amounts {
     Amounts {
         tokens: budget.tokens.unwrap_or(0),
@@ -483,12 +484,12 @@ fn amounts(budget: &Budget) -> Amounts {
     }
 }
 
-/// Returns the limits of a budget with something added to each.
+/// Returns the limits of a budget, each raised by `more`.
 fn amounts_of(budget: &Budget, more: Amounts) -> Limits {
     amounts(budget).with(more, u64::saturating_add).limited_by(budget)
 }
 
-/// Returns an amount of one kind.
+/// Returns amounts with an amount of one kind only.
 fn only(kind: BudgetKind, amount: u64) -> Amounts {
     let mut amounts = Amounts::default();
     match kind {
@@ -500,7 +501,7 @@ fn only(kind: BudgetKind, amount: u64) -> Amounts {
     amounts
 }
 
-/// Returns what was spent in the run, as an account.
+/// Returns the amounts spent in the run as an account.
 fn spent_only(request: &BudgetRequest) -> Account {
     let mut account = Account::default();
     account.spent = request.in_run;

@@ -1,4 +1,4 @@
-//! The gate that holds calls to a grant.
+//! The gate that enforces a grant.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,11 @@ use pintle_tools::{Effect, SandboxSide};
 use crate::grant::{Delegation, Grant, GrantId, PathScope};
 use crate::revocation::Revocations;
 
-/// Denies every call that a grant does not allow. It never asks: nobody can approve what was not granted.
+/// Denies every call that a grant does not allow. It never asks, since no user can approve a call outside the grant.
 ///
-/// Paths are judged with all links resolved in the environment; one that cannot be resolved is not granted, and neither is
-/// a call that changes files without naming them. A command names no paths, so it is judged by its effect, and held by the
-/// environment it runs in.
+/// Paths are judged with all links resolved in the environment. A path that cannot be resolved is denied, and so is a
+/// call that changes files without naming them. A command names no paths: its effect is judged, and its environment
+/// confines it.
 #[derive(Clone, Debug)]
 pub struct GrantGate {
     grant: Arc<Grant>,
@@ -25,13 +25,13 @@ pub struct GrantGate {
     env: Arc<dyn ExecutionEnvironment>,
     environment: String,
     clock: Arc<dyn Clock>,
-    /// Latest time at which a call was judged: a clock that jumps back does not bring an expired grant back.
+    /// Latest time at which a call was judged. A clock that jumps back does not revive an expired grant.
     latest: Arc<Mutex<Timestamp>>,
     revocations: Revocations,
 }
 
 impl GrantGate {
-    /// Creates the gate of a session. `environment` is the name by which the grant knows its environment.
+    /// Creates the gate of a session. `environment` is the name of its environment in the grant.
     #[must_use]
     pub fn new(
         grant: Arc<Grant>,
@@ -51,7 +51,7 @@ impl GrantGate {
         &self.grant
     }
 
-    /// Returns why nothing at all is allowed now; `None` if the grant holds.
+    /// Returns why the grant allows no call now; `None` if it is in force.
     #[must_use]
     pub fn standing(&self) -> Option<String> {
         let Grant { id, session, window, .. } = self.grant.as_ref();
@@ -80,7 +80,7 @@ impl GrantGate {
         *latest
     }
 
-    /// Returns why a call is not allowed, as far as that does not depend on files.
+    /// Returns why a call is not allowed, regardless of its paths.
     fn objection(&self, call: &PreparedCall) -> Option<String> {
         let Grant { id, effect, network, outside_sandbox, .. } = self.grant.as_ref();
         if let Some(objection) = self.standing() {
@@ -147,7 +147,7 @@ impl GrantGate {
     }
 }
 
-/// Scope of a grant, with the links in its exceptions resolved: a link to a file is excepted as the file is.
+/// Scope of a grant, with the links in its exceptions resolved: the target of an excepted link is excepted as well.
 struct RealScope<'a> {
     scope: &'a PathScope,
     excluded: Vec<PathBuf>,
@@ -157,13 +157,14 @@ impl<'a> RealScope<'a> {
     async fn new(scope: &'a PathScope, env: &dyn ExecutionEnvironment) -> Self {
         let mut excluded = Vec::new();
         for path in scope.except.iter().map(Path::new) {
-            // What cannot be resolved cannot be read by another name.
+            // A path that cannot be resolved cannot be read by another name.
             excluded.extend(env.canonicalize(path).await.ok().filter(|real| real != path));
         }
         Self { scope, excluded }
     }
 
-    /// Describes a path that is excluded, or of which a location is not in the scope; `None` if all are.
+    /// Describes a path that is excluded or has a location outside of the scope; `None` if all locations are in the
+    /// scope.
     fn objection(&self, path: &Path, locations: Result<Vec<PathBuf>, EnvError>) -> Option<String> {
         let locations = match locations {
             Ok(locations) => locations,
@@ -182,7 +183,7 @@ impl<'a> RealScope<'a> {
         self.scope.excludes(path) || self.excluded.iter().any(|excluded| path.starts_with(excluded))
     }
 
-    /// Returns an excluded path below a directory, as it is named or resolved.
+    /// Returns an excluded path below a directory, by its given or its resolved name.
     fn excluded_below(&self, path: &Path, real: Option<&Path>) -> Option<&Path> {
         let below = |directory: &Path| {
             let found = || self.excluded.iter().find(|excluded| excluded.starts_with(directory));

@@ -1,4 +1,4 @@
-//! Sessions that do not start without authority, a record, and somebody who answers.
+//! Sessions that require a grant, a record and an approver.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -18,15 +18,16 @@ use crate::policy::{Policy, PolicyError, PolicyGate};
 use crate::revocation::Revocations;
 use crate::watch::ProtectedPathWatch;
 
-/// Directory in which a project says what agents may do in it.
+/// Directory with a project's settings for agents.
 const OWN_FILES: &str = ".pintle";
 
-/// Session that is held to a grant, recorded, and answered by an approver. It derefs to the [`Session`].
+/// Session with a grant, a record and an approver. It derefs to the [`Session`].
 ///
-/// The calls pass the grant, protected and hidden paths, and rules and mode, in this order, after gates that the application
-/// has added to the session's builder. Protected are git's configuration, hooks and attributes, and `.pintle`; a command that
-/// changes one of them ends the run. Spending and subagents are limited by the grant and by the configuration, whichever is
-/// less. The beginning of each record has the complete grant, the mode, the rules and who uses the session.
+/// Calls pass the gates that the application has added to the session's builder. Then they pass the grant, protected and
+/// hidden paths, and rules and mode, in this order. Protected are git's configuration, hooks and attributes, and
+/// `.pintle`; a command that changes one of them ends the run. The lower limit of the grant and the configuration applies
+/// to spending and subagents. Each record starts with the complete grant, the mode, the rules and the user of the
+/// session.
 #[derive(Debug)]
 pub struct GovernedSession {
     session: Session,
@@ -53,23 +54,23 @@ pub struct GovernedBuilder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GovernError {
-    /// Something that it needs was not given.
+    /// A required part is missing.
     #[error("a governed session needs {0}")]
     Missing(&'static str),
-    /// The grant does not hold.
+    /// The grant is not in force.
     #[error("the grant does not hold: {0}")]
     Grant(String),
     /// The policy could not be restored from the record.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The session could not be built, or its first record not be written.
+    /// The session could not be built, or its first record could not be written.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
 
 impl GovernedSession {
-    /// Creates a builder. `session` has what a session needs without governance: client, profile, environment,
-    /// configuration, and an id, or a record that it resumes; no journal and no approver.
+    /// Creates a builder. `session` contains the parts of a session without governance: client, profile, environment,
+    /// configuration, and an id or a record to resume. It contains no journal and no approver.
     #[must_use]
     pub fn builder(session: SessionBuilder) -> GovernedBuilder {
         GovernedBuilder {
@@ -97,11 +98,11 @@ impl GovernedSession {
         &self.grant
     }
 
-    /// Takes the grant back: no call runs any more, and running ones are stopped with the current turn.
+    /// Revokes the grant: no further call runs, and the current turn is stopped with its running calls.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`] if the turn cannot be stopped; the grant is taken back
+    /// [`SessionError::Closed`] or [`SessionError::Full`] if the turn cannot be stopped. The grant is revoked
     /// nevertheless.
     pub fn revoke(&self) -> Result<(), SessionError> {
         self.revocations.revoke(self.grant.id.clone());
@@ -120,7 +121,7 @@ impl GovernedSession {
         self.session.close().await;
     }
 
-    /// Leaves the session to go on later, like [`Session::suspend`].
+    /// Suspends the session to resume it later, like [`Session::suspend`].
     pub async fn suspend(self) {
         self.session.suspend().await;
     }
@@ -135,7 +136,7 @@ impl Deref for GovernedSession {
 }
 
 impl GovernedBuilder {
-    /// Sets the grant, and the name by which it knows the environment, such as `local` or `docker:IMAGE`.
+    /// Sets the grant, and the name of the environment in the grant, such as `local` or `docker:IMAGE`.
     #[must_use]
     pub fn grant(mut self, grant: Grant, environment: impl Into<String>) -> Self {
         self.grant = Some((grant, environment.into()));
@@ -150,7 +151,7 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets who decides on calls that are asked about.
+    /// Sets the approver, which decides on calls that require approval.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.session = self.session.approver(approver);
@@ -158,7 +159,7 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets who uses the session: inputs are on record under this name.
+    /// Sets the user of the session. The record names this principal for inputs.
     #[must_use]
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = Some(principal);
@@ -172,7 +173,7 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets the list of grants that were taken back, which sessions share.
+    /// Sets the revoked grants, which sessions share.
     #[must_use]
     pub fn revocations(mut self, revocations: Revocations) -> Self {
         self.revocations = revocations;
@@ -193,15 +194,15 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets where the session gets its budget from, such as a [`SessionBudget`](crate::SessionBudget) that holds all sessions
-    /// of a day to a limit. The limits of the grant hold besides.
+    /// Sets the source of the session's budget, such as a [`SessionBudget`](crate::SessionBudget) that limits all
+    /// sessions of a day. The limits of the grant apply as well.
     #[must_use]
     pub fn budget(mut self, source: Arc<dyn BudgetSource>) -> Self {
         self.session = self.session.budget_source(source);
         self
     }
 
-    /// Resumes the session of this record, with the mode and the rules that changed while it ran.
+    /// Resumes the session of this record, with its recorded changes of mode and rules.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
         self.recorded = Some(record);
@@ -259,7 +260,7 @@ impl GovernedBuilder {
             .gate(PolicyGate::new(policy.clone(), env))
             .build()?;
         policy.attach(session.handle());
-        // A session that is resumed has the limits of its record.
+        // A resumed session has the limits of its record.
         session.handle().set_limits(limits)?;
         let mut beginning: PolicyChange = policy.on_record().by(Some(principal));
         beginning.grant = serde_json::to_value(grant.as_ref()).ok();
@@ -268,11 +269,11 @@ impl GovernedBuilder {
     }
 }
 
-/// Applies the changes of mode and rules of a record, after those that each process began with.
+/// Applies the recorded changes of mode and rules, except the policy with which each process started.
 fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
     for entry in &record.entries {
         let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
-        // What has a grant is the beginning of a process, whose rules are given anew.
+        // A change with a grant is the start of a process, whose rules the caller supplies again.
         if change.grant.is_none() {
             policy.apply_recorded(change)?;
         }

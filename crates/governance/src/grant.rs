@@ -1,4 +1,4 @@
-//! Grants: what a session may do.
+//! Grants: the authority of a session.
 
 mod arguments;
 mod attenuate;
@@ -27,7 +27,7 @@ use crate::tool_names::kind_of_tool;
 pub struct GrantId(String);
 
 impl GrantId {
-    /// Creates an id. It should be used once.
+    /// Creates an id. Use each id for one grant only.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
@@ -107,7 +107,7 @@ pub enum EffectCeiling {
 }
 
 impl EffectCeiling {
-    /// Returns whether a call with this effect is within it. One that reaches other machines is, as far as this says.
+    /// Returns whether the ceiling allows this effect. The network is limited separately.
     #[must_use]
     pub fn contains(self, effect: Effect) -> bool {
         match effect {
@@ -165,7 +165,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Creates the time from one moment to another.
+    /// Creates the window from one moment to another.
     #[must_use]
     pub fn new(not_before: Option<Timestamp>, not_after: Option<Timestamp>) -> Self {
         Self { not_before, not_after }
@@ -201,7 +201,7 @@ impl Delegation {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrantError {
-    /// The text has another form.
+    /// The text does not have the form of a grant.
     #[error("it is not a grant")]
     Form(#[source] serde_json::Error),
     /// The grant has another version.
@@ -220,7 +220,7 @@ pub enum GrantError {
         /// The path.
         path: String,
     },
-    /// An argument is named by something else than a JSON pointer.
+    /// The name of an argument is not a JSON pointer.
     #[error("`{0}` is not a JSON pointer: expected one such as `/url`")]
     Pointer(String),
 }
@@ -252,13 +252,13 @@ impl Grant {
         }
     }
 
-    /// Returns what names it on record: its id and its epoch.
+    /// Returns its label in records: its id and its epoch.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}@{}", self.id, self.epoch)
     }
 
-    /// Creates a grant that allows everything, for an application that holds a session by other means.
+    /// Creates a grant that allows everything, for an application that confines a session by other means.
     #[must_use]
     pub fn all(id: GrantId) -> Self {
         let any = || BTreeSet::from([Pattern::any()]);
@@ -285,7 +285,7 @@ impl Grant {
         struct Version {
             version: u64,
         }
-        // The version first, since what else is there depends on it.
+        // The version comes first, since the other fields depend on it.
         let Version { version } = serde_json::from_str(text).map_err(GrantError::Form)?;
         if version != u64::from(Self::VERSION) {
             return Err(GrantError::Version { found: version });
@@ -295,7 +295,7 @@ impl Grant {
         Ok(grant)
     }
 
-    /// Checks what the JSON form does not express.
+    /// Checks conditions that the JSON form does not express.
     ///
     /// # Errors
     ///
@@ -313,11 +313,11 @@ impl Grant {
     /// Returns its JSON form.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // The form has no value that JSON lacks.
+        // Every value of a grant has a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Lowers the limits of a session to its own: on spending and on subagents.
+    /// Lowers the limits of a session on spending and subagents to the limits of the grant.
     pub fn limit(&self, config: &mut SessionConfig) {
         config.limits.budget = config.limits.budget.lower(&self.budget.budget());
         config.subagents.max_depth = config.subagents.max_depth.min(self.delegation.depth);
@@ -331,8 +331,8 @@ impl Grant {
         self.tools.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Returns the names in `tools` that match no tool of `offered`, each with the tool of the same kind there, which the grant
-    /// does not allow.
+    /// Returns the names in `tools` that match no tool of `offered`. Each comes with the offered tool of the same kind
+    /// that the grant does not allow.
     pub fn misnamed_tools<'a>(
         &'a self,
         offered: &'a [String],

@@ -8,13 +8,13 @@ use pintle_env::ExecutionEnvironment;
 use pintle_tools::gate::{Gate, Verdict, write_locations};
 use pintle_tools::pipeline::PreparedCall;
 
-/// Denies calls that read or change hidden files and directories, by any path that leads there, and searches that would read
-/// them. Whatever else allows a call, this does not.
+/// Denies calls that read or change hidden files and directories by any path, and searches that would read them. No other
+/// permission overrides the denial.
 ///
-/// It is for file tools, what [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) is for commands. Paths are resolved in
-/// the environment; one that cannot be resolved is judged as given. A call that reads a directory above a hidden path is
-/// denied, since a search reads what is below; only a listing of its own entries is not. Case does not count, since some file
-/// systems ignore it.
+/// It protects files from file tools, like [`Sandboxed::with_hidden`](https://docs.rs/pintle-env) from commands. Paths
+/// are resolved in the environment; a path that cannot be resolved is judged as given. A call that reads a directory
+/// above a hidden path is denied, since a search reads the files below. A call that only lists the directory's entries is
+/// not. Case is ignored, as on some file systems.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct HiddenPathGate {
 }
 
 impl HiddenPathGate {
-    /// Creates a gate for these absolute paths. Some of them need not exist.
+    /// Creates a gate for these absolute paths. They need not exist.
     #[must_use]
     pub fn new(
         env: Arc<dyn ExecutionEnvironment>,
@@ -42,15 +42,15 @@ impl HiddenPathGate {
         Self { env, hidden: hidden.into_iter().map(Into::into).collect(), visible: Vec::new() }
     }
 
-    /// Leaves a directory visible although it is in a hidden one, such as the worktree of the session itself. What is hidden
-    /// in it stays so.
+    /// Leaves a directory inside a hidden one visible, such as the worktree of the session. Hidden paths in it stay
+    /// hidden.
     #[must_use]
     pub fn with_visible(mut self, directory: impl Into<PathBuf>) -> Self {
         self.visible.push(directory.into());
         self
     }
 
-    /// Returns paths as given and with all links resolved: a link to keys is as secret as they are.
+    /// Returns paths as given and with all links resolved: the target of a hidden link is hidden as well.
     async fn with_targets(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut all = paths.to_vec();
         for path in paths {
@@ -70,7 +70,7 @@ impl HiddenPathGate {
             };
             depth(&hidden) > depth(&visible)
         };
-        // Any other call that reads a directory reads what is below it.
+        // Any other call that reads a directory reads the files below it.
         let lists_names = call.read_extent().is_listing();
         for path in call.reads().iter().chain(call.writes()) {
             let env = call.judged_in(&self.env);
@@ -93,7 +93,7 @@ impl HiddenPathGate {
     }
 }
 
-/// Returns whether a path is a directory or below it, in any case.
+/// Returns whether a path is a directory or below it, ignoring case.
 fn is_within(path: &Path, directory: &Path) -> bool {
     let mut names = path.components();
     directory.components().all(|name| {

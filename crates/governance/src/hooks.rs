@@ -1,4 +1,4 @@
-//! External hooks: commands that run at certain points of a session, in the form that agents have in common.
+//! External hooks: commands that run at certain points of a session, in the format that coding agents share.
 
 mod answer;
 mod commands;
@@ -44,20 +44,21 @@ use crate::policy::Policy;
 /// Receives each run of a hook.
 type Observer = Arc<dyn Fn(HookRun) + Send + Sync>;
 
-/// Returns where the record of a session is.
+/// Returns the path of a session's record.
 type Transcripts = Arc<dyn Fn(&SessionId) -> Option<PathBuf> + Send + Sync>;
 
 /// Runs commands as hooks of a session.
 ///
-/// A command reads one JSON object and answers by its exit code and its output; the guide `docs/guide/hooks.md` has both. The
-/// commands of an event run in parallel, and their answers are merged in the order of the commands: the strictest counts.
+/// A command reads one JSON object and answers by its exit code and its output; the guide `docs/guide/hooks.md` describes
+/// both. The commands of an event run in parallel. Their answers are merged in the order of the commands: the strictest
+/// counts.
 ///
-/// A hook that fails to answer is reported and otherwise ignored, unless it is
-/// [required](HookCommand::required) before a call: then the call is denied.
+/// A hook that fails to answer is reported and otherwise ignored, unless it is [required](HookCommand::required) before a
+/// call: then the call is denied.
 ///
-/// Commands run in the working directory of the environment, whatever the directory of the session is, so that a relative
-/// path names the same program for all subagents. What they inherit is for the environment to decide; a local one leaves out
-/// secrets by default. `PINTLE_PROJECT_DIR` is added.
+/// Commands run in the working directory of the environment, regardless of the session's directory, so that a relative
+/// path names the same program for all subagents. The environment decides which variables commands inherit; a local
+/// environment omits secrets by default. `PINTLE_PROJECT_DIR` is added.
 #[derive(Clone)]
 pub struct ExternalHooks {
     groups: Vec<Group>,
@@ -66,18 +67,18 @@ pub struct ExternalHooks {
     observer: Option<Observer>,
 }
 
-/// Commands, and where they run.
+/// Commands and their environment.
 #[derive(Clone)]
 struct Group {
     commands: Arc<HookCommands>,
     env: Arc<dyn ExecutionEnvironment>,
-    /// Where they start; `None` for the working directory of the environment.
+    /// Start directory; `None` for the working directory of the environment.
     directory: Option<PathBuf>,
     /// Hashes that their programs must have; `None` if programs are not checked.
     trusted: Option<Arc<TrustedPrograms>>,
 }
 
-/// Run of a command that is reported when it ends, also if that is because its future is dropped.
+/// Run of a command. It is reported when it ends, even if its future is dropped.
 struct Pending<'a> {
     observer: Option<&'a Observer>,
     run: Option<HookRun>,
@@ -85,25 +86,25 @@ struct Pending<'a> {
 }
 
 impl ExternalHooks {
-    /// Creates the hooks of a session. `env` is where the commands run: the machine of the embedding application, whichever
-    /// environment the tools have. It is for the application to trust the commands first.
+    /// Creates the hooks of a session. The commands run in `env`, the machine of the embedding application, whichever
+    /// environment the tools have. The application must trust the commands first.
     #[must_use]
     pub fn new(commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
         let groups = vec![Group { commands: Arc::new(commands), env, directory: None, trusted: None }];
         Self { groups, policy: None, transcripts: None, observer: None }
     }
 
-    /// Adds commands that run elsewhere, such as those of a project in the sandbox of its session. Their answers come after
-    /// those of the commands before.
+    /// Adds commands that run elsewhere, such as a project's commands in the sandbox of its session. Their answers follow
+    /// the answers of earlier commands.
     #[must_use]
     pub fn and(mut self, commands: HookCommands, env: Arc<dyn ExecutionEnvironment>) -> Self {
         self.groups.push(Group { commands: Arc::new(commands), env, directory: None, trusted: None });
         self
     }
 
-    /// Adds commands as [`and`](Self::and) does, which start in the workspace of `trusted`, also if the session works in a
-    /// directory below it. Before each run, the programs of a command are hashed again: if one has
-    /// changed, the command does not run. A hook before a call then denies the call; other hooks count as not answered.
+    /// Adds commands as [`and`](Self::and) does. They start in the workspace of `trusted`, even if the session works in a
+    /// directory below it. The programs of a command are hashed again before each run: if one has changed, the command
+    /// does not run. A hook before a call then denies the call; other hooks count as unanswered.
     #[must_use]
     pub fn and_trusted(
         mut self,
@@ -117,9 +118,9 @@ impl ExternalHooks {
         self
     }
 
-    /// Sets where the commands added so far start; default the working directory of their environment, which is the
-    /// directory of the project in their input and in `PINTLE_PROJECT_DIR` either way. Name another one for commands that
-    /// nothing confines: a program may load files of the directory in which it starts.
+    /// Sets the start directory of the commands added so far. Default: the working directory of their environment. Their
+    /// input and `PINTLE_PROJECT_DIR` name the project's directory in either case. Set it for unconfined commands, since
+    /// a program may load files of its start directory.
     #[must_use]
     pub fn with_working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         let directory = directory.into();
@@ -129,14 +130,14 @@ impl ExternalHooks {
         self
     }
 
-    /// Sets the policy of which hooks read the mode.
+    /// Sets the policy whose mode hooks read.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Sets the function that returns where the record of a session is, as far as that is known.
+    /// Sets the function that returns the path of a session's record, if it is known.
     #[must_use]
     pub fn with_transcripts(
         mut self,
@@ -146,8 +147,7 @@ impl ExternalHooks {
         self
     }
 
-    /// Sets the function that receives each run when it has ended. It is called while the session waits, so it must not
-    /// block.
+    /// Sets the function that receives each finished run. The session waits for it, so it must not block.
     #[must_use]
     pub fn with_observer(mut self, observer: impl Fn(HookRun) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
@@ -165,7 +165,7 @@ impl ExternalHooks {
         self.groups.iter().filter_map(|group| group.commands.unknown_tool(&is_known)).collect()
     }
 
-    /// Runs the commands of an event. `subjects` is what a matcher is compared with.
+    /// Runs the commands of an event. Matchers are compared with `subjects`.
     async fn run(
         &self,
         event: HookEvent,
@@ -254,7 +254,7 @@ impl Group {
     }
 }
 
-/// Returns what a hook without an answer means: nothing, unless the call must not run without one.
+/// Returns the answer of a hook that did not answer: empty, unless the call must not run without an answer.
 fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
     if command.event != HookEvent::PreToolUse {
         return Answer::default();
@@ -272,7 +272,7 @@ fn unanswered(command: &HookCommand, failure: HookFailure) -> Answer {
 
 impl Pending<'_> {
     fn end(mut self, failure: Option<HookFailure>, exit_code: Option<i32>, answer: &Answer, stderr: &str) {
-        /// Longest message of a failure, in characters.
+        /// Maximum length of an error message, in characters.
         const MAX_MESSAGE: usize = 500;
         let Some(run) = &mut self.run else { return };
         let has_error_output = failure.is_some() || !run.event.can_block();
@@ -323,7 +323,7 @@ impl Hooks for ExternalHooks {
     }
 
     async fn session_ended(&self, session: &HookSession, reason: SessionEndReason) {
-        // The end of a subagent is reported before it, when it could still be sent on.
+        // A subagent's end has its own event, which comes earlier, while a hook can still make the subagent continue.
         if session.origin.is_none() {
             self.run(HookEvent::SessionEnd, session, &[], None, || Details::of_session_end(reason)).await;
         }

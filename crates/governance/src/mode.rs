@@ -30,25 +30,25 @@ pub struct CallTraits {
     pub effect: Effect,
     /// Whether all files that it changes are in the workspace.
     pub stays_in_workspace: bool,
-    /// Whether it is held in a place where it cannot change anything.
+    /// Whether it is confined so that it cannot change anything.
     pub is_held_to_reading: bool,
 }
 
 impl CallTraits {
-    /// Creates the traits of a call that stays in the workspace, and that nothing holds.
+    /// Creates the traits of an unconfined call that stays in the workspace.
     #[must_use]
     pub fn new(effect: Effect) -> Self {
         Self { effect, stays_in_workspace: true, is_held_to_reading: false }
     }
 
-    /// Says that the call changes files outside of the workspace.
+    /// Marks the call as changing files outside of the workspace.
     #[must_use]
     pub fn outside_workspace(mut self) -> Self {
         self.stays_in_workspace = false;
         self
     }
 
-    /// Says that the call runs where it cannot change anything.
+    /// Marks the call as confined so that it cannot change anything.
     #[must_use]
     pub fn held_to_reading(mut self) -> Self {
         self.is_held_to_reading = true;

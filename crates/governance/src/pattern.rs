@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Creates a pattern. Every text is one.
+    /// Creates a pattern. Every text is valid.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Creates the pattern of everything.
+    /// Creates the pattern that matches every text.
     #[must_use]
     pub fn any() -> Self {
         Self::new("*")
@@ -31,7 +31,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns whether it stands for more than one text.
+    /// Returns whether it contains `*`.
     #[must_use]
     pub fn has_wildcard(&self) -> bool {
         self.0.contains('*')
@@ -49,12 +49,11 @@ impl Pattern {
         self.covers_symbols(&symbols(&other.0))
     }
 
-    /// Matches symbols, of which [`Symbol::Any`] is matched by `*` only: whatever it stands for, `*` takes it, and no
-    /// character of the pattern is sure to.
+    /// Matches symbols. Only `*` matches [`Symbol::Any`], since no other symbol of the pattern matches every text.
     fn covers_symbols(&self, text: &[Symbol]) -> bool {
         let pattern = symbols(&self.0);
         let (mut at, mut next) = (0, 0);
-        // The newest `*`, and the symbol after the ones that it has taken.
+        // The last `*`, and the index after the symbols that it has consumed.
         let mut star: Option<(usize, usize)> = None;
         while let Some(symbol) = text.get(at) {
             match pattern.get(next) {

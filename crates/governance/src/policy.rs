@@ -1,4 +1,4 @@
-//! Rules and mode of a session, and the gate that judges by them.
+//! Rules and mode of a session, and the gate that applies them.
 
 mod present_plan;
 
@@ -25,7 +25,7 @@ pub struct Policy(Arc<Shared>);
 
 struct Shared {
     state: RwLock<State>,
-    /// Directory that relative paths of rules start at, with all links resolved.
+    /// Base directory of relative paths in rules, with all links resolved.
     workspace: PathBuf,
     session: OnceLock<SessionHandle>,
     /// Off in mode plan.
@@ -53,7 +53,7 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    /// Creates a policy. Relative paths of rules are those of `workspace`, an absolute path with all links resolved.
+    /// Creates a policy. `workspace` is the base of relative paths in rules: an absolute path with all links resolved.
     #[must_use]
     pub fn new(mode: Mode, rules: Rules, workspace: impl Into<PathBuf>) -> Self {
         let state = RwLock::new(State { mode, after_plan: Mode::Edit, rules: Arc::new(rules) });
@@ -65,17 +65,17 @@ impl Policy {
         }))
     }
 
-    /// Sets the session whose record has the changes. Only the first one counts.
+    /// Sets the session whose record contains the changes. Only the first call has an effect.
     pub fn attach(&self, session: SessionHandle) {
-        // A second session would not be the one that is judged.
+        // A second session would not be the session that is judged.
         let _ = self.0.session.set(session);
     }
 
-    /// Makes a switch follow the mode: it is off in mode plan, and on in all others. An environment that reads it holds
-    /// commands and file tools to what the mode says. Only the first one counts.
+    /// Makes a switch follow the mode: it is off in mode plan, and on in all others. An environment that reads the switch
+    /// enforces the mode for commands and file tools. Only the first call has an effect.
     pub fn drive(&self, switch: WriteSwitch) {
         let state = self.write();
-        // A second environment would not be the one that the tools work in.
+        // The tools do not work in a second environment.
         let _ = self.0.switch.set(switch);
         self.apply_mode(state, None);
     }
@@ -92,7 +92,7 @@ impl Policy {
         self.state().after_plan
     }
 
-    /// Sets the mode that follows an accepted plan. It is on record once a plan was accepted.
+    /// Sets the mode that follows an accepted plan. It is recorded once a plan is accepted.
     pub fn set_after_plan(&self, mode: Mode) {
         self.write().after_plan = mode;
     }
@@ -123,7 +123,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Adds a rule. `source` says where it comes from.
+    /// Adds a rule. `source` is its origin.
     ///
     /// # Errors
     ///
@@ -142,12 +142,12 @@ impl Policy {
         Ok(())
     }
 
-    /// Applies a change that is on record, such as that of a session that is resumed. Rules that this version cannot read
-    /// are left out if they allow something, since the others could have been narrower.
+    /// Applies a recorded change, such as the changes of a session that resumes. Invalid rules that allow something are
+    /// left out, since that only narrows the policy.
     ///
     /// # Errors
     ///
-    /// [`PolicyError::Rule`] for a rule that asks or denies, and is not understood.
+    /// [`PolicyError::Rule`] for an invalid rule that asks or denies.
     pub fn apply_recorded(&self, change: &PolicyChange) -> Result<(), PolicyError> {
         if let Some(mode) = change.mode.as_deref().and_then(|mode| mode.parse().ok()) {
             self.apply_mode(self.write(), Some(mode));
@@ -162,7 +162,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Returns the change that has all of it, for the beginning of a record.
+    /// Returns the complete policy as a change, for the beginning of a record.
     #[must_use]
     pub fn on_record(&self) -> PolicyChange {
         let State { mode, rules, .. } = self.state();
@@ -178,7 +178,7 @@ impl Policy {
         }
     }
 
-    /// Applies a mode, or the present one, to the switch as well.
+    /// Sets a mode, or keeps the current mode, and updates the switch.
     fn apply_mode(&self, mut state: RwLockWriteGuard<'_, State>, mode: Option<Mode>) {
         state.mode = mode.unwrap_or(state.mode);
         if let Some(switch) = self.0.switch.get() {
@@ -202,10 +202,10 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Judges calls by rules, and by the mode where no rule names them.
+/// Judges calls by rules, and by the mode if no rule names them.
 ///
-/// Two kinds of calls are asked about whatever rules and modes allow, so that a person decides on each: commands that run
-/// outside of the sandbox, and plans that are presented in mode plan.
+/// Two kinds of calls require approval even if rules and mode allow them: commands outside of the sandbox, and plans that
+/// are presented in mode plan.
 #[derive(Clone, Debug)]
 pub struct PolicyGate {
     policy: Policy,
@@ -223,14 +223,14 @@ impl PolicyGate {
         Self { policy, env, roots, holds_to_reading: false, links: Arc::default() }
     }
 
-    /// Adds a directory to the workspace, in which files may be changed, such as one for temporary files.
+    /// Adds a directory to the workspace, such as a directory for temporary files. Calls may change files in it.
     #[must_use]
     pub fn with_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.roots.push(root.into());
         self
     }
 
-    /// Says that the environment holds commands to reading, so that mode [`Plan`](Mode::Plan) lets them run.
+    /// Declares that the environment confines commands to reading, so that mode [`Plan`](Mode::Plan) lets them run.
     #[must_use]
     pub fn holding_commands_to_reading(mut self) -> Self {
         self.holds_to_reading = true;
@@ -251,7 +251,7 @@ impl PolicyGate {
         if !self.stays_in_workspace(call).await {
             traits = traits.outside_workspace();
         }
-        // The place holds what runs in it, and a server runs anywhere.
+        // The environment confines the processes that run in it. An MCP server may run anywhere.
         if self.holds_to_reading && !call.is_of_server() {
             traits = traits.held_to_reading();
         }
@@ -276,7 +276,7 @@ impl PolicyGate {
         rules.judge(searched.as_ref().unwrap_or(call))
     }
 
-    /// Returns the question about a call that only a person can allow.
+    /// Returns the question about a call that always requires approval.
     fn question(&self, call: &PreparedCall) -> Option<Verdict> {
         if call.sandbox() == Some(SandboxSide::Outside) {
             return Some(gate::outside_sandbox());

@@ -22,15 +22,15 @@ pub struct RevokedGrants {
 
 /// List of revoked grants that the application stores, such as a file that several processes share.
 pub trait RevocationSource: fmt::Debug + Send + Sync {
-    /// Returns the present list. Called for each call of a tool, so it must not block for long.
+    /// Returns the current list. Called for each call of a tool, so it must not block for long.
     ///
     /// # Errors
     ///
-    /// The reason why the list cannot be read. No grant holds then.
+    /// The reason why the list cannot be read. No grant is in force then.
     fn revoked(&self) -> Result<RevokedGrants, String>;
 }
 
-/// Revoked grants. Clones share them, and a revocation is in force at once.
+/// Revoked grants. Clones share them, and a revocation takes effect immediately.
 #[derive(Clone, Debug, Default)]
 pub struct Revocations {
     revoked: Arc<RwLock<RevokedGrants>>,
@@ -44,26 +44,26 @@ impl Revocations {
         Self::default()
     }
 
-    /// Adds the revocations of a source, which is asked again for each call.
+    /// Adds the revocations of a source, which is read again for each call.
     #[must_use]
     pub fn with_source(mut self, source: impl RevocationSource + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// Revokes a grant, and all that were attenuated from it.
+    /// Revokes a grant, and all grants that were attenuated from it.
     pub fn revoke(&self, id: GrantId) {
         self.revoked.write().unwrap_or_else(PoisonError::into_inner).ids.insert(id);
     }
 
-    /// Revokes all grants of generations before `epoch`. A lower one than before changes nothing.
+    /// Revokes all grants with a lower epoch. A lower `epoch` than in an earlier call has no effect.
     pub fn revoke_before(&self, epoch: u64) {
         let mut revoked = self.revoked.write().unwrap_or_else(PoisonError::into_inner);
         revoked.before_epoch = revoked.before_epoch.max(epoch);
     }
 
-    /// Returns why a grant does not hold: it, or one that it was attenuated from, is revoked, or the source cannot be read.
-    /// `None` if it holds.
+    /// Returns why a grant is not in force: the grant or one of its ancestors is revoked, or the source cannot be read.
+    /// `None` if it is in force.
     #[must_use]
     pub fn objection(&self, grant: &Grant) -> Option<String> {
         let was_revoked = || Some(format!("grant {} was revoked", grant.id));

@@ -25,8 +25,8 @@ pub(crate) use self::links::RuleLinks;
 pub use self::rule::{Rule, RuleError};
 use self::searched::ReadRoot;
 
-/// Rules from files, from the command line, or of an application. Those that deny take precedence over those that ask, and
-/// these over those that allow, wherever they come from. What no rule names follows the [mode](crate::Mode).
+/// Rules from files, the command line or an application. Rules that deny take precedence over rules that ask, and these
+/// over rules that allow, regardless of their origin. Calls that no rule names follow the [mode](crate::Mode).
 ///
 /// ```
 /// use pintle_governance::Rules;
@@ -46,7 +46,7 @@ use self::searched::ReadRoot;
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Entry>);
 
-/// Rule with what it does and where it comes from.
+/// Rule with its permission and its origin.
 #[derive(Clone, Debug)]
 struct Entry {
     permission: Permission,
@@ -76,9 +76,9 @@ pub struct CallFacts {
     pub command: Option<CommandLine>,
     /// Addresses that it reaches.
     pub addresses: Vec<Address>,
-    /// What it reads, to search below.
+    /// Files and directories that it reads, for the search below them.
     read_roots: Vec<ReadRoot>,
-    /// More files and names of files, by which rules deny or ask, and none allows.
+    /// Further files and file names, which only rules that deny or ask match.
     others: OtherPaths,
 }
 
@@ -98,7 +98,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// Creates the address of a host, as the client that will reach it parsed it: another parser could see another host.
+    /// Creates the address of a host, as parsed by the client that connects to it. Another parser could read another
+    /// host.
     #[must_use]
     pub fn of_host(host: &str) -> Self {
         // A dot at the end names the same host.
@@ -128,7 +129,7 @@ pub struct Ruling {
     pub permission: Permission,
     /// The rule, as it was written.
     pub rule: String,
-    /// Where the rule comes from: a file with a line, or what gave it.
+    /// Origin of the rule: a file with a line, or another source.
     pub source: String,
     /// Why it could not be decided whether the rule names the call; `None` if it does.
     pub undecided: Option<String>,
@@ -139,13 +140,13 @@ pub struct Ruling {
 }
 
 impl Rules {
-    /// Creates an empty set, of which every call follows its mode.
+    /// Creates an empty set, with which every call follows the mode.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a rule. `source` says where it comes from.
+    /// Adds a rule. `source` is its origin.
     pub fn add(&mut self, permission: Permission, rule: Rule, source: impl Into<String>) {
         self.0.push(Entry { permission, rule, source: source.into() });
     }
@@ -167,8 +168,8 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Returns the first tool that a rule names and that is unknown, with the rule and its source. `is_known` gets a name or kind.
-    /// Names with `*` are patterns and need not match a tool.
+    /// Returns the first unknown tool that a rule names, with the rule and its origin. `is_known` receives a name or
+    /// kind. Names with `*` are patterns and need not match a tool.
     #[must_use]
     pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &Rule, &str)> {
         self.0.iter().find_map(|entry| {
@@ -177,10 +178,10 @@ impl Rules {
         })
     }
 
-    /// Returns what the rules say of a call; `None` if none names it.
+    /// Returns the ruling on a call; `None` if no rule names it.
     ///
-    /// A rule that denies or asks applies if any part of the call matches: one command of a line, one of several files. Rules
-    /// that allow apply if all parts match, each one of them.
+    /// A rule that denies or asks applies if any part of the call matches: one command of a line, one of several files.
+    /// Rules that allow apply only if each part matches one of them.
     #[must_use]
     pub fn judge(&self, call: &CallFacts) -> Option<Ruling> {
         let paths = call.judged_paths();
@@ -202,8 +203,8 @@ impl Rules {
         rule::cover(named.iter().map(|entry| &entry.rule), call).then(|| first.ruling())
     }
 
-    /// Returns the rules that ask or deny as a set, and those that allow something: the latter need the trust of whoever owns
-    /// the machine.
+    /// Separates the rules that ask or deny from the rules that allow something. The latter require the trust of the
+    /// machine's owner.
     #[must_use]
     pub fn split_widening(self) -> (Self, Vec<(Rule, String)>) {
         let (widening, narrowing): (Vec<Entry>, Vec<Entry>) =
@@ -211,7 +212,7 @@ impl Rules {
         (Self(narrowing), widening.into_iter().map(|entry| (entry.rule, entry.source)).collect())
     }
 
-    /// Returns the rules as a record has them.
+    /// Returns the rules in the form of a record.
     pub fn on_record(&self) -> impl Iterator<Item = PolicyRule> {
         self.0.iter().map(|Entry { permission, rule, source }| PolicyRule {
             permission: *permission,

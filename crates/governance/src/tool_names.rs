@@ -4,7 +4,7 @@ use pintle_tools::ToolKind;
 
 use crate::pattern::Pattern;
 
-/// Tools of other agents, each with the kind or name of a built-in tool. A hook for edits is for patches as well.
+/// Tools of other agents, each with the kind or name of a built-in tool. A hook for edits also applies to patches.
 const OTHER_AGENTS: [(&str, &str); 16] = [
     ("Bash", ToolKind::Shell.as_str()),
     ("Edit", ToolKind::EditFile.as_str()),
@@ -35,15 +35,15 @@ pub(crate) fn kind_of_tool(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Beginning of the names of tools of MCP servers.
+/// Prefix of the names of tools of MCP servers.
 const MCP: &str = "mcp__";
 
-/// Parses the name of a tool, or a pattern of names. A server may be named as it is declared: its tools have an underscore for
-/// each other character.
+/// Parses the name of a tool, or a pattern of names. A server may be given by its declared name: an underscore replaces
+/// each character that names of tools do not have.
 ///
 /// # Errors
 ///
-/// The problem, for a text that no name of a tool matches.
+/// The problem, for a text that matches no tool name.
 pub(crate) fn parse(name: &str) -> Result<Pattern, String> {
     if name.contains(".*") {
         return Err(format!("has `.*` in `{name}`; `*` stands for any characters"));
@@ -59,8 +59,8 @@ pub(crate) fn parse(name: &str) -> Result<Pattern, String> {
     }
 }
 
-/// Returns whether a pattern names a tool by one of `subjects`, its name and kind, or by the name that a tool of this kind has
-/// in another toolset or agent.
+/// Returns whether a pattern names a tool by one of `subjects`, its name and kind, or by the tool's name in another
+/// toolset or agent.
 pub(crate) fn is_named(pattern: &Pattern, subjects: &[&str]) -> bool {
     subjects.iter().any(|subject| pattern.matches(subject))
         || kind_of_tool(pattern.as_str()).is_some_and(|kind| subjects.contains(&kind))

@@ -1,4 +1,4 @@
-//! Files that run programs later, compared around each command.
+//! Watch on files that run programs later. They are compared after each command.
 
 mod harmless;
 mod locations;
@@ -23,42 +23,43 @@ use self::locations::{GitEntry, Locations};
 pub use self::snapshot::WatchedFiles;
 use self::snapshot::{Content, FileState, Snapshot};
 
-/// Files of a git directory whose content runs programs, or decides which.
+/// Files of a git directory whose content runs programs or selects them.
 const GIT_FILES: [&str; 4] = ["commondir", "config", "config.worktree", ATTRIBUTES];
 
-/// Patterns that decide which drivers and filters run. Git only lists branches and patterns in the other files beside it.
+/// Patterns that select drivers and filters. The other files in the same directory only list branches and patterns.
 const ATTRIBUTES: &str = "info/attributes";
 
 /// The steps of a rebase in progress. A step `exec` runs a program when the user continues it.
 const REBASE: &str = "rebase-merge/git-rebase-todo";
 
-/// End of the name under which such steps of a command are kept.
+/// Suffix of the file that keeps such steps of a command.
 const REFUSED: &str = ".refused";
 
-/// Directories of it, with everything below.
+/// Directories of a git directory, with all files below them.
 const GIT_DIRECTORIES: [&str; 1] = ["hooks"];
 
-/// Most files whose content is compared. Of those beyond it only the number is.
+/// Maximum number of files whose content is compared. Of further files, only the number is compared.
 const MAX_FILES: usize = 2048;
 
-/// Largest files whose content is compared and shown, and the most of all of them. Of others, size and identity are compared.
+/// Maximum size of a file whose content is compared and shown, and of all such files. Of larger files, size and identity are
+/// compared.
 const MAX_FILE: u64 = 256 << 10;
 const MAX_TOTAL: u64 = 4 << 20;
 
-/// Longest diff that is shown, in bytes.
+/// Maximum size of a shown diff, in bytes.
 const MAX_DIFF: usize = 8 << 10;
 
-/// Ends a run whose command has changed a protected file: the configuration, hooks and attributes of git, and the files of
-/// directories that an application adds. The reason has the diff; nothing is restored. Only steps of a rebase that run a
-/// program are moved to a file beside it, named `git-rebase-todo.refused`.
+/// Ends a run whose command has changed a protected file: the configuration, hooks and attributes of git, and the files
+/// of directories that an application adds. The reason contains the diff. Nothing is restored. Only rebase steps that run
+/// a program are moved to a file beside them, named `git-rebase-todo.refused`.
 ///
-/// Watched are the repository of the working directory with its submodules and worktrees, and the repositories below it that
-/// are not ignored. Settings that name no program may change. A whole repository may come and go, if it comes without hooks and
-/// attributes, and with such settings.
+/// The watch covers the repository of the working directory with its submodules and worktrees, and the repositories below
+/// it that are not ignored. Settings that name no program may change. A whole repository may appear or disappear. A new
+/// repository must have no hooks and attributes, and only settings that name no program.
 ///
-/// The files are read in the environment, once before the first command, after each, and when a run ends. [`check_final`] finds
-/// what commands in the background changed since. Once a change was reported, the new content is what later commands are
-/// compared with. Compared are the content and the mode; of a file above 256 KiB the size, and the identity that changes with
+/// The files are read in the environment, once before the first command, after each, and when a run ends. [`check_final`]
+/// finds later changes by commands in the background. After a change is reported, later commands are compared with the
+/// new content. Content and mode are compared; for a file above 256 KiB, the size, and the identity, which changes with
 /// each write.
 ///
 /// [`check_final`]: Self::check_final
@@ -70,32 +71,32 @@ pub struct ProtectedPathWatch {
     searches: bool,
     /// Paths that commands in the sandbox cannot change.
     held: Arc<[PathBuf]>,
-    /// Those of them that a command could change after all.
+    /// Source of the held paths that a command could change after all.
     replaced: Option<ReplacedPathsSource>,
     /// Whether a command ran outside the sandbox. Processes that it started may change held paths later.
     outside_ran: Arc<AtomicBool>,
-    /// What an earlier session knew.
+    /// Record of an earlier session.
     earlier: Arc<WatchedFiles>,
     observer: Option<Observer>,
-    /// What the files were when they were last looked at.
+    /// State of the files at the previous check.
     known: Arc<Mutex<Option<Snapshot>>>,
 }
 
 /// Result of [`ProtectedPathWatch::check_final`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinalCheck {
-    /// There was no look before, since no command ran.
+    /// There is no earlier state, since no command ran.
     Skipped,
     /// Nothing has changed that may run a program.
     Unchanged,
-    /// This has changed since the look before.
+    /// This has changed since the previous check.
     Changed(String),
 }
 
-/// Returns the held paths that a sandbox held no longer.
+/// Returns the held paths that a sandbox no longer protects.
 type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send + Sync>;
 
-/// Receives the state of the files after each look that finds another one.
+/// Receives the state of the files after each check that finds a new state.
 type Observer = Arc<dyn Fn(&WatchedFiles) + Send + Sync>;
 
 /// Paths of a workspace to protect.
@@ -110,13 +111,12 @@ pub struct ProtectedPaths {
     pub found: WatchedFiles,
 }
 
-/// Returns the paths of a workspace that a sandbox should keep commands from changing: what [`ProtectedPathWatch`] watches,
-/// as far as it exists. Of the repository of the working directory itself, some do not exist yet. Links are left out, except
-/// those of that repository. Repositories that an earlier session knew count also if they are ignored by now.
-///
+/// Returns the paths of a workspace that a sandbox should protect from commands: the existing paths that
+/// [`ProtectedPathWatch`] watches. Some paths of the repository of the working directory need not exist yet. Links are
+/// left out, except in that repository. Repositories of an earlier session are included even if they are ignored by now.
 /// # Errors
 ///
-/// Only those of the environment as a whole, such as that it is lost.
+/// Only errors of the environment as a whole, such as its loss.
 pub async fn protected_paths<I>(
     env: &dyn ExecutionEnvironment,
     directories: I,
@@ -132,14 +132,14 @@ where
     let mut paths = Vec::new();
     for git in &locations.git {
         let is_own = own.as_ref().is_some_and(|own| env.resolve(own) == *git);
-        // A worktree has neither settings nor hooks of its own, and git fails over an empty `commondir`.
+        // A worktree has no separate settings or hooks, and git fails on an empty `commondir`.
         let is_complete = is_own && git.parent() == Some(locations.root.as_path());
         for name in GIT_FILES.into_iter().chain(GIT_DIRECTORIES) {
             let path = git.join(name);
             let is_always = match name {
                 "commondir" => false,
                 "config.worktree" => is_own,
-                // A file in place of a missing one needs the directory.
+                // A mount point for a missing file requires the directory.
                 ATTRIBUTES => is_complete || exists_without_links(env, &git.join("info")).await,
                 _ => is_complete,
             };
@@ -190,24 +190,25 @@ impl ProtectedPathWatch {
         }
     }
 
-    /// Continues from what an earlier session knew: the repositories that it found, also if they are ignored by now, and the
-    /// files as they were at its last look. They are compared at the first look, if there are some.
+    /// Continues from the record of an earlier session: its repositories, even if they are ignored by now, and the last
+    /// state of its files. The first check compares the files with that state, if there is one.
     #[must_use]
     pub fn with_record(mut self, earlier: WatchedFiles) -> Self {
         self.earlier = Arc::new(earlier);
         self
     }
 
-    /// Sets what receives the state of the files after the first look, and after each that finds another state. Keep it, and
-    /// give it to the next session if this one did not get to its [last look](Self::check_final). It must not block for long.
+    /// Sets the function that receives the state of the files after the first check, and after each check that finds a
+    /// new state. Keep the state and pass it to the next session if this session does not reach its [last
+    /// check](Self::check_final). The function must not block for long.
     #[must_use]
     pub fn with_observer(mut self, observer: impl Fn(&WatchedFiles) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Sets the source of [sandboxed paths](Self::with_sandboxed_paths) that a process outside the sandbox has replaced, so that
-    /// commands could change them, as `Sandboxed::replaced_paths`.
+    /// Sets the source of [sandboxed paths](Self::with_sandboxed_paths) that a process outside the sandbox has replaced,
+    /// such as `Sandboxed::replaced_paths`. Commands could change these paths.
     #[must_use]
     pub fn with_replaced_paths(
         mut self,
@@ -217,12 +218,12 @@ impl ProtectedPathWatch {
         self
     }
 
-    /// Compares the files with those of an earlier session that did not get to its last look. Returns what a command of that
-    /// session may have changed.
+    /// Compares the files with their state in an earlier session that did not reach its last check. Returns the changes
+    /// that a command of that session may have made.
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as that it is lost.
+    /// Only errors of the environment as a whole, such as its loss.
     pub async fn check_recorded(&self) -> Result<Option<String>, EnvError> {
         let mut known = self.known.lock().await;
         if known.is_some() {
@@ -239,16 +240,16 @@ impl ProtectedPathWatch {
         Ok(change)
     }
 
-    /// Looks once more when all commands have ended, after the session has.
+    /// Checks once more when the session and all commands have ended.
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as that it is lost.
+    /// Only errors of the environment as a whole, such as its loss.
     pub async fn check_final(&self) -> Result<FinalCheck, EnvError> {
         self.compare(None).await
     }
 
-    /// Returns the changes since the last look that may run a program.
+    /// Returns the changes since the previous check that may run a program.
     async fn changed_since(&self, call: Option<&PreparedCall>) -> Option<String> {
         match self.compare(call).await {
             Ok(FinalCheck::Changed(change)) => Some(change),
@@ -274,8 +275,8 @@ impl ProtectedPathWatch {
         Ok(change.map_or(FinalCheck::Unchanged, FinalCheck::Changed))
     }
 
-    /// Moves the steps of a rebase away that run a program, since git runs it when the user continues the rebase. They are
-    /// removed from `now`, so that the same steps are a change again.
+    /// Moves rebase steps that run a program away, since git runs them when the user continues the rebase. They are
+    /// removed from `now`, so that another file with the same steps is a change.
     async fn refuse_steps(&self, before: &Snapshot, now: &mut Snapshot) {
         let is_changed = |(path, state): &(&PathBuf, &FileState)| before.files.get(*path) != Some(*state);
         let changed = now.files.iter().filter(is_changed).map(|(path, _)| path);
@@ -301,27 +302,27 @@ impl ProtectedPathWatch {
         *known = Some(now);
     }
 
-    /// Says that a sandbox keeps commands from changing these paths and what is below, as [`protected_paths`] returns them. A
-    /// change of them is that of somebody else, and ends the run only after a command outside of the sandbox.
+    /// Declares that a sandbox protects these paths and the paths below them from commands; [`protected_paths`] returns
+    /// them. Another process made any change of them, which ends the run only after a command outside of the sandbox.
     #[must_use]
     pub fn with_sandboxed_paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.held = paths.into_iter().collect();
         self
     }
 
-    /// Leaves out repositories and directories below the working directory, other than submodules and worktrees. It is for
-    /// environments where a walk of the workspace after each command takes too long.
+    /// Leaves out repositories and directories below the working directory, other than submodules and worktrees. Use it
+    /// in environments where a walk of the workspace after each command takes too long.
     #[must_use]
     pub fn without_search(mut self) -> Self {
         self.searches = false;
         self
     }
 
-    /// Reads all watched files, and those at locations that were known before.
+    /// Reads all watched files, including files at previously known locations.
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as that it is lost.
+    /// Only errors of the environment as a whole, such as its loss.
     async fn look(&self, known: &Locations) -> Result<Snapshot, EnvError> {
         let locations = Locations::find(self.env.as_ref(), &self.directories, known, self.searches).await?;
         let mut sizes: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
@@ -334,7 +335,7 @@ impl ProtectedPathWatch {
         for directory in &locations.named {
             self.find(directory, &mut sizes).await?;
         }
-        // Samples are never run.
+        // Git never runs samples.
         sizes.retain(|path, _| path.extension().is_none_or(|extension| extension != "sample"));
         let excess = sizes.len().saturating_sub(MAX_FILES) as u64;
         let paths: Vec<PathBuf> = sizes.keys().take(MAX_FILES).cloned().collect();
@@ -379,8 +380,8 @@ impl ProtectedPathWatch {
     }
 }
 
-/// Returns what differs and may run something later, with the diff of each file; `None` if nothing does. A process outside of
-/// the sandbox has replaced the paths in `replaced`.
+/// Describes the differences that may run a program later, with the diff of each file; `None` without such differences.
+/// `replaced` contains the paths that a process outside of the sandbox has replaced.
 fn describe(
     before: &Snapshot,
     after: &Snapshot,

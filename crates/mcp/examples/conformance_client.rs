@@ -1,7 +1,7 @@
-//! The client under test of the conformance suite of MCP, which starts a server and runs this with its URL.
+//! The client under test of the MCP conformance suite. The suite starts a server and runs this program with its URL.
 //!
-//! It does what a session does: it lists the tools and calls each of them once, through the pipeline of calls. Where a server
-//! requires a login, it logs in as the command would, with a browser that agrees to everything.
+//! Like a session, it lists the tools and calls each of them once, through the pipeline of calls. If a server requires a
+//! login, it logs in with a browser that agrees to everything.
 #![expect(
     clippy::print_stderr,
     clippy::disallowed_methods,
@@ -33,7 +33,7 @@ impl Elicitor for Agreeable {
     }
 }
 
-/// Logins in a row after which a server that asks for yet another one is given up.
+/// Maximum number of consecutive logins before the server is given up.
 const MAX_LOGINS: usize = 3;
 
 /// Time for one login.
@@ -41,7 +41,7 @@ const LOGIN_TIME: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The browser needs one, although no page is at an HTTPS address.
+    // The browser needs a provider, although no page is at an HTTPS address.
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_other| "expected no provider of TLS")?;
@@ -91,13 +91,13 @@ fn is_refusal(text: &str) -> bool {
     text.contains("requires a login") || text.contains("requires a new login")
 }
 
-/// Returns what the suite says about a scenario.
+/// Returns the suite's description of a scenario.
 fn context() -> Value {
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
     serde_json::from_str(&context).unwrap_or_default()
 }
 
-/// Returns the client that a scenario has registered. The document of its URL is one that the suite knows.
+/// Returns the client that a scenario has registered. The suite knows the document at its URL.
 fn settings(context: &Value) -> OAuthSettings {
     let text = |key: &str| context.get(key).and_then(Value::as_str).map(str::to_owned);
     let url = "https://conformance-test.local/client-metadata.json";
@@ -121,7 +121,7 @@ async fn log_in(server: &HttpServer, tokens: &dyn TokenStore) -> Result<(), Box<
     Ok(logged_in?)
 }
 
-/// Returns the calls that the scenario asks for, or else one of each tool.
+/// Returns the calls that the scenario requests, or else one call of each tool.
 fn calls(registry: &ToolRegistry, context: &Value) -> Vec<(String, Value)> {
     if let Some(wanted) = context.get("toolCalls").and_then(Value::as_array) {
         let call = |call: &Value| {
@@ -133,7 +133,7 @@ fn calls(registry: &ToolRegistry, context: &Value) -> Vec<(String, Value)> {
     let tools: Vec<_> = registry.names().filter_map(|name| registry.get(name)).collect();
     let call = |tool: &&Arc<RegisteredTool>| {
         let mut arguments = example(&tool.definition().parameters);
-        // One tool is told what the client has understood of another one's schema.
+        // One tool receives the client's reading of another tool's schema.
         let other = tools.iter().find(|other| other.name() != tool.name());
         if let (Some(schema), Some(other)) = (arguments.get_mut("schema"), other) {
             schema.clone_from(&other.definition().parameters);

@@ -1,5 +1,5 @@
-//! Sessions with servers that others have published, given by the paths of their programs: `real_servers NODE MODULES PYTHON
-//! SERVER`, where MODULES has `server-everything` and `server-filesystem`, and SERVER is the script for PYTHON, beside which is
+//! Sessions with published servers, given by the paths of their programs: `real_servers NODE MODULES PYTHON SERVER`.
+//! MODULES contains `server-everything` and `server-filesystem`. SERVER is the script for PYTHON, in the directory of
 //! `loopback.cjs`.
 #![expect(
     clippy::print_stdout,
@@ -116,13 +116,13 @@ async fn everything(session: &Result<Session, Failed>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Starts the server on a port of this machine and uses it by its URL. The first module keeps it to this machine.
+/// Starts the server on a port of this machine and connects to its URL. The first module keeps it to this machine.
 async fn everything_over_http(
     env: &Arc<dyn ExecutionEnvironment>,
     node: &Path,
     [loopback, module]: [&Path; 2],
 ) -> Result<(), Failed> {
-    // Another program could take the port meanwhile; then the server does not start.
+    // Another program could take the port in the meantime. Then the server does not start.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let mut command = Command::argv(
         node,

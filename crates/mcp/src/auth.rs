@@ -1,4 +1,4 @@
-//! OAuth for servers behind a URL: a person logs in once, sessions use and renew the tokens.
+//! OAuth for servers behind a URL: a user logs in once, and sessions use and renew the tokens.
 
 mod authority;
 mod callback;

@@ -33,32 +33,32 @@ use crate::probe::{LateDiscovery, ProbingTransport};
 use crate::spec::{ServerSpec, ServerTransport};
 use crate::stdio::StdioTransport;
 
-/// Times that one call may ask for input.
+/// Maximum number of times that one call may ask for input.
 const MAX_ROUNDS: usize = 10;
 
-/// How long a server is told that a call is cancelled.
+/// Time limit for sending a cancellation to a server.
 const CANCEL_TIME: Duration = Duration::from_secs(1);
 
-/// How long a server that does not end on its own keeps its owner waiting. It is killed before.
+/// Time limit for closing a connection. The server is killed earlier.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
 
-/// How long the search for a path that the sandbox hides may delay the error of a server.
+/// Time limit for the search for a path that the sandbox hides, which delays the error of a server.
 const HIDDEN_PATH_TIME: Duration = Duration::from_secs(5);
 
-/// Server that answers.
+/// Connection to a server after the handshake.
 pub(crate) struct Connection {
     spec: Arc<ServerSpec>,
     peer: Peer<RoleClient>,
     handler: Handler,
     diary: Diary,
-    /// The task that reads what the server sends; `None` once it is closed.
+    /// The task that reads the messages of the server; `None` once it is closed.
     running: Mutex<Option<RunningService<RoleClient, Handler>>>,
-    /// Takes the changes that the server reports; ends with the connection.
+    /// Handles the changes that the server reports; ends with the connection.
     _changes: Changes,
 }
 
 impl Connection {
-    /// Starts or reaches a server and completes the handshake.
+    /// Starts a server or connects to it, and completes the handshake.
     ///
     /// # Errors
     ///
@@ -109,12 +109,12 @@ impl Connection {
         };
         let served = match attempt(newest).await? {
             Err(error) if error.auth_challenge().is_some() => Err(error),
-            // It has no `initialize`, and needed longer to start than the probe waits.
+            // It has no `initialize`, and its start took longer than the probe waits.
             Err(_error) if late.has_happened() => {
                 diary.clear();
                 attempt(ClientLifecycleMode::Discover { preferred_versions }).await?
             }
-            // Some servers end at a request that comes before the handshake that they know, or answer it with anything.
+            // Some servers exit at a request before the handshake that they know, or answer it arbitrarily.
             Err(
                 ClientInitializeError::ConnectionClosed(_)
                 | ClientInitializeError::TransportError { .. }
@@ -132,7 +132,7 @@ impl Connection {
         Ok(Self { spec: Arc::clone(spec), peer, handler, running, diary: diary.clone(), _changes: changes })
     }
 
-    /// Starts or reaches a server and makes one attempt at the handshake.
+    /// Starts a server or connects to it, and makes one attempt at the handshake.
     async fn serve(
         spec: &ServerSpec,
         env: &dyn ExecutionEnvironment,
@@ -162,17 +162,17 @@ impl Connection {
         }
     }
 
-    /// Returns whether the server is gone.
+    /// Returns whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.peer.is_transport_closed()
     }
 
-    /// Returns how often the server has said that its tools changed.
+    /// Returns the number of times that the server reported changed tools.
     pub(crate) fn changes(&self) -> u64 {
         *self.handler.changes.borrow()
     }
 
-    /// Returns how often the server has said that its prompts changed.
+    /// Returns the number of times that the server reported changed prompts.
     pub(crate) fn prompt_changes(&self) -> u64 {
         *self.handler.prompt_changes.borrow()
     }
@@ -191,8 +191,8 @@ impl Connection {
         ServerError::service(&self.spec, error, &self.diary)
     }
 
-    /// Asks the server for something, and answers what it asks for meanwhile: with these answers and this state, the request is
-    /// made again. `cancel` stops it, and the server is told.
+    /// Sends a request to the server. If the server requires input, the request is repeated with the answers and the
+    /// server's state. `cancel` stops the request and notifies the server.
     ///
     /// # Errors
     ///
@@ -215,7 +215,8 @@ impl Connection {
         Err(failed(ServiceError::InputRequiredRoundsExceeded { max_rounds: MAX_ROUNDS }))
     }
 
-    /// Sends a request and waits for the answer, as long as the server makes progress or a person is asked.
+    /// Sends a request and waits for the answer. Progress restarts the time limit, and a question to the user suspends
+    /// it.
     async fn request(
         &self,
         request: ClientRequest,
@@ -258,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// Answers what a server wants to know before it goes on.
+    /// Returns the inputs that a server requires before it continues.
     async fn inputs(&self, required: InputRequiredResult) -> Result<InputResponses, ServiceError> {
         let handler = &self.handler;
         let mut responses = InputResponses::new();
@@ -279,10 +280,10 @@ impl Connection {
         Ok(responses)
     }
 
-    /// Ends the connection, and the server with it.
+    /// Closes the connection, and ends the server with it.
     pub(crate) async fn close(&self) {
         if let Some(mut service) = self.running.lock().await.take() {
-            // How it ended makes no difference any more.
+            // The result makes no difference.
             let _ = service.close_with_timeout(CLOSE_TIME).await;
         }
     }
@@ -295,8 +296,8 @@ fn json_of(value: impl serde::Serialize) -> Result<Value, ServiceError> {
     serde_json::to_value(value).map_err(failed)
 }
 
-/// Tells the server that nobody waits for an answer any more.
+/// Notifies the server that its answer is no longer awaited.
 async fn tell(request: RequestHandle<RoleClient>, why: &ServiceError) {
-    // A server that takes no messages does not hear it.
+    // A server that reads no messages does not receive it.
     let _ = tokio::time::timeout(CANCEL_TIME, request.cancel(Some(why.to_string()))).await;
 }

@@ -1,4 +1,4 @@
-//! Declarations of servers as files have them: `.mcp.json` of a project, and files of the same form.
+//! Declarations of servers in files: `.mcp.json` of a project, and files of the same form.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,18 +22,18 @@ const KEYS: [&str; 15] = [
     "sandbox", "timeout", "type", "url",
 ];
 
-/// Longest time that a declaration can give a server, in seconds.
+/// Maximum time limit that a declaration can set, in seconds.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60;
 
 /// Servers that a file declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclaredServers {
-    /// The servers, sorted by name. Those that the file disables and those with mistakes are left out.
+    /// The servers, sorted by name. Disabled servers and servers with mistakes are left out.
     pub servers: Vec<ServerSpec>,
-    /// The mistakes, each a sentence that names the server and what was expected.
+    /// The mistakes, each a sentence with the name of the server and the expected value.
     pub problems: Vec<String>,
-    /// Keys that are not known and have no effect, each in a sentence that names the server, if it is one of a server. Other
+    /// Unknown keys, which have no effect, each in a sentence that names the server if the key is in a server. Other
     /// programs read the same files.
     pub warnings: Vec<String>,
 }
@@ -47,13 +47,13 @@ pub struct DeclaredServers {
 /// }}
 /// ```
 ///
-/// A server has a `command` with `args`, `env` and `cwd`, or a `url` with `headers` and `oauth` (`clientId`, `clientSecret`,
-/// `clientMetadataUrl` and `scopes` of [logins](crate::login())). Besides, it may have `allow` and `deny`
-/// (patterns for its tools), `effect` and `effects` (`read`, `write`, `network` or `execute`; of all its tools, and of single
-/// ones), `timeout` (of a call, in seconds), `disabled`, and `sandbox`: `false` lets it run outside of the sandbox. Whether a
-/// file may say that is the caller's to decide.
+/// A server has a `command` with `args`, `env` and `cwd`, or a `url` with `headers` and `oauth` (`clientId`,
+/// `clientSecret`, `clientMetadataUrl` and `scopes` of [logins](crate::login())). It may also have `allow` and `deny`
+/// (patterns for its tools), `effect` and `effects` (`read`, `write`, `network` or `execute`; of all its tools, and of
+/// single tools), `timeout` (of a call, in seconds), `disabled`, and `sandbox`: `false` lets it run outside of the
+/// sandbox. The caller decides whether a file may set that.
 ///
-/// `${NAME}` and `${NAME:-default}` in texts stand for variables, as `variable` returns them.
+/// `${NAME}` and `${NAME:-default}` in texts are replaced with variables, as `variable` returns them.
 #[must_use]
 pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -> DeclaredServers {
     let mut declared = DeclaredServers::default();
@@ -85,7 +85,7 @@ pub fn declared_servers(text: &str, variable: impl Fn(&str) -> Option<String>) -
         let mut reader =
             Reader { name: &name, variable: &variable, problems: Vec::new(), warnings: Vec::new() };
         let server = reader.server(value);
-        // A server whose declaration is not understood could be allowed more than its user meant.
+        // An invalid declaration could allow a server more than its user intended.
         declared.servers.extend(server.filter(|_| reader.problems.is_empty()).flatten());
         declared.problems.append(&mut reader.problems);
         declared.warnings.append(&mut reader.warnings);
@@ -285,7 +285,7 @@ impl<V: Fn(&str) -> Option<String>> Reader<'_, V> {
     }
 }
 
-/// Returns a text with the values of its variables, or the name of the first one that has none.
+/// Returns a text with the values of its variables, or the name of the first variable without a value.
 fn expand(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut expanded, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("${") {

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of standard error that are kept, the last ones.
+/// Maximum number of bytes of standard error that are kept, the last ones.
 const MAX_STDERR: usize = 4 << 10;
 
-/// Characters of standard error that a message has.
+/// Maximum number of characters of standard error in a message.
 const SHOWN_CHARS: usize = 500;
 
-/// Characters of an unexpected line of standard output that a message has.
+/// Maximum number of characters of an unexpected line of standard output in a message.
 const SHOWN_LINE: usize = 120;
 
 /// Diary of a server process. Clones share it.
@@ -20,9 +20,9 @@ pub(crate) struct Diary(Arc<Mutex<Entries>>);
 #[derive(Debug, Default)]
 struct Entries {
     stderr: VecDeque<u8>,
-    /// First line of standard output that was no message, and the number of them.
+    /// First unexpected line of standard output, and the number of such lines.
     unexpected: Option<(String, u64)>,
-    /// How it ended.
+    /// How the process ended.
     end: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Diary {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Forgets everything: another process begins.
+    /// Clears the diary for another process.
     pub(crate) fn clear(&self) {
         self.with(|entries| *entries = Entries::default());
     }
@@ -52,7 +52,7 @@ impl Diary {
         });
     }
 
-    /// Notes how it ended. The first note counts.
+    /// Records how the process ended. Only the first call has an effect.
     pub(crate) fn end(&self, how: impl Into<String>) {
         self.with(|entries| {
             entries.end.get_or_insert(how.into());
@@ -64,7 +64,7 @@ impl Diary {
         self.with(|entries| entries.end.clone())
     }
 
-    /// Returns what may explain a failure, each part after a `; `. Empty if there is nothing.
+    /// Returns possible explanations of a failure, each after a `; `. Empty without an explanation.
     pub(crate) fn explanation(&self) -> String {
         self.with(|entries| {
             let mut text = String::new();

@@ -3,8 +3,8 @@
 use pintle_tools::Effect;
 use rmcp::model::ToolAnnotations;
 
-/// Returns the effect of a tool: the one that the user declared, or a greater one if the server says so. Without a
-/// declaration it is [`Effect::Execute`], the greatest: a call may change anything and reach any host.
+/// Returns the effect of a tool: the effect that the user declared, or a greater effect if the server's hints require it.
+/// Without a declaration it is [`Effect::Execute`], the greatest: a call may change anything and reach any host.
 pub(crate) fn of_tool(declared: Effect, hints: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = hints else { return declared };
     let changes = hints.read_only_hint == Some(false) || hints.destructive_hint == Some(true);

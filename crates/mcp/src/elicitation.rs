@@ -1,4 +1,4 @@
-//! Elicitation: questions of a server to a person.
+//! Elicitation: questions of a server to a user.
 
 use std::fmt;
 
@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 
 use crate::spec::ServerName;
 
-/// Question of a server to a person (MCP, elicitation).
+/// Question of a server to a user (MCP, elicitation).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Elicitation {
     /// The server that asks.
     pub server: ServerName,
-    /// The message for the person, which is untrusted text.
+    /// The message for the user, which is untrusted text.
     pub message: String,
     /// The requested input.
     pub wanted: Wanted,
 }
 
-/// What a server wants of a person.
+/// Input that a server requests from a user.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Wanted {
     /// Values for the properties of this JSON Schema: an object of texts, numbers, truth values and choices.
     Form(Value),
-    /// That they open this URL. Text from outside: it is shown, and nothing opens it by itself.
+    /// A visit to this URL. It is untrusted text: it is shown, and never opened automatically.
     Url(String),
 }
 
@@ -35,13 +35,13 @@ pub enum Wanted {
 pub enum ElicitationAnswer {
     /// The values, or an empty object for a URL that was opened.
     Accept(Map<String, Value>),
-    /// The person does not want to.
+    /// The user refuses.
     Decline,
-    /// The question was dismissed, or nobody was there.
+    /// The question was dismissed, or no user was present.
     Cancel,
 }
 
-/// Somebody who answers questions of servers.
+/// Handler of the questions of servers.
 #[async_trait]
 pub trait Elicitor: Send + Sync + 'static {
     /// Answers a question. Dropping the future withdraws it.
@@ -62,7 +62,7 @@ impl Elicitor for Nobody {
 }
 
 impl Elicitation {
-    /// Returns the question of a request; `None` for a kind that is not known.
+    /// Returns the question of a request; `None` for an unknown kind.
     pub(crate) fn of(server: &ServerName, params: ElicitRequestParams) -> Option<Self> {
         let (message, wanted) = match params {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -74,7 +74,7 @@ impl Elicitation {
         Some(Self { server: server.clone(), message, wanted })
     }
 
-    /// Returns the values with the defaults of those that are missing.
+    /// Returns the values, with defaults for missing values.
     pub(crate) fn complete(&self, mut values: Map<String, Value>) -> Map<String, Value> {
         let Wanted::Form(schema) = &self.wanted else { return Map::new() };
         let properties = schema.get("properties").and_then(Value::as_object);

@@ -13,13 +13,13 @@ use rmcp::transport::auth::WWWAuthenticateParams;
 use crate::diary::{Diary, shortened};
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 
-/// Characters that a server's own message of an error may have.
+/// Maximum number of characters of a server's own error message.
 const MAX_SERVER_TEXT: usize = 2_000;
 
-/// Characters of the scopes that a message names.
+/// Maximum number of characters of the scopes in a message.
 const MAX_SCOPE: usize = 200;
 
-/// Reason why a server did not do what it was asked for.
+/// Reason why a request to a server failed.
 #[derive(Debug, thiserror::Error)]
 #[error("MCP server `{server}` {what}{explanation}")]
 pub struct ServerError {
@@ -36,9 +36,9 @@ pub struct ServerError {
 pub enum ServerErrorKind {
     /// It could not be started or reached, or did not complete the handshake.
     Start,
-    /// A person must [log in](crate::login()) to it, for the first time or again. It is asked again when it is next used.
+    /// A user must [log in](crate::login()) to it, for the first time or again. The next use tries again.
     LoginRequired,
-    /// It ended, or what it sends makes no sense, while it was asked. It is started again when it is next used.
+    /// It ended or sent invalid data during a request. The next use starts it again.
     Lost,
     /// It did not answer in time.
     TimedOut,
@@ -61,7 +61,7 @@ impl ServerError {
         self
     }
 
-    /// Adds what the process did besides.
+    /// Adds the explanations in the diary of the process.
     pub(crate) fn explained(mut self, diary: &Diary) -> Self {
         self.explanation = diary.explanation();
         self
@@ -93,8 +93,8 @@ impl ServerError {
         Self::new(&spec.name, ServerErrorKind::Start, why).caused(error).explained(diary)
     }
 
-    /// Returns the error for a request that the server does not authorize. The error of the transport is no source of it:
-    /// what the server says to it may be long.
+    /// Returns the error for a request that the server does not authorize. The transport error is not its source, since
+    /// it may contain a long text of the server.
     fn refused(spec: &ServerSpec, challenge: &str) -> Self {
         let has_header =
             matches!(&spec.transport, ServerTransport::Http(server) if server.has_authorization());
@@ -182,13 +182,13 @@ impl From<ServerError> for ToolError {
     }
 }
 
-/// Returns what a server says about a request that it does not authorize.
+/// Returns the parameters of a server's refusal to authorize a request.
 fn challenge_of(spec: &ServerSpec, challenge: &str) -> Option<WWWAuthenticateParams> {
     let ServerTransport::Http(server) = &spec.transport else { return None };
     Some(WWWAuthenticateParams::parse(challenge, server.parsed_url()))
 }
 
-/// Returns the message of a cause. An error of the operating system that has only a kind calls a missing file an entity.
+/// Returns the message of a cause. The message of an `io::Error` with only a kind calls a missing file an entity.
 fn message_of(cause: &(dyn StdError + 'static)) -> String {
     let is_bare = |error: &&io::Error| error.raw_os_error().is_none() && error.get_ref().is_none();
     match cause.downcast_ref::<io::Error>().filter(is_bare).map(io::Error::kind) {
@@ -197,7 +197,7 @@ fn message_of(cause: &(dyn StdError + 'static)) -> String {
     }
 }
 
-/// Returns the message of an error with those of its causes that it does not repeat.
+/// Returns the message of an error with the messages of its causes, without repetitions.
 fn with_cause(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

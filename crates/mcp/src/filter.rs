@@ -1,10 +1,11 @@
-//! Which tools of a server are offered.
+//! Filter for the tools that a server offers.
 
 use globset::{Glob, GlobMatcher};
 
-/// Patterns for the names of a server's tools: `*` stands for any characters, `?` for one, `[ab]` and `{a,b}` for choices.
+/// Patterns for the names of a server's tools: `*` matches any characters, `?` one character, `[ab]` and `{a,b}`
+/// alternatives.
 ///
-/// A tool is offered if a pattern of `allow` matches its name, or there is none, and no pattern of `deny` does.
+/// A tool is offered if a pattern of `allow` matches its name, or `allow` is empty, and no pattern of `deny` matches.
 #[derive(Clone, Debug, Default)]
 pub struct ToolFilter {
     allow: Vec<Pattern>,
@@ -17,7 +18,7 @@ struct Pattern {
     matcher: GlobMatcher,
 }
 
-/// Text that is no pattern.
+/// Text that is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid pattern {pattern:?} for tools: {why}")]
 pub struct InvalidToolPattern {
@@ -30,7 +31,7 @@ impl ToolFilter {
     ///
     /// # Errors
     ///
-    /// [`InvalidToolPattern`] for the first text that is no pattern.
+    /// [`InvalidToolPattern`] for the first invalid pattern.
     pub fn new<'a>(
         allow: impl IntoIterator<Item = &'a str>,
         deny: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! Answers what a server asks its client, and takes its notifications.
+//! Answers the requests of a server to its client, and handles its notifications.
 #![expect(deprecated, reason = "servers of versions before 2026-07-28 ask for roots and log")]
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::diary::shortened;
 use crate::elicitation::{Elicitation, Elicitor};
 use crate::spec::ServerName;
 
-/// Characters of a message of progress or of the log that are passed on.
+/// Maximum number of characters of a progress message that are forwarded.
 const MAX_MESSAGE: usize = 500;
 
 /// The client's side of a connection.
@@ -28,11 +28,11 @@ pub(crate) struct Handler {
     server: ServerName,
     root: PathBuf,
     elicitor: Arc<dyn Elicitor>,
-    /// Questions that a person is asked now.
+    /// Number of open questions to the user.
     pub(crate) questions: Arc<watch::Sender<usize>>,
-    /// Number of times that the server has said its tools changed.
+    /// Number of times that the server reported changed tools.
     pub(crate) changes: Arc<watch::Sender<u64>>,
-    /// The same of its prompts.
+    /// Number of times that the server reported changed prompts.
     pub(crate) prompt_changes: Arc<watch::Sender<u64>>,
     progress: Arc<Mutex<HashMap<ProgressToken, OutputSink>>>,
 }
@@ -50,14 +50,14 @@ impl Handler {
         }
     }
 
-    /// Passes the progress of a request on, until the result is dropped.
+    /// Forwards the progress of a request, until the result is dropped.
     pub(crate) fn watch_progress(&self, token: ProgressToken, sink: OutputSink) -> ProgressWatch {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone(), sink);
         ProgressWatch { token, progress: Arc::clone(&self.progress) }
     }
 }
 
-/// Entry of a request whose progress is passed on.
+/// Entry of a request whose progress is forwarded.
 pub(crate) struct ProgressWatch {
     token: ProgressToken,
     progress: Arc<Mutex<HashMap<ProgressToken, OutputSink>>>,
@@ -69,7 +69,7 @@ impl Drop for ProgressWatch {
     }
 }
 
-/// Counts a question while somebody is asked.
+/// Counts a question while it is open.
 struct Asking<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Asking<'a> {
@@ -95,7 +95,7 @@ impl Handler {
         Ok(self.elicitor.elicit(question.clone()).await.into_result(&question))
     }
 
-    /// Returns the directory in which the session works.
+    /// Returns the working directory of the session.
     pub(crate) fn roots(&self) -> ListRootsResult {
         ListRootsResult::new(vec![Root::new(file_url(&self.root.to_string_lossy()))])
     }
@@ -145,7 +145,7 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let level = params.level;
-        // Its text may be anything, which spans and events of the trace have none of.
+        // The text of the log is arbitrary, so the trace omits it.
         tracing::debug!(server = %self.server, ?level, "the server logs");
     }
 

@@ -10,10 +10,10 @@ use crate::http_client::{client, within_origin};
 use crate::message::MAX_MESSAGE;
 use crate::spec::HttpServer;
 
-/// Bytes of an answer that is no message, such as a page, that are read for the message of an error.
+/// Maximum number of bytes that are read of an invalid answer, such as a page, for an error message.
 const MAX_ERROR_BODY: usize = 2_000;
 
-/// Returns the connection to a server. Nothing is sent yet. A declared `Authorization` header takes the place of kept tokens.
+/// Returns the transport to a server. Nothing is sent yet. A declared `Authorization` header replaces stored tokens.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use reqwest::{Client, StatusCode, Url, redirect};
 
-/// Redirects of one request that are followed.
+/// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 5;
 
 /// A redirect that is not followed.
@@ -55,7 +55,7 @@ pub(crate) fn refused_redirect(error: &reqwest::Error) -> Option<String> {
     None
 }
 
-/// Returns the origin of a URL. Its path and query may have secrets.
+/// Returns the origin of a URL. Its path and query may contain secrets.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -73,7 +73,7 @@ pub(crate) fn client(
         builder = builder.no_proxy();
     }
     if url.scheme() == "https" {
-        // Fails if the process has installed another provider, which then stays.
+        // Fails if the process has installed another provider, which is then used.
         let _ = rustls::crypto::ring::default_provider().install_default();
     } else {
         // Loading the roots of the system takes long, and plain HTTP needs none.

@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 use crate::spec::ServerSpec;
 use crate::{effect, names};
 
-/// Characters of a server's description of a tool that a model sees.
+/// Maximum number of characters of a tool's description that a model sees.
 const MAX_DESCRIPTION: usize = 8_000;
 
-/// Characters of the name of a malformed entry, and of the reason, that a notice has.
+/// Maximum number of characters of the name of a malformed entry, and of the reason, in a notice.
 const MAX_NAME: usize = 100;
 const MAX_REASON: usize = 300;
 
-/// Fields of a malformed entry that are tried to find the one that is wrong. Each takes a copy of the entry.
+/// Maximum number of fields of a malformed entry that are tried to find the wrong field. Each takes a copy of the entry.
 const MAX_TRIED: usize = 16;
 
-/// Tools that a server has listed, as it listed them. An application can keep them, so that the next session knows them
-/// without starting the server.
+/// Tools as a server has listed them. An application can store them, so that the next session knows them without starting
+/// the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Kept", into = "Kept")]
 pub struct ToolListing {
@@ -39,7 +39,7 @@ pub(crate) struct MalformedEntry {
     reason: String,
 }
 
-/// Form in which a listing is kept: tools alone are an array.
+/// Form in which a listing is stored: tools alone are an array.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Kept {
@@ -83,7 +83,7 @@ struct ListedTool {
     annotations: Option<ToolAnnotations>,
 }
 
-/// Tool of a server, as it is offered to a model.
+/// Tool of a server, as offered to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OfferedTool {
     /// The name that a model calls.
@@ -103,7 +103,7 @@ impl OfferedTool {
 }
 
 impl ToolListing {
-    /// Of two tools with one name, the first counts.
+    /// Of two tools with the same name, the first counts.
     pub(crate) fn new(entries: Vec<Result<Tool, MalformedEntry>>, has_resources: bool) -> Self {
         let (mut tools, mut malformed, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for entry in entries {
@@ -121,7 +121,7 @@ impl ToolListing {
         Self { tools: listed.collect(), has_resources, malformed }
     }
 
-    /// Returns the names of the tools that are left out because they cannot be read, each with the reason.
+    /// Returns the names of the malformed tools, which are left out, each with the reason.
     pub fn malformed(&self) -> impl Iterator<Item = (&str, &str)> {
         self.malformed.iter().map(|tool| (tool.name.as_str(), tool.reason.as_str()))
     }
@@ -149,8 +149,8 @@ impl ToolListing {
         self.tools.iter().map(|tool| tool.name.as_str())
     }
 
-    /// Returns the tools that a model is offered, sorted by name: servers list them in any order, and a list that changes
-    /// without a reason makes a provider forget its cache.
+    /// Returns the tools that a model is offered, sorted by name. Servers list them in any order, and a needless change
+    /// of the list invalidates the provider's cache.
     pub(crate) fn offered(&self, spec: &ServerSpec) -> Vec<OfferedTool> {
         let names = names::of_tools(spec.name.as_str(), self.names());
         let offered = self.tools.iter().zip(names).filter(|(tool, _)| spec.filter.allows(&tool.name));
@@ -179,8 +179,8 @@ impl MalformedEntry {
     }
 }
 
-/// Returns the field of an entry without which it has another error or none. The messages of errors name a field only if it is
-/// missing.
+/// Returns the field of an entry whose removal changes or removes the error. The messages of errors name a field only if
+/// it is missing.
 fn wrong_field<'a, T: DeserializeOwned>(entry: &'a Value, error: &str) -> Option<&'a str> {
     if error.starts_with("missing field") {
         return None;
@@ -197,7 +197,7 @@ fn wrong_field<'a, T: DeserializeOwned>(entry: &'a Value, error: &str) -> Option
 impl ListedTool {
     fn offered(&self, name: String, spec: &ServerSpec) -> OfferedTool {
         let mut parameters = self.input_schema.clone();
-        // Without a type it is one for anything, of which arguments are one kind.
+        // A schema without a type matches any value, including arguments.
         parameters.entry("type").or_insert_with(|| Value::from("object"));
         let declared = spec.effects.get(&self.name).copied().unwrap_or(spec.effect);
         OfferedTool {

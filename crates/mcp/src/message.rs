@@ -1,10 +1,10 @@
-//! Messages of servers as the protocol has them, parsed from the output of servers.
+//! Parser of messages from servers.
 
 use rmcp::RoleClient;
 use rmcp::service::RxJsonRpcMessage;
 use serde_json::Value;
 
-/// Longest message that a server may send, in bytes.
+/// Maximum size of a message from a server, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 
 /// Parses a message. An answer may have `"error": null` beside its result, or `"result": null` beside its error, as in version
@@ -12,7 +12,7 @@ pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 ///
 /// # Errors
 ///
-/// Text that is no message.
+/// The text is not a message.
 pub(crate) fn parse(text: &[u8]) -> Result<RxJsonRpcMessage<RoleClient>, serde_json::Error> {
     serde_json::from_slice(text).or_else(|error| match without_null(text) {
         Some(message) => serde_json::from_value(message),

@@ -1,20 +1,20 @@
-//! Names of servers' tools as a model calls them.
+//! Names of servers' tools for a model.
 
 use std::collections::HashSet;
 
 use pintle_llm::{Fingerprint, MAX_TOOL_NAME};
 
-/// Prefix of every name. No tool of ours begins with it.
+/// Prefix of every name. No built-in tool has it.
 pub(crate) const PREFIX: &str = "mcp__";
 
-/// Characters of the hash that tells apart what would be one name.
+/// Number of characters of the hash that distinguishes names.
 const HASH_CHARS: usize = 8;
 
-/// Returns the names for tools of a server, in the order of the tools: `mcp__SERVER__TOOL`, with an underscore for each
-/// character that no provider accepts.
+/// Returns the names for tools of a server, in the order of the tools: `mcp__SERVER__TOOL`, with an underscore in place
+/// of each character that some provider rejects.
 ///
-/// A name that is too long is cut, and one that another tool has already is not enough: both end with a hash of the tool's own
-/// name. They depend on the list alone, so that a server that is started again has the same names.
+/// A name that is too long is cut and ends with a hash of the tool's own name. So does a name that an earlier tool has.
+/// Names depend on the list alone, so that a restarted server has the same names.
 pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let prefix = of_server(server);
     let mut taken = HashSet::new();
@@ -29,12 +29,12 @@ pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str
     names
 }
 
-/// Returns the beginning of the names of a server's tools.
+/// Returns the prefix of the names of a server's tools.
 pub(crate) fn of_server(server: &str) -> String {
     format!("{PREFIX}{}__", accepted(server))
 }
 
-/// Returns the text with an underscore for each other character than ASCII letters, digits and underscores.
+/// Returns the text with an underscore in place of each character other than ASCII letters and digits.
 fn accepted(text: &str) -> String {
     let accept = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     text.chars().map(accept).collect()

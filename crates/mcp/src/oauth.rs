@@ -1,10 +1,10 @@
-//! What a server's declaration says about its logins.
+//! Login settings in a server's declaration.
 
 use std::fmt;
 
 use pintle_env::setters;
 
-/// Settings for the logins to one server. Without any, the client registers itself and requests the scopes that the server
+/// Settings for the logins to one server. By default, the client registers itself and requests the scopes that the server
 /// names.
 ///
 /// `Debug` shows no secret.
@@ -13,12 +13,12 @@ use pintle_env::setters;
 pub struct OAuthSettings {
     /// Identifier of a client that is registered with the authorization server. Default: the client registers itself.
     pub client_id: Option<String>,
-    /// Secret of that client. Default: it has none.
+    /// Secret of that client. Default: none.
     pub client_secret: Option<String>,
     /// HTTPS URL of a document that describes the client, which serves as its identifier with authorization servers that
     /// accept one. Default: none.
     pub client_metadata_url: Option<String>,
-    /// Scopes to request in place of those that the server names. Default: those of the server.
+    /// Scopes to request in place of the server's scopes. Default: the server's scopes.
     pub scopes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a model is offered of the servers: tools in its requests, or tools that find and call others.
+//! Tools of the servers for a model: defined in its requests, or found and called by other tools.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::spec::{ServerName, ServerSpec};
 use crate::tool::McpTool;
 
 impl McpServers {
-    /// Adds the tools of the servers to those that a model is offered. Nothing is started.
+    /// Adds the tools of the servers to the tools that a model is offered. No server is started.
     ///
-    /// Tools that are known are defined in requests, sorted by name, if all these definitions together have at most
-    /// `max_bytes` bytes. Others are deferred: the model has a tool that searches them, for which servers are started, and one
-    /// that calls what was found. So a list that changes changes no request.
+    /// Known tools are defined in requests, sorted by name, if all these definitions together have at most `max_bytes`
+    /// bytes. Other tools are deferred: the model gets a tool that searches them, which starts servers, and a tool that
+    /// calls a found tool. A changed list of deferred tools therefore changes no request.
     ///
     /// Two more tools list and read resources, if a server is known to have some.
     ///
@@ -68,7 +68,7 @@ impl McpServers {
         McpTool::new(self.clone(), spec.name.clone(), offered.clone())
     }
 
-    /// Returns a tool that is not in requests.
+    /// Returns a tool that requests do not define.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl McpServers {
     }
 }
 
-/// Tools that are called by their names without being in requests.
+/// Tools that are called by name although requests do not define them.
 impl DeferredTools for McpServers {
     fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
         self.offers().find_map(|(spec, known)| {

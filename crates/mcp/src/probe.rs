@@ -1,7 +1,7 @@
-//! Answers to `server/discover` that arrive after the client has stopped to wait for them.
+//! Answers to `server/discover` that arrive after the client has stopped waiting for them.
 //!
-//! The client library waits 10 s for this answer and sends `initialize` then, although a server may need longer to start. It
-//! takes the next answer for the answer to `initialize`, whichever request it answers.
+//! The client library waits 10 s for this answer and then sends `initialize`, although a server may need longer to start.
+//! It treats the next answer as the answer to `initialize`, whichever request it answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct ProbingTransport<T> {
     late: LateDiscovery,
 }
 
-/// Request `server/discover` without an answer.
+/// Pending request `server/discover`.
 struct Probe {
     id: RequestId,
     /// Whether another request was sent since.
@@ -50,7 +50,7 @@ impl<T> ProbingTransport<T> {
         }
     }
 
-    /// Returns whether a message answers a request that was abandoned.
+    /// Returns whether a message answers an abandoned request.
     fn is_late(&mut self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
         let (id, is_discovery) = match message {
             JsonRpcMessage::Response(response) => {

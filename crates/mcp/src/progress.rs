@@ -1,4 +1,4 @@
-//! Progress of our calls, for a client.
+//! Progress of calls, for the client of our server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use tokio::sync::watch;
 
 use crate::diary::shortened;
 
-/// Characters of a line that are reported.
+/// Maximum number of characters of a reported line.
 const MAX_LINE: usize = 200;
 
-/// Least time between two reports.
+/// Minimum time between two reports.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Time after which a call without output is reported to run still, since clients give up on silent ones.
+/// Time after which a call without output is reported as running, since clients give up on silent calls.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Progress of one call: the last line that it has printed.
+/// Progress of one call: the last line of its output.
 pub(crate) struct Progress {
     token: ProgressToken,
     peer: Peer<RoleServer>,
@@ -35,7 +35,7 @@ impl Progress {
         Self { token, peer, line: Arc::new(line), lines }
     }
 
-    /// Returns what takes the output of the call. It never waits: lines that come too quickly are skipped.
+    /// Returns the sink for the output of the call. It never waits: lines that arrive too fast are skipped.
     pub(crate) fn sink(&self) -> OutputSink {
         let line = Arc::clone(&self.line);
         Arc::new(move |chunk| {
@@ -54,7 +54,7 @@ impl Progress {
                 Err(_silent) => "still running".to_owned(),
             };
             let params = ProgressNotificationParam::new(self.token.clone(), f64::from(number));
-            // A client that is gone ends the call otherwise.
+            // A disconnected client ends the call by other means.
             let _ = self.peer.notify_progress(params.with_message(message)).await;
             tokio::time::sleep(PAUSE).await;
         }

@@ -1,4 +1,4 @@
-//! Prompts of servers: texts that a person chooses, often as commands of a terminal.
+//! Prompts of servers: texts that a user chooses, often as commands of a terminal.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::servers::McpServers;
 use crate::spec::ServerName;
 use crate::{names, result};
 
-/// Characters of a server's description that are kept.
+/// Maximum number of characters of a server's description.
 const MAX_DESCRIPTION: usize = 500;
 
 /// Prompt that a server offers.
@@ -26,7 +26,7 @@ pub struct ServerPrompt {
     pub name: String,
     /// `mcp__SERVER__PROMPT`, in characters that need no quotes. No other prompt of the server has it.
     pub command: String,
-    /// What it is for, in at most 500 characters of untrusted text. Default: nothing.
+    /// Its purpose, in at most 500 characters of untrusted text. Default: empty.
     pub description: String,
     /// Its arguments, in the order of the server.
     pub arguments: Vec<PromptArgument>,
@@ -38,7 +38,7 @@ pub struct ServerPrompt {
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What it is, in at most 500 characters of untrusted text. Default: nothing.
+    /// Its description, in at most 500 characters of untrusted text. Default: empty.
     pub description: String,
     /// Whether the prompt needs it. Default false.
     pub is_required: bool,
@@ -48,7 +48,7 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// Author of the message.
     pub role: PromptRole,
     /// Its text, with a line for each content that cannot be shown.
     pub text: String,
@@ -56,18 +56,18 @@ pub struct PromptMessage {
     pub images: Vec<ImageData>,
 }
 
-/// Who says a [`PromptMessage`].
+/// Author of a [`PromptMessage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptRole {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
 impl McpServers {
-    /// Lists the prompts of a server, which is started if it does not run. A server without prompts has none. A malformed prompt
-    /// is left out, and logged.
+    /// Lists the prompts of a server. Starts the server if it does not run. The list of a server without prompts is
+    /// empty. A malformed prompt is left out, and logged.
     ///
     /// # Errors
     ///
@@ -114,8 +114,7 @@ impl McpServers {
         Ok(messages.collect())
     }
 
-    /// Returns how often the running servers have said that their prompts changed. Between two runs is the time to list them
-    /// again.
+    /// Returns the number of times that the running servers reported changed prompts. List them again between two runs.
     pub async fn prompt_changes(&self) -> u64 {
         self.running().await.iter().map(|connection| connection.prompt_changes()).sum()
     }

@@ -1,4 +1,4 @@
-//! Resources of servers: a model lists and reads them with two tools, whichever server they are of.
+//! Resources of servers: a model lists and reads the resources of all servers with two tools.
 
 use std::fmt::Write as _;
 
@@ -20,13 +20,13 @@ const LIST: &str = "list_mcp_resources";
 /// Name of the tool that reads.
 const READ: &str = "read_mcp_resource";
 
-/// Resources and templates of one listing that a model sees.
+/// Maximum number of resources and templates of one listing that a model sees.
 const MAX_SHOWN: usize = 200;
 
-/// Malformed entries of a server that one listing names.
+/// Maximum number of malformed entries of a server that one listing names.
 const MAX_MALFORMED: usize = 5;
 
-/// Characters of a server's description that a model sees.
+/// Maximum number of characters of a server's description that a model sees.
 const MAX_DESCRIPTION: usize = 200;
 
 /// Lists the resources of servers.
@@ -69,7 +69,7 @@ impl Tool for ListResources {
         &self.description
     }
 
-    /// It starts servers, which their declaration allows.
+    /// It starts servers, and their declarations allow that.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -115,7 +115,7 @@ pub(crate) struct ReadInput {
 }
 
 impl ReadResource {
-    /// What servers do for a read is theirs to decide, so it has the greatest effect that a call of one of them has.
+    /// A server reads a resource in its own way, so the tool has the greatest effect of the servers' calls.
     pub(crate) fn new(servers: McpServers, effects: impl IntoIterator<Item = Effect>) -> Self {
         let rank = |effect: &Effect| match effect {
             Effect::Read => 0,
@@ -142,7 +142,7 @@ impl Tool for ReadResource {
         self.effect
     }
 
-    /// The server may ask a person. Its own time limit holds.
+    /// The server may ask a user. Its own time limit applies.
     fn waits(&self) -> bool {
         true
     }
@@ -156,7 +156,7 @@ impl Tool for ReadResource {
     }
 }
 
-/// Returns the server of this name, or all that are not known to have no resources.
+/// Returns the server of this name, or all servers that are known to have resources.
 fn chosen(servers: &McpServers, name: Option<&str>) -> Result<Vec<ServerName>, ToolError> {
     let all: Vec<ServerName> = servers.with_resources().cloned().collect();
     let Some(name) = name else { return Ok(all) };
@@ -188,7 +188,7 @@ impl Listed {
         }
     }
 
-    /// Returns a line for the entries that are malformed.
+    /// Returns a line about the malformed entries.
     fn left_out(&self, server: &ServerName) -> Option<String> {
         let shown: Vec<String> = self.malformed.iter().take(MAX_MALFORMED).map(ToString::to_string).collect();
         let more = self.malformed.len().saturating_sub(MAX_MALFORMED);

@@ -1,4 +1,4 @@
-//! Results of servers as results of our tools.
+//! Conversion of servers' results into results of our tools.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,19 @@ use serde_json::Value;
 
 use crate::diary::shortened;
 
-/// Images of one result that a model sees.
+/// Maximum number of images of one result that a model sees.
 const MAX_IMAGES: usize = 16;
 
-/// Characters of a server's description of a resource that a model sees.
+/// Maximum number of characters of a server's description of a resource that a model sees.
 const MAX_DESCRIPTION: usize = 200;
 
-/// Returns a result in the form of our tools: texts one below the other, images beside them, and a line about whatever a model
-/// cannot be shown.
+/// Converts a result: texts one below the other, images beside them, and a line about each content that a model cannot be
+/// shown.
 pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     let mut parts = Parts::default();
     let is_error = result.is_error.unwrap_or(false);
-    // Servers repeat it as text for clients that do not know it. The text of an error is often only a message.
+    // Servers repeat structured content as text for clients without support. The text of an error is often only a
+    // message.
     let repeats = |structured: &Value| {
         let is_same =
             |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured);
@@ -38,10 +39,10 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     parts.into_output(is_error)
 }
 
-/// Returns a resource that was read, in the same form.
+/// Converts the contents of a resource.
 pub(crate) fn resource(contents: Vec<ResourceContents>) -> ToolOutput {
     let mut parts = Parts::default();
-    // One that is many names each of them.
+    // Each of several contents is named.
     let is_named = contents.len() > 1;
     contents.into_iter().for_each(|contents| parts.resource(contents, is_named));
     parts.into_output(false)
@@ -106,7 +107,8 @@ impl Parts {
         }
     }
 
-    /// Adds an image, or a line that says why there is none. The content decides what it is, not what the server says.
+    /// Adds an image, or a line with the reason why it is missing. Its content decides the type, not the server's
+    /// declaration.
     fn image(&mut self, data: &str, mime_type: &str) {
         let bytes = decoded_length(data);
         let why = match STANDARD.decode(data.trim_ascii()) {
@@ -130,7 +132,7 @@ impl Parts {
     }
 }
 
-/// Returns the number of bytes of which this is the base64.
+/// Returns the number of bytes that a base64 text encodes.
 fn decoded_length(data: &str) -> usize {
     let data = data.trim_ascii().trim_end_matches('=');
     data.len() * 3 / 4

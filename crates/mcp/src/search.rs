@@ -1,4 +1,4 @@
-//! Tools that are not in every request: a model searches for them, and calls what it has found.
+//! Tools that are not in every request: a model searches for them, and calls the tools that it has found.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -18,16 +18,16 @@ use crate::servers::McpServers;
 /// Name of the tool that searches.
 pub(crate) const SEARCH: &str = "search_tools";
 
-/// Name of the tool that calls what was found.
+/// Name of the tool that calls a found tool.
 pub(crate) const CALL: &str = "call_tool";
 
-/// Tools that a search describes if it does not say how many.
+/// Default number of tools that a search describes.
 const DEFAULT_LIMIT: usize = 8;
 
-/// Most tools that a search describes.
+/// Maximum number of tools that a search describes.
 const MAX_LIMIT: usize = 40;
 
-/// Names of further tools that a search lists.
+/// Maximum number of names of further tools that a search lists.
 const MAX_NAMES: usize = 200;
 
 /// Searches the tools of all servers.
@@ -111,7 +111,7 @@ impl Tool for SearchTools {
     }
 }
 
-/// Returns the tools that fit, the best first: those with the most words of the query in their names, then in their
+/// Returns the matching tools, the best first: the tools with the most words of the query in their names, then in their
 /// descriptions.
 fn found<'a>(tools: &'a [OfferedTool], query: &str) -> Vec<&'a OfferedTool> {
     let words: Vec<String> = query
@@ -161,7 +161,7 @@ fn report(tools: &[OfferedTool], failures: &[String], query: &str, limit: usize)
     text
 }
 
-/// Calls a tool that a search has found. The call is judged and runs as one of that tool.
+/// Calls a tool that a search has found. The call is judged and runs as a call of that tool.
 pub(crate) struct CallTool;
 
 #[async_trait]
@@ -192,7 +192,7 @@ impl DynTool for CallTool {
     }
 
     async fn call_json(&self, _arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        // A call of this tool is always one of another.
+        // A call of this tool is always a call of another tool.
         Err(ToolError::invalid_arguments("expected the name of a tool"))
     }
 }

@@ -1,4 +1,4 @@
-//! Our tools for the clients of MCP.
+//! Our tools as an MCP server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::progress::Progress;
 
 /// Offers tools to one client. All its calls pass the gates of the options, share the context, and run in its environment.
 ///
-/// A client that asks for progress gets it while a call runs: the last line of its output, or that it still runs. A call that
-/// the client cancels ends, with the commands that it has started.
+/// If a client requests progress, it gets the last line of a call's output while the call runs, or that it still runs. If
+/// the client cancels a call, the call ends, and so do the commands that it has started.
 ///
-/// A call that a gate asks about is denied unless the options have [somebody who
-/// approves](RunOptions::with_approval). Tools that [wait](pintle_tools::Tool::waits) for a person do so here as well.
+/// A call that a gate asks about is denied unless the options have an [approver](RunOptions::with_approval). Tools that
+/// [wait](pintle_tools::Tool::waits) for a user do so here as well.
 ///
 /// Cheap to clone; clones share background commands and known files, as the calls of one session do.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct McpServer {
     instructions: Option<String>,
 }
 
-/// Reason why a connection to a client ended other than by the client.
+/// Reason why a connection failed, other than that the client closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to the MCP client failed: {why}")]
 pub struct ServeError {
@@ -48,7 +48,7 @@ impl McpServer {
         Self { tools: Arc::new(tools), context, options, instructions: None }
     }
 
-    /// Sets what a client may tell its model about the tools.
+    /// Sets instructions that a client may pass to its model.
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
@@ -146,7 +146,7 @@ fn result(execution: &Execution) -> CallToolResult {
     }
 }
 
-/// Returns an image that was read. Others are at a URL, which the text names.
+/// Returns an image with its data. Other images are at a URL, which the text names.
 fn image(image: &ImageData) -> Option<ContentBlock> {
     let MediaSource::Data(bytes) = &image.source else { return None };
     Some(ContentBlock::image(

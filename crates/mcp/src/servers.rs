@@ -18,14 +18,14 @@ use crate::names;
 use crate::spec::{ServerName, ServerSpec, ServerTransport};
 use crate::start_check::StartCheck;
 
-/// Starts in a row that may fail before a server is not tried again.
+/// Maximum number of failed starts in a row before a server is not tried again.
 const MAX_FAILURES: u32 = 3;
 
 /// The servers of one session. Cheap to clone; clones share the servers.
 ///
-/// A server is started when it is first used, in the execution environment of the session, and again after it has died.
-/// [`close`](Self::close) ends all of them. Dropping the last clone, or cleaning the environment up, ends their processes as
-/// well, and so does the death of this process.
+/// A server is started at its first use, in the execution environment of the session, and again after it has died.
+/// [`close`](Self::close) ends all servers. Dropping the last clone or cleaning the environment up also ends their
+/// processes, and so does the death of this process.
 #[derive(Clone)]
 pub struct McpServers {
     shared: Arc<Shared>,
@@ -42,7 +42,7 @@ struct Shared {
 struct Server {
     spec: Arc<ServerSpec>,
     state: Mutex<State>,
-    /// The tools that are known, of this session or of an earlier one.
+    /// The known tools, from this session or an earlier one.
     known: StdMutex<Option<Arc<Known>>>,
 }
 
@@ -50,7 +50,7 @@ struct Server {
 pub(crate) struct Known {
     listing: ToolListing,
     pub(crate) offered: Vec<OfferedTool>,
-    /// Number of changes that the server had told of before.
+    /// Number of changes that the server had reported before.
     changes: u64,
 }
 
@@ -59,7 +59,7 @@ impl Known {
         self.listing.has_resources()
     }
 
-    /// Returns the tools that cannot be offered because they cannot be read.
+    /// Returns the malformed tools, which cannot be offered.
     pub(crate) fn malformed(&self, spec: &ServerSpec) -> Vec<DefinitionError> {
         let wanted = self.listing.malformed().filter(|(name, _)| spec.filter.allows(name));
         let prefix = names::of_server(spec.name.as_str());
@@ -74,15 +74,15 @@ enum State {
 }
 
 impl McpServers {
-    /// Creates the servers of a session, none of which is started. Questions of servers to a person are dismissed.
+    /// Creates the servers of a session without starting them. Questions of servers to a user are dismissed.
     ///
-    /// Of two declarations with one name, the later one counts.
+    /// Of two declarations with the same name, the later one counts.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>, specs: impl IntoIterator<Item = ServerSpec>) -> Self {
         Self::with_elicitor(env, specs, Arc::new(Nobody))
     }
 
-    /// As [`new`](Self::new), with somebody who answers the questions of servers.
+    /// As [`new`](Self::new), with a handler of the questions of servers.
     #[must_use]
     pub fn with_elicitor(
         env: Arc<dyn ExecutionEnvironment>,
@@ -92,9 +92,9 @@ impl McpServers {
         Self::build(env, specs, elicitor, None)
     }
 
-    /// As [`with_elicitor`](Self::with_elicitor), with the tokens of the servers that people have [logged in](crate::login())
-    /// to. Tokens are renewed when they end; nobody is asked to log in: a server that refuses them fails with
-    /// [`ServerErrorKind::LoginRequired`], and is tried again when it is next used.
+    /// As [`with_elicitor`](Self::with_elicitor), with the tokens of the servers that users have [logged
+    /// in](crate::login()) to. Expiring tokens are renewed. No login is started: a server that refuses the tokens fails
+    /// with [`ServerErrorKind::LoginRequired`], and is tried again when it is next used.
     #[must_use]
     pub fn with_tokens(
         env: Arc<dyn ExecutionEnvironment>,
@@ -120,8 +120,8 @@ impl McpServers {
         Self { shared: Arc::new(Shared { env, elicitor, tokens, start_check: OnceLock::new(), servers }) }
     }
 
-    /// Sets what decides right before each start of a process whether it may start; default: it always may. The first one
-    /// that is set counts, for all clones.
+    /// Sets the check that decides right before each start of a process whether it may start. Default: every start is
+    /// allowed. Only the first check that is set counts, for all clones.
     #[must_use]
     pub fn with_start_check(self, check: Arc<dyn StartCheck>) -> Self {
         self.shared.start_check.get_or_init(|| check);
@@ -133,22 +133,21 @@ impl McpServers {
         self.shared.servers.iter().map(|server| server.spec.as_ref())
     }
 
-    /// Sets the tools of a server that an earlier session has [listed](Self::list), so that it need not be started for them.
-    /// Does nothing if the server is not declared.
+    /// Sets the tools of a server that an earlier session has [listed](Self::list), so that listing them requires no
+    /// start. Does nothing if the server is not declared.
     pub fn remember(&self, server: &ServerName, listing: ToolListing) {
         if let Some(server) = self.find(server) {
             server.know(listing, 0);
         }
     }
 
-    /// Returns the tools of a server that are known; `None` before it was started, unless they were
-    /// [remembered](Self::remember).
+    /// Returns the known tools of a server; `None` before its first start, unless they were [remembered](Self::remember).
     #[must_use]
     pub fn listing(&self, server: &ServerName) -> Option<ToolListing> {
         Some(self.find(server)?.known()?.listing.clone())
     }
 
-    /// Lists the tools of a server, which is started if it does not run.
+    /// Lists the tools of a server. Starts the server if it does not run.
     ///
     /// # Errors
     ///
@@ -158,14 +157,14 @@ impl McpServers {
         Ok(server.list(&connection).await?.listing.clone())
     }
 
-    /// Lists the tools again of servers that have said that theirs changed, and returns whether some are others now. Requests
-    /// that continue a conversation begin with its tools, so between two runs is the time to do this, and to
-    /// [register](McpServers::register) them again.
+    /// Lists the tools of the servers that have reported changed tools, and returns whether some tools differ. Requests
+    /// that continue a conversation begin with its tools, so call this between two runs, and
+    /// [register](McpServers::register) the tools again.
     pub async fn refresh(&self) -> bool {
         let mut has_changed = false;
         for server in &self.shared.servers {
             let before = server.known();
-            // A server that does not answer keeps the tools that it had.
+            // A server that does not answer keeps its known tools.
             let _ = server.list_again().await;
             has_changed |= match (before, server.known()) {
                 (Some(before), Some(after)) => {
@@ -177,7 +176,7 @@ impl McpServers {
         has_changed
     }
 
-    /// Returns the tools that a model is offered of a server, which is started if they are not known.
+    /// Returns the tools of a server that a model is offered. Starts the server if they are unknown.
     pub(crate) async fn offered(&self, name: &ServerName) -> Result<Vec<OfferedTool>, ServerError> {
         if let Some(server) = self.find(name)
             && let Some(known) = server.known()
@@ -188,7 +187,7 @@ impl McpServers {
         Ok(server.list(&connection).await?.offered.clone())
     }
 
-    /// Returns the declaration of each server with the tools that a model is offered of it, if they are known.
+    /// Returns the declaration of each server, with the tools that a model is offered if they are known.
     pub(crate) fn offers(&self) -> impl Iterator<Item = (&ServerSpec, Option<Arc<Known>>)> {
         self.shared.servers.iter().map(|server| (server.spec.as_ref(), server.known()))
     }
@@ -258,7 +257,7 @@ impl McpServers {
         self.shared.servers.iter().find(|server| server.spec.name == *name)
     }
 
-    /// Returns the connection to a server, which is started if it does not run. Whoever comes meanwhile waits for the same
+    /// Returns the connection to a server. Starts the server if it does not run. Concurrent callers wait for the same
     /// start.
     async fn connection(&self, name: &ServerName) -> Result<(&Server, Arc<Connection>), ServerError> {
         let failed = |what: &str| ServerError::new(name, ServerErrorKind::Start, what);
@@ -282,7 +281,7 @@ impl McpServers {
             && let ServerTransport::Stdio(_) = server.spec.transport
         {
             let checked = check.check(&server.spec, env.as_ref()).await;
-            // It is asked again when the server is next used.
+            // The check runs again when the server is next used.
             checked.map_err(|reason| failed(&format!("cannot be started: {reason}")))?;
         }
         match Connection::open(&server.spec, env.as_ref(), elicitor, tokens.as_ref()).await {
@@ -293,7 +292,7 @@ impl McpServers {
                 Ok((server, connection))
             }
             Err(error) => {
-                // A login makes it work, however often it was tried without.
+                // A login solves this, regardless of the number of attempts without a login.
                 let counts = error.kind() != ServerErrorKind::LoginRequired;
                 *state = State::Idle { failures: if counts { failures + 1 } else { 0 } };
                 Err(error)
@@ -322,13 +321,13 @@ impl Server {
     }
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Known>, ServerError> {
-        // A change while it is listed counts as one after.
+        // A change during the listing counts as a later change.
         let changes = connection.changes();
         let has_resources = connection.capabilities().resources.is_some();
         Ok(self.know(ToolListing::new(connection.tools().await?, has_resources), changes))
     }
 
-    /// Lists the tools again if the server runs and has said that they changed.
+    /// Lists the tools again if the server runs and has reported changed tools.
     async fn list_again(&self) -> Result<Option<Arc<Known>>, ServerError> {
         let running = match &*self.state.lock().await {
             State::Running(connection) if !connection.is_closed() => Arc::clone(connection),

@@ -1,4 +1,4 @@
-//! Servers as their users declare them.
+//! Declarations of servers by users.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ use crate::filter::ToolFilter;
 use crate::names;
 use crate::oauth::OAuthSettings;
 
-/// Longest name of a server, in characters.
+/// Maximum length of a server's name, in characters.
 const MAX_NAME: usize = 32;
 
 /// Name of a server: ASCII letters, digits, `-` and `_`, at most 32 characters, without two underscores in a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
 
-/// Text that is no name of a server.
+/// Text that is not a valid name of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid server name {0:?}: expected 1 to {MAX_NAME} letters, digits, `-` and single `_`")]
 pub struct InvalidServerName(String);
@@ -74,18 +74,18 @@ pub struct ServerSpec {
     pub transport: ServerTransport,
     /// The tools that are offered. Default: all.
     pub filter: ToolFilter,
-    /// The least effect of its calls. Default [`Effect::Execute`]: a call may do anything. What the server itself says of a
-    /// tool can make an effect greater and never smaller.
+    /// The minimum effect of its calls. Default [`Effect::Execute`]: a call may do anything. The server's own hints about
+    /// a tool can increase an effect and never decrease it.
     pub effect: Effect,
-    /// The same of single tools, by the names that the server gives them.
+    /// The minimum effects of single tools, by the names that the server gives them.
     pub effects: BTreeMap<String, Effect>,
-    /// Time for a start with the handshake. Default 30 s. A second start with an older handshake has the same time again.
+    /// Time for a start with the handshake. Default 30 s. A second start with an older handshake gets the same time.
     pub start_timeout: Duration,
-    /// Time in which a call must return or report progress; waiting for a person does not count. Default 5 min.
+    /// Time in which a call must return or report progress; waiting for a user does not count. Default 5 min.
     pub call_timeout: Duration,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerTransport {
@@ -107,7 +107,7 @@ pub struct StdioServer {
     pub arguments: Vec<OsString>,
     /// Variables in addition to those that every command has. They are not filtered.
     pub env: BTreeMap<OsString, OsString>,
-    /// The directory in which it starts. Default: the environment's working directory.
+    /// The start directory. Default: the environment's working directory.
     pub working_dir: Option<PathBuf>,
     /// Whether it runs outside of the environment's sandbox, if there is one. Default false.
     pub outside_sandbox: bool,
@@ -125,10 +125,10 @@ pub struct HttpServer {
     login_hint: Option<String>,
 }
 
-/// Text that is no URL of a server, or no header.
+/// Text that is not a valid URL or header of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHttpServer {
-    /// The URL cannot be used. Its text may have a secret, and is not shown.
+    /// The URL cannot be used. Its text may contain a secret, and is not shown.
     #[error(
         "invalid URL of a server: expected http:// or https:// with a host, and no user name or password"
     )]
@@ -158,7 +158,7 @@ impl ServerSpec {
     setters! {
         /// Sets the tools that are offered.
         pub fn with_filter(filter: ToolFilter) => filter = filter;
-        /// Sets the least effect of its calls.
+        /// Sets the minimum effect of its calls.
         pub fn with_effect(effect: Effect) => effect = effect;
         /// Sets the time for a start with the handshake.
         pub fn with_start_timeout(timeout: Duration) => start_timeout = timeout;
@@ -166,7 +166,7 @@ impl ServerSpec {
         pub fn with_call_timeout(timeout: Duration) => call_timeout = timeout;
     }
 
-    /// Sets the least effect of the calls of one tool.
+    /// Sets the minimum effect of the calls of one tool.
     #[must_use]
     pub fn with_effect_of(mut self, tool: impl Into<String>, effect: Effect) -> Self {
         self.effects.insert(tool.into(), effect);
@@ -175,7 +175,7 @@ impl ServerSpec {
 }
 
 impl StdioServer {
-    /// Declares a process without variables of its own, in the working directory and in the sandbox.
+    /// Declares a process without further variables, in the working directory and in the sandbox.
     #[must_use]
     pub fn new<A: Into<OsString>>(
         program: impl Into<OsString>,
@@ -238,7 +238,7 @@ impl HttpServer {
         Ok(self)
     }
 
-    /// Sets how a [login](crate::login()) to the server identifies the client, and what it requests.
+    /// Sets the client of a [login](crate::login()) to the server, and the scopes that the login requests.
     #[must_use]
     pub fn with_oauth(mut self, settings: OAuthSettings) -> Self {
         self.oauth = settings;
@@ -251,7 +251,7 @@ impl HttpServer {
         &self.oauth
     }
 
-    /// Sets what errors add where a login is required, such as the command that logs in. Default: nothing.
+    /// Sets a hint that errors add if a login is required, such as the command that logs in. Default: nothing.
     #[must_use]
     pub fn with_login_hint(mut self, hint: impl Into<String>) -> Self {
         self.login_hint = Some(hint.into());
@@ -262,7 +262,7 @@ impl HttpServer {
         self.login_hint.as_deref()
     }
 
-    /// Returns whether a declared header authorizes requests. It takes the place of tokens.
+    /// Returns whether a declared header authorizes requests. It replaces tokens.
     #[must_use]
     pub fn has_authorization(&self) -> bool {
         self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()))
@@ -290,7 +290,7 @@ impl HttpServer {
 
 impl fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A query may have a key.
+        // A query may contain a key.
         let host = self.url.host_str().unwrap_or_default();
         let headers: Vec<&String> = self.headers.keys().collect();
         f.debug_struct("HttpServer")

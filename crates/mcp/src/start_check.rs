@@ -5,8 +5,8 @@ use pintle_env::ExecutionEnvironment;
 
 use crate::spec::ServerSpec;
 
-/// Decides whether a server may start, each time before its process does: the first time that it is used, and again after it
-/// has died. Its files may have changed since it was declared.
+/// Decides right before each start of a server's process whether it may start: at its first use, and after the server has
+/// died. The server's files may have changed since it was declared.
 #[async_trait]
 pub trait StartCheck: Send + Sync + 'static {
     /// Returns why the server must not start, as the end of a sentence: "cannot be started: …". Dropping the future is safe.

@@ -1,6 +1,6 @@
 //! Messages over the standard streams of a process of the execution environment.
 //!
-//! The environment owns the process: whatever it starts is ended with it, also behind a wrapper such as `npx`, and when this
+//! The environment owns the process. Its descendants end with it, even behind a wrapper such as `npx`, and even when this
 //! process is killed.
 
 use std::future::Future;
@@ -22,10 +22,10 @@ use crate::diary::Diary;
 use crate::message::{self, MAX_MESSAGE};
 use crate::spec::StdioServer;
 
-/// How long a process may take to exit once its input is closed, before it is terminated.
+/// Time for a process to exit after its input is closed, before it is terminated.
 const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// How long after the end of its output a process may take to exit, so that its status can be told.
+/// Time for a process to exit after the end of its output, so that its status can be reported.
 const STATUS_WAIT: Duration = Duration::from_millis(500);
 
 type Input = Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
@@ -44,7 +44,7 @@ impl StdioTransport {
     ///
     /// # Errors
     ///
-    /// Those of [`ExecutionEnvironment::spawn`].
+    /// Errors of [`ExecutionEnvironment::spawn`].
     pub(crate) async fn start(
         server: &StdioServer,
         env: &dyn ExecutionEnvironment,
@@ -71,7 +71,7 @@ impl StdioTransport {
         })
     }
 
-    /// Notes how the process ended, if it tells soon.
+    /// Records how the process ended, if its status is available soon.
     async fn note_end(&mut self) {
         match tokio::time::timeout(STATUS_WAIT, self.process.wait()).await {
             Ok(Ok(ExitStatus::Exited(code))) => self.diary.end(format!("it exited with code {code}")),
@@ -96,7 +96,7 @@ impl Transport<RoleClient> for StdioTransport {
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut input = input.lock().await;
-            // A message that was cut off would spoil the next one.
+            // A truncated message would corrupt the next one.
             let mut writer = input.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
             writer.write_all(&line).await?;
             writer.flush().await?;
@@ -133,15 +133,15 @@ impl Transport<RoleClient> for StdioTransport {
         }
     }
 
-    /// Closes the input, by which servers are asked to exit, and ends those that do not.
+    /// Closes the input, which asks the server to exit, and terminates a server that does not.
     async fn close(&mut self) -> Result<(), io::Error> {
         self.diary.end("it was ended");
-        // A message on its way to a server that does not read it fails once the process is gone.
+        // A pending message to a server that does not read fails once the process is gone.
         if let Ok(mut input) = self.input.try_lock() {
             input.take();
         }
         let Self { process, output, .. } = self;
-        // What it still prints must not keep it from exiting.
+        // Remaining output must not keep it from exiting.
         let drained = async { while let Ok(Some(_)) = output.next_chunk().await {} };
         let ended = async {
             let exited = tokio::time::timeout(EXIT_GRACE, process.wait()).await;

@@ -1,4 +1,4 @@
-//! A server's tool as one of ours.
+//! Adapter of a server's tool to our tools.
 
 use async_trait::async_trait;
 use pintle_llm::ToolDefinition;
@@ -35,7 +35,7 @@ impl DynTool for McpTool {
         self.offered.effect
     }
 
-    /// The server may ask a person. Its own time limit holds.
+    /// The server may ask a user. Its own time limit applies.
     fn waits(&self) -> bool {
         true
     }

@@ -291,7 +291,7 @@ pub struct CallEvent {
 }
 
 impl CallHistory {
-    /// Creates the history of a call of which only the proposal is known.
+    /// Creates the history of a call from its proposal.
     pub(super) fn new(
         call_id: String,
         session_id: SessionId,
@@ -316,21 +316,21 @@ impl CallHistory {
         }
     }
 
-    /// Returns the arguments that the call ran with, or would run with, as far as they were changed by somebody. Repairs are
-    /// listed and not applied.
+    /// Returns the arguments with which the call ran or would run, including changes by users and hooks. Repairs are not
+    /// applied; the proposal lists them.
     #[must_use]
     pub fn arguments(&self) -> &Value {
         let changed = self.judgements.iter().rev().find_map(|judgement| judgement.changed.as_ref());
         changed.map_or(&self.proposal.arguments, |changed| &changed.arguments)
     }
 
-    /// Returns the step that decided when the call was judged last.
+    /// Returns the decisive step of the last judgement.
     #[must_use]
     pub fn decisive_step(&self) -> Option<&JudgementStep> {
         self.judgements.last().and_then(CallJudgement::decisive_step)
     }
 
-    /// Returns the outcome that the rest of the history shows.
+    /// Derives the outcome from the rest of the history.
     pub(super) fn outcome_so_far(&self) -> CallOutcome {
         let ran = self.execution.is_some();
         let decision = self.approvals.last().map(|approval| approval.decision.as_ref());
@@ -361,8 +361,8 @@ impl CallHistory {
 }
 
 impl CallJudgement {
-    /// Returns the step that decided: of those with this verdict, one that names the call precedes one that is only what
-    /// happens to all others. A call that is allowed because a hook answered the question of a mode was decided by the hook.
+    /// Returns the decisive step among the steps with this verdict. A step that names the call takes precedence over a
+    /// default. If a hook answered the question of a mode, the hook's step is decisive.
     #[must_use]
     pub fn decisive_step(&self) -> Option<&JudgementStep> {
         let steps = || self.steps.steps().iter().filter(|step| step.permission == self.permission);
@@ -398,7 +398,7 @@ impl CallOutcome {
         }
     }
 
-    /// Returns whether the call was kept from running: by a gate, by a person, or because nobody decided.
+    /// Returns whether the call was refused: by a gate, by an approver, or because no decision came in time.
     #[must_use]
     pub const fn is_refused(self) -> bool {
         matches!(self, Self::Denied | Self::Rejected | Self::Expired)

@@ -40,7 +40,7 @@ pub struct ChainProblem {
 }
 
 impl ChainReport {
-    /// Creates the result for a record that is right up to this line.
+    /// Creates the result for a record that is intact up to this line.
     #[must_use]
     pub fn new(lines: u64, head: impl Into<String>) -> Self {
         Self { lines, head: head.into(), ..Self::default() }

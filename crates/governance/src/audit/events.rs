@@ -19,10 +19,10 @@ use super::session::{
 };
 use super::summary::Summary;
 
-/// Bytes of each end that are taken of an output of which a record has only the ends.
+/// Maximum size in bytes of each end of a large output that the record contains only in part.
 const END: usize = 8 << 10;
 
-/// Goes through the events of a session.
+/// Builder of an audit from the events of a session.
 pub(super) struct Events {
     audit: Audit,
     inputs: Inputs,
@@ -118,7 +118,7 @@ impl Events {
         }
     }
 
-    /// Takes a response: the spending of it, and the calls that it proposes.
+    /// Handles a response: adds its cost and the calls that it proposes.
     fn response(&mut self, moment: Moment, response_id: &str, model: &str) {
         let Some(response) = self.inputs.response(moment.at, Some(response_id)) else { return };
         self.audit.spending.add(&response.provider, model, &response.cost);
@@ -149,7 +149,7 @@ impl Events {
         }
     }
 
-    /// Returns the call with this id, which is added with this proposal if it is not known.
+    /// Returns the call with this id. An unknown call is added with this proposal.
     fn known_call(&mut self, id: &str, proposal: impl FnOnce() -> Proposal) -> &mut CallHistory {
         let order = self.calls.len();
         let (header, intent) = (&self.audit.session, &self.intent);
@@ -162,7 +162,7 @@ impl Events {
         call
     }
 
-    /// Returns the call of an event, and adds the event to it.
+    /// Adds an event to its call, and returns the call.
     fn call(&mut self, id: &str, tool: &str, moment: Moment, kind: &str) -> &mut CallHistory {
         let call = self.known_call(id, || Proposal { tool: tool.to_owned(), ..Proposal::default() });
         call.events.push(CallEvent { moment, kind: kind.to_owned() });
@@ -217,7 +217,7 @@ impl Events {
                 reason,
                 fingerprint,
                 call_kind,
-                // Arguments and reason say it.
+                // The arguments and the reason contain it.
                 sandbox: _,
             } => {
                 let call = self.call(call_id, tool_name, moment, "APPROVAL_REQUESTED");
@@ -263,7 +263,7 @@ impl Events {
         self.audit.notices.push(Notice { moment, kind, message });
     }
 
-    /// Takes an event that is not about one call.
+    /// Handles an event that is not about one call.
     fn session_event(&mut self, moment: Moment, kind: &EventKind) {
         match kind {
             EventKind::SessionStart { working_directory, forked_from, .. } => {
@@ -397,7 +397,7 @@ impl Events {
     }
 }
 
-/// Returns the text of an output; of a large one that a record has in part, both ends.
+/// Returns the text of an output, or both ends of a large output that the record contains only in part.
 fn output_text(output: &Output) -> OutputText {
     let bytes = output.len().saturating_add(output.dropped());
     if let Ok(text) = output.to_text_lossy() {

@@ -1,5 +1,5 @@
-//! Inputs of a record, as far as events do not repeat them: who calls were proposed by, whether they ran, and which run an
-//! input began.
+//! Facts from the inputs of a record that its events do not repeat: the response that proposed a call, the starts of the
+//! call, and the run that an input started.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::session::{InputSource, ModelChange};
 use super::spending::ResponseCost;
 
-/// Facts of the inputs of a record. Events take them in order.
+/// Facts from the inputs of a record, consumed in the order of its events.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     /// Responses, the oldest first.
@@ -36,7 +36,7 @@ pub(super) struct RecordedResponse {
     id: String,
 }
 
-/// Call as a response has it.
+/// Call in a response.
 #[derive(Debug)]
 pub(super) struct ProposedCall {
     /// Id that is unique in the session.
@@ -51,7 +51,7 @@ pub(super) struct ProposedCall {
     key: CallKey,
 }
 
-/// What the inputs say about a call.
+/// Facts from the inputs about a call.
 #[derive(Debug, Default)]
 pub(super) struct RecordedCall {
     pub(super) effect: Option<Effect>,
@@ -92,7 +92,7 @@ impl Inputs {
         inputs
     }
 
-    /// Takes the response of an event. Responses that a session ignored have no event and are passed over.
+    /// Removes and returns the response of an event. Skips responses that the session ignored, which have no event.
     pub(super) fn response(&mut self, at: Timestamp, id: Option<&str>) -> Option<RecordedResponse> {
         let is_it = |response: &RecordedResponse| response.at == at && id.is_none_or(|id| response.id == id);
         let index = self.responses.iter().position(is_it)?;
@@ -105,7 +105,7 @@ impl Inputs {
         Some(response)
     }
 
-    /// Takes the message of an event. One that was submitted is handled at once or not at all.
+    /// Removes and returns the message of an event. A submitted message is handled immediately or not at all.
     pub(super) fn message(
         &mut self,
         at: Timestamp,
@@ -220,7 +220,7 @@ impl Inputs {
         }
     }
 
-    /// Takes an input about one call.
+    /// Handles an input about one call.
     fn take_call(&mut self, entry: &RecordEntry) {
         match &entry.input.kind {
             InputKind::CallPrepared {
@@ -244,7 +244,7 @@ impl Inputs {
         self.calls.entry(key).or_default()
     }
 
-    /// Returns the id that a session gives to a call. Models may omit ids, or use one twice.
+    /// Returns the id that the session assigns to a call. A model may omit an id or use it twice.
     fn unique_id(&mut self, model_id: &str) -> String {
         if !model_id.is_empty() && self.call_ids.insert(model_id.to_owned()) {
             return model_id.to_owned();
@@ -260,7 +260,7 @@ fn key(model_call: ModelCallId, index: usize) -> CallKey {
     CallKey { model_call, index }
 }
 
-/// Returns the text of arguments that says something else than their value.
+/// Returns the text of arguments if it does not parse to their value.
 fn unparsed(text: Option<&str>, value: &Value) -> Option<String> {
     let text = text.filter(|text| !text.trim().is_empty())?;
     let parsed: Option<Value> = serde_json::from_str(text).ok();

@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::call::{CallHistory, OutputText};
 use super::{Audit, AuditError, AuditReport};
 
-/// Most characters of a text of the user, such as an input or a task.
+/// Maximum number of characters in a user's text, such as an input or a task.
 const INPUT: usize = 1_000;
 
-/// Most characters of a text in arguments.
+/// Maximum number of characters in a string of the arguments.
 const ARGUMENT: usize = 200;
 
-/// Most lines of an output or a result.
+/// Maximum number of lines in an output or a result.
 const LINES: usize = 5;
 
-/// Most characters of an output or a result.
+/// Maximum number of characters in an output or a result.
 const OUTPUT: usize = 500;
 
 impl AuditReport {
@@ -29,7 +29,8 @@ impl AuditReport {
         let mut report = if secrets.is_empty() {
             self
         } else {
-            // As JSON no text can be missed, whichever type has it. Secrets precede cuts, which could divide them.
+            // JSON covers the texts of all types. Secrets are replaced before texts are shortened, which could split a
+            // secret.
             let mut value = serde_json::to_value(&self).map_err(AuditError::Redaction)?;
             replace(&mut value, secrets);
             serde_json::from_value(value).map_err(AuditError::Redaction)?
@@ -100,7 +101,7 @@ fn shorten_value(value: &mut Value) {
     }
 }
 
-/// Cuts a text after this many characters and says how much is missing. Returns whether it did.
+/// Shortens a text to `max` characters and appends the number of missing bytes. Returns whether it shortened the text.
 fn shorten(text: &mut String, max: usize) -> bool {
     let Some((end, _)) = text.char_indices().nth(max) else { return false };
     let missing = text.len() - end;
@@ -109,7 +110,7 @@ fn shorten(text: &mut String, max: usize) -> bool {
     true
 }
 
-/// Cuts a text after a few lines and says how many are missing. Returns whether it did.
+/// Shortens a text to its first lines and appends the number of missing lines. Returns whether it shortened the text.
 fn shorten_lines(text: &mut String) -> bool {
     let end: usize = text.split_inclusive('\n').take(LINES).map(str::len).sum();
     let missing = text.get(end..).unwrap_or_default().lines().count();
@@ -123,7 +124,7 @@ fn shorten_lines(text: &mut String) -> bool {
     true
 }
 
-/// Replaces the secrets in all texts of a value, names included.
+/// Replaces the secrets in all strings of a value, including the names of members.
 fn replace(value: &mut Value, secrets: &Redactions) {
     match value {
         Value::String(text) => *text = secrets.text(text).into_owned(),

@@ -1,4 +1,4 @@
-//! What a session did besides its calls.
+//! Facts of an audited session other than its calls.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a session cost.
+//! Tokens and cost of a session.
 
 use pintle_agent::Spent;
 use schemars::JsonSchema;

@@ -144,7 +144,7 @@ fn host_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let is_scheme = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    // What precedes the last `@` is a name with a password.
+    // The part before the last `@` is a user name with a password.
     let host = authority.rsplit('@').next()?;
     (is_scheme && !scheme.is_empty() && !host.is_empty()).then(|| host.to_ascii_lowercase())
 }

@@ -54,7 +54,7 @@ struct Table {
     time: Option<Spanned<String>>,
 }
 
-/// Amount of money as somebody writes it.
+/// Amount of money as written in a file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -82,7 +82,7 @@ impl BudgetLimits {
     ///
     /// # Errors
     ///
-    /// [`BudgetError::Form`] for the first mistake. Nothing of a file with one is used.
+    /// [`BudgetError::Form`] for the first mistake. A file with a mistake is rejected as a whole.
     pub fn parse(source_name: &str, text: &str) -> Result<Self, BudgetError> {
         let line_of = |offset: usize| text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
         let error = |line: usize, message: String| BudgetError::Form {
@@ -115,7 +115,7 @@ impl BudgetLimits {
         Ok(limits)
     }
 
-    /// Sets a limit as a flag has it: `SCOPE.KEY=VALUE`, such as `day.cost=5` or `run.tokens=200000`.
+    /// Sets a limit from the text of a flag: `SCOPE.KEY=VALUE`, such as `day.cost=5` or `run.tokens=200000`.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl BudgetLimits {
         Ok(())
     }
 
-    /// Returns these limits, lowered to those of `other` where these are higher or none. What happens at a limit stays.
+    /// Returns these limits, each lowered to the limit in `other` if that is lower. The behaviour at a limit stays.
     #[must_use]
     pub fn lowered_to(mut self, other: &Self) -> Self {
         self.run = self.run.lower(&other.run);

@@ -1,4 +1,4 @@
-//! What all sessions of a day have spent and reserved.
+//! Ledger of the amounts that all sessions of a day have spent and reserved.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// Returns everything that a session has spent and holds. An unknown cost is none.
+    /// Returns the amounts that a session has spent and holds. An unknown cost counts as 0.
     pub(super) fn of_account(account: &Account) -> Self {
         let Account { spent, held, .. } = account;
         Self {
@@ -52,7 +52,7 @@ impl Amounts {
     }
 }
 
-/// Limits of each kind; none where it is `None`.
+/// Limits of each kind; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) tokens: Option<u64>,
@@ -62,43 +62,43 @@ pub(super) struct Limits {
 
 /// The ledger of one day, as it is stored.
 ///
-/// A session has an entry while it works: what it had spent before, and up to what it may go. When it rests, what it spent
-/// is added to the rest. The entry of a process that died stays until its session goes on, so that what it may have spent
-/// counts as spent.
+/// A session has an entry while it works: the amounts that it spent before the day, and the totals up to which it may
+/// spend. When the session becomes idle, its spending of the day is added to `settled`. The entry of a process that died
+/// stays until the session resumes, so that the whole reservation counts as spent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DayLedger {
     sessions: BTreeMap<String, Entry>,
-    /// What sessions spent that rest now.
+    /// Amounts spent by sessions that are idle now.
     settled: Amounts,
-    /// What was added to the limits of this day.
+    /// Amounts added to the limits of this day.
     pub(super) raised: Amounts,
 }
 
-/// Share of a day that a session has, as totals over its whole life.
+/// Share of a session in a day, as totals over the session's life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// What it had spent before this day.
+    /// Amounts spent before this day.
     base: Amounts,
-    /// What it may have spent.
+    /// Amounts that may be spent in total.
     until: Amounts,
 }
 
-/// What a session gets of a day.
+/// Share of a day that a session gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Totals up to which it may go, where the day is limited.
+    /// Totals up to which the session may spend, where the day is limited.
     pub(super) until: Limits,
-    /// What all sessions have spent and reserved, without what is left to this one.
+    /// Amounts spent and reserved by all sessions, without the unspent reservation of this session.
     pub(super) spent: Amounts,
 }
 
-/// Part of what is left of a day that a session gets at a time, if it needs less.
+/// Divisor of the remaining amounts of a day. A session reserves at least this fraction of them, if available.
 const SHARE: u64 = 8;
 
 impl DayLedger {
-    /// Reserves what a session needs to go from `now` to `target`, or some more, as far as the day has it.
+    /// Reserves at least the amounts from `now` to `target` for a session, as far as the day has them.
     pub(super) fn draw(&mut self, session: &str, now: Amounts, target: Amounts, day: &Budget) -> Share {
         let base = self.sessions.get(session).map_or(now, |entry| entry.base);
         let others = self.sessions.iter().filter(|(id, _)| *id != session);
@@ -108,7 +108,7 @@ impl DayLedger {
             let Some(limit) = limit else { return (None, now) };
             let most = base.saturating_add(limit.saturating_add(raised).saturating_sub(others));
             let generous = now.saturating_add(most.saturating_sub(now) / SHARE).max(target);
-            // What was spent cannot be taken back.
+            // Spent amounts cannot be released.
             let until = generous.min(most).max(now);
             (Some(until), until)
         };
@@ -137,7 +137,7 @@ impl DayLedger {
         }
     }
 
-    /// Adds what a session that rests has spent, and releases the rest.
+    /// Adds the spending of a session that becomes idle, and releases the rest of its reservation.
     pub(super) fn settle(&mut self, session: &str, now: Amounts) {
         if let Some(entry) = self.sessions.remove(session) {
             self.settled = self.settled.plus(now.minus(entry.base));

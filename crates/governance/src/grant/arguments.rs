@@ -41,7 +41,7 @@ impl ArgumentScope {
         Self { tool, pointer: pointer.into(), allowed: allowed.into_iter().collect() }
     }
 
-    /// Returns whether a grant has a limit that lets no call through which this one stops.
+    /// Returns whether a grant has a limit that is at least as strict as this one.
     pub(super) fn is_kept_by(&self, child: &Grant) -> bool {
         let limits = |scope: &Self| {
             scope.pointer == self.pointer
@@ -79,7 +79,7 @@ impl ArgumentScope {
     }
 }
 
-/// Returns whether a pattern names a line as it is, or all of them.
+/// Returns whether a pattern matches one exact line, or every line.
 fn is_any_line(pattern: &Pattern) -> bool {
     !pattern.has_wildcard() || pattern.covers(&Pattern::any())
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::{Delegation, Grant, GrantBudget};
 use crate::pattern::Pattern;
 
-/// Part of a grant that another one may not exceed.
+/// Part of a grant that another grant must not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Axis {
-    /// The form itself: its version, or a path or pointer that has none.
+    /// The form itself: version, ancestors, paths or pointers are invalid.
     Form,
     /// The session.
     Session,
@@ -66,7 +66,7 @@ impl std::fmt::Display for Axis {
     }
 }
 
-/// Reason why a grant is not one that another can give.
+/// Reason why a grant cannot be attenuated from another grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the grant exceeds that of its parent: {axis}")]
 #[non_exhaustive]
@@ -76,9 +76,9 @@ pub struct Attenuation {
 }
 
 impl Grant {
-    /// Returns `child` as a grant that this one gives: with its ancestors, and a generation less of subagents at most.
+    /// Returns `child` as an attenuation of this grant: with its ancestors, and with fewer generations of subagents.
     ///
-    /// What was spent is not subtracted here: a session [reserves](pintle_agent::Budget) the budget of a subagent.
+    /// Spent amounts are not subtracted here: a session [reserves](pintle_agent::Budget) the budget of a subagent.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Grant {
         }
     }
 
-    /// Returns the first axis on which `child` allows something that this grant does not give.
+    /// Returns the first axis on which `child` allows something that this grant does not allow a subagent.
     #[must_use]
     pub fn exceeded_by(&self, child: &Self) -> Option<Axis> {
         let is_form = child.version == Self::VERSION && child.check().is_ok();
@@ -102,7 +102,7 @@ impl Grant {
             && !child.ancestors.contains(&child.id);
         let of_child = [
             (Axis::Form, is_form && descends),
-            // A subagent is a session of its own, so that a grant for one session names another one below it.
+            // A subagent has a separate session, so the child of a grant for one session must name a session as well.
             (Axis::Session, self.session.is_none() || child.session.is_some()),
             (Axis::Epoch, child.epoch == self.epoch),
         ];
@@ -110,8 +110,8 @@ impl Grant {
         first_exceeded(of_child.into_iter().chain(self.shared_axes(child)).chain([delegation]))
     }
 
-    /// Returns the first axis on which `next` allows something that this grant does not, for a session that is resumed with another
-    /// grant. Unlike a subagent, it keeps its generation.
+    /// Returns the first axis on which `next` exceeds this grant, for a session that resumes with another grant. Unlike a
+    /// subagent, the session keeps its generation.
     #[must_use]
     pub fn first_wider_axis(&self, next: &Self) -> Option<Axis> {
         let Delegation { depth, width } = next.delegation;

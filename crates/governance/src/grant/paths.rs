@@ -49,7 +49,7 @@ impl PathScope {
         self
     }
 
-    /// Returns whether a path that was resolved is in the scope.
+    /// Returns whether the scope contains a resolved path.
     #[must_use]
     pub fn contains(&self, path: &Path) -> bool {
         is_canonical(path) && below(path, &self.roots) && !below(path, &self.except)
@@ -67,11 +67,11 @@ impl PathScope {
         self.except.iter().map(Path::new).find(|excluded| excluded.starts_with(directory))
     }
 
-    /// Returns whether everything of `other` is in the scope.
+    /// Returns whether the scope contains all paths of `other`.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         other.roots.iter().map(Path::new).all(|root| {
-            // A root that is excluded by its own scope has nothing.
+            // A root that its own scope excludes contains nothing.
             below(root, &other.except)
                 || (below(root, &self.roots)
                     && !below(root, &self.except)

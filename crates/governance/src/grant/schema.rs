@@ -1,4 +1,4 @@
-//! JSON Schema of grants, for those who write them in other languages.
+//! JSON Schema of grants, for programs in other languages.
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::Grant;
 impl Grant {
     /// Returns the JSON Schema (draft 2020-12) of a grant. The package contains it as `schema/grant.json`.
     ///
-    /// It describes the form. Other conditions, such as that paths are canonical, are checked when a grant is read.
+    /// It describes the form. Parsing a grant checks other conditions, such as canonical paths.
     #[must_use]
     pub fn schema() -> Value {
         let settings = SchemaSettings::draft2020_12().for_deserialize();

@@ -14,11 +14,11 @@ const MAX_TEXT: usize = 10_000;
 /// Answer of one command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Answer {
-    /// What may happen. To block is to deny.
+    /// The permission. Blocking counts as a denial.
     pub(super) permission: Option<Permission>,
     /// Reason of a question or a denial.
     pub(super) reason: Option<String>,
-    /// The agent is not to continue, with the reason.
+    /// Reason to stop the agent.
     pub(super) stop: Option<String>,
     /// Arguments for the call.
     pub(super) arguments: Option<Value>,
@@ -45,7 +45,7 @@ fn contains_answer(text: &str) -> bool {
     })
 }
 
-/// Form of an answer. Unknown keys are ignored, since other agents have more.
+/// Form of an answer. Unknown keys are ignored, since other agents define more keys.
 #[derive(Deserialize)]
 struct Form {
     r#continue: Option<bool>,
@@ -111,8 +111,8 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// [`Garbage`] for output that starts as JSON and is not, for an answer between other text, and for the answer to another
-    /// event.
+    /// [`Garbage`] for output that starts as JSON and is not JSON, for an answer with other text around it, and for the
+    /// answer to another event.
     pub(super) fn parse(event: HookEvent, stdout: &str) -> Result<Self, Garbage> {
         let text = stdout.trim();
         if !text.starts_with('{') {
@@ -134,10 +134,10 @@ impl Answer {
             None => (None, None, None),
         };
         let decisions = [decision, specific.permission_decision, behavior];
-        // A hook that says two things means the stricter one.
+        // If a hook decides twice, the stricter decision counts.
         let permission =
             decisions.into_iter().flatten().map(Decision::permission).max_by_key(|p| strictness(*p));
-        // What has no meaning for the event is not part of the answer.
+        // A decision without a meaning for the event is dropped.
         let permission = permission.filter(|said| *said == Permission::Deny || event.is_before_call());
         let arguments = specific.updated_input.or(changed);
         let context = specific.additional_context.as_deref().and_then(for_model);
@@ -163,7 +163,7 @@ impl Answer {
         })
     }
 
-    /// Returns the answer in one word.
+    /// Returns the kind of the answer.
     pub(super) fn word(&self) -> HookAnswer {
         match self.permission {
             _ if self.stop.is_some() => HookAnswer::Stop,

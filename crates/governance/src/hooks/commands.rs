@@ -15,7 +15,7 @@ pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time-out of a command.
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Commands of hooks, in the order in which they were read. What they answer is merged in that order.
+/// Commands of hooks, in the order in which they were read. Their answers are merged in that order.
 ///
 /// ```
 /// use pintle_governance::HookCommands;
@@ -46,7 +46,7 @@ pub struct HookCommands {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookCommand {
     pub(super) event: HookEvent,
-    /// Patterns of which one must match; all calls if `None`.
+    /// Patterns, one of which must match; all calls if `None`.
     pub(super) matcher: Option<Vec<Pattern>>,
     pub(super) command: String,
     pub(super) timeout: Duration,
@@ -55,8 +55,8 @@ pub struct HookCommand {
 }
 
 impl HookCommand {
-    /// Creates a command for all calls, with a time-out of 60 seconds. `command` is a shell line; `source` says where it comes
-    /// from, for records and messages.
+    /// Creates a command for all calls, with a time-out of 60 seconds. `command` is a shell line; `source` is its origin,
+    /// for records and messages.
     #[must_use]
     pub fn new(event: HookEvent, command: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
@@ -69,8 +69,8 @@ impl HookCommand {
         }
     }
 
-    /// Limits it to tools of which a name or kind matches one of the patterns; for
-    /// [`SessionStart`](HookEvent::SessionStart), to these sources. Without a meaning for other events.
+    /// Limits it to tools whose name or kind matches one of the patterns. For [`SessionStart`](HookEvent::SessionStart),
+    /// the patterns are sources. Other events ignore them.
     ///
     /// The name of a built-in tool in another toolset, such as `Bash`, matches all tools of its kind.
     #[must_use]
@@ -117,17 +117,17 @@ impl HookCommand {
         self.is_required
     }
 
-    /// Returns where the command comes from, such as `hooks.toml:3`.
+    /// Returns the origin of the command, such as `hooks.toml:3`.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Returns the files below `workspace` that the words of the command may name, so that trust in the command can cover
-    /// what they contain. A file that does not exist yet is among them, since it could be created later.
+    /// their contents. Missing files are included, since they could be created later.
     ///
-    /// A script that the command starts may start others, which are not listed. Neither are paths with variables other than
-    /// `PINTLE_PROJECT_DIR`.
+    /// Scripts that a script starts are not listed. Neither are paths with variables other than the project's directory
+    /// (`PINTLE_PROJECT_DIR`, `CLAUDE_PROJECT_DIR`) and `PWD`.
     #[must_use]
     pub fn programs(&self, workspace: &Path) -> BTreeSet<PathBuf> {
         programs::named(&self.command, workspace)
@@ -183,7 +183,7 @@ impl HookCommands {
         self.commands.iter()
     }
 
-    /// Returns what was left out when the files were read, such as events that this version does not have. Each names the
+    /// Returns warnings about parts that were left out when the files were read, such as unknown events. Each names the
     /// file.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
@@ -196,8 +196,8 @@ impl HookCommands {
         self.commands.iter().flat_map(|command| command.programs(workspace)).collect()
     }
 
-    /// Returns the first tool in a matcher that is unknown, with the command, which never runs for it. Names with `*` are
-    /// patterns and need not match a tool. `is_known` gets a name; names of built-in tools in all toolsets are known.
+    /// Returns the first unknown tool in a matcher, with its command, which never runs for that tool. Names with `*` are
+    /// patterns and need not match a tool. `is_known` receives a name; names of built-in tools in all toolsets are known.
     #[must_use]
     pub fn unknown_tool(&self, is_known: impl Fn(&str) -> bool) -> Option<(&str, &HookCommand)> {
         self.commands.iter().filter(|command| command.event.is_about_calls()).find_map(|command| {
@@ -208,7 +208,7 @@ impl HookCommands {
         })
     }
 
-    /// Returns the commands that run at an event. `subjects` is what a matcher is compared with.
+    /// Returns the commands that run at an event. Matchers are compared with `subjects`.
     pub(super) fn at(&self, event: HookEvent, subjects: &[&str]) -> Vec<&HookCommand> {
         self.commands.iter().filter(|command| command.is_for(event, subjects)).collect()
     }

@@ -1,6 +1,6 @@
 //! Mistakes in files of hooks.
 
-/// Mistake in a file of hooks. Nothing of such a file is used: a hook that is not understood could have been one that denies.
+/// Mistake in a file of hooks. The file is rejected as a whole, since an invalid hook could be one that denies.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{source_name}: line {line}: {message}")]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ impl Source<'_> {
         format!("{}: line {line}: {message}", self.name)
     }
 
-    /// Returns the warning about an event that this version does not have.
+    /// Returns the warning about an unknown event.
     pub(super) fn unknown_event(self, line: usize, name: &str) -> String {
         let message = format!("there is no event `{name}`, so its hooks never run");
         let names = super::HookEvent::ALL.map(super::HookEvent::as_str);

@@ -19,7 +19,7 @@ pub(super) trait HookEventExt: Copy {
     /// Returns whether a matcher has a meaning.
     fn has_matcher(self) -> bool;
 
-    /// Returns whether a hook can prevent something, or send the model on.
+    /// Returns whether a hook can block the event, or make the model continue.
     fn can_block(self) -> bool;
 
     /// Returns whether output that is not JSON is text for the model.

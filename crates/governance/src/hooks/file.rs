@@ -14,7 +14,7 @@ use super::input::SOURCES;
 use crate::pattern::Pattern;
 use crate::tool_names;
 
-/// Form of a file: events with their commands, and events that this version does not have.
+/// Form of a file: known events with their commands, and unknown events.
 struct File {
     known: Vec<(HookEvent, Entry)>,
     unknown: Vec<Spanned<String>>,
@@ -42,8 +42,7 @@ impl HookCommands {
     /// | `timeout` | such as `500ms`, `10s` or `2m`; 60 seconds if absent, at most 600 |
     /// | `required` | for `PreToolUse`: the call is denied if the command fails to answer |
     ///
-    /// `source_name` is the name of the file, for messages. Events that this version does not have are
-    /// [warnings](Self::warnings).
+    /// `source_name` is the name of the file, for messages. Unknown events are [warnings](Self::warnings).
     ///
     /// # Errors
     ///
@@ -139,7 +138,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-// Written by hand, since with `#[serde(flatten)]` the parser would lose the lines.
+// Written by hand, since `#[serde(flatten)]` would lose the line numbers.
 impl<'de> Deserialize<'de> for File {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Events;

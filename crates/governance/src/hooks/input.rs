@@ -71,7 +71,7 @@ impl Details {
             SessionEndReason::Aborted => "aborted",
             SessionEndReason::Failed => "failed",
             SessionEndReason::Suspended => "suspended",
-            // The common form has this name for all other reasons.
+            // The shared format has this name for all other reasons.
             _ => "other",
         };
         Self::new([("reason", json!(reason))])
@@ -84,7 +84,7 @@ impl Details {
     pub(super) fn of_compaction(trigger: CompactionTrigger) -> Self {
         let trigger = match trigger {
             CompactionTrigger::Manual => "manual",
-            // A trigger that is added later is not a request of the application.
+            // Triggers of later versions are not requests of the application.
             CompactionTrigger::Automatic | _ => "auto",
         };
         Self::new([("trigger", json!(trigger))])
@@ -117,15 +117,15 @@ impl Details {
     }
 }
 
-/// How sessions begin, as [`source_name`] returns it.
+/// Sources of sessions, as [`source_name`] returns them.
 pub(super) const SOURCES: [&str; 3] = ["startup", "resume", "fork"];
 
-/// Returns how a session begins, as other agents call it.
+/// Returns the source of a session by the name that other agents use.
 pub(super) fn source_name(source: SessionSource) -> &'static str {
     match source {
         SessionSource::Resumed => "resume",
         SessionSource::Forked => "fork",
-        // Whatever comes later, it is a start.
+        // Sources of later versions count as a start.
         SessionSource::New | _ => "startup",
     }
 }

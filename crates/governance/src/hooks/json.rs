@@ -1,4 +1,4 @@
-//! Hooks in the JSON form that other agents have in common.
+//! Hooks in the JSON format that coding agents share.
 
 use std::fmt;
 use std::time::Duration;
@@ -80,14 +80,15 @@ const KEYS: [&str; 11] = [
 ];
 
 impl HookCommands {
-    /// Parses hooks in the JSON form that other agents have in common: `{"hooks": {"PreToolUse": [{"matcher": "Bash|Edit",
-    /// "hooks": [{"type": "command", "command": "…", "timeout": 60}]}]}}`, with time-outs in seconds. Other keys beside `hooks`
-    /// are ignored, so that a file of settings can be read as it is. `source_name` is the name of the file, for messages.
+    /// Parses hooks in the JSON format that coding agents share: `{"hooks": {"PreToolUse": [{"matcher": "Bash|Edit",
+    /// "hooks": [{"type": "command", "command": "…", "timeout": 60}]}]}}`, with time-outs in seconds. Other keys beside
+    /// `hooks` are ignored, so that a settings file can be read as it is. `source_name` is the name of the file, for
+    /// messages.
     ///
-    /// Common names of tools stand for our kinds as well: `Bash` for `shell`, `Write` for `write_file`. In a matcher, `.*` is
-    /// `*`; other regular expressions are errors, since no hook may be lost.
+    /// Common names of tools match the tool kinds of Pintle: `Bash` matches `shell`, and `Write` matches `write_file`. In
+    /// a matcher, `.*` is `*`. Other regular expressions are errors, since no hook may be lost.
     ///
-    /// What this version does not have is left out with a [warning](Self::warnings): events, and hooks that are no commands.
+    /// Unknown events and hooks that are not commands are left out with a [warning](Self::warnings).
     ///
     /// # Errors
     ///
@@ -199,7 +200,7 @@ fn is_all(matcher: &str) -> bool {
     matches!(matcher.trim(), "" | "*" | ".*")
 }
 
-/// Parses names that are separated by `|`, of other agents and of ours.
+/// Parses names of other agents and of Pintle, separated by `|`.
 fn field_patterns(matcher: &str) -> Result<Option<Vec<Pattern>>, String> {
     if is_all(matcher) {
         return Ok(None);

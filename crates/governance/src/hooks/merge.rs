@@ -5,14 +5,14 @@ use pintle_tools::gate::Permission;
 
 use super::answer::{Answer, strictness};
 
-/// Answer of one hook, with where it comes from.
+/// Answer of one hook, with the hook's origin.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     pub(super) hook: String,
     pub(super) answer: Answer,
 }
 
-/// Merges what hooks say before a call: the strictest permission counts, and the last arguments if no hook denies it.
+/// Merges answers before a call: the strictest permission counts, and the last arguments if no hook denies it.
 pub(super) fn call(answers: &[Answered]) -> CallAnswer {
     let permission = permission(answers);
     let mut hooks: Vec<&str> = deciding(answers, permission).map(|(hook, _)| hook).collect();
@@ -35,7 +35,7 @@ pub(super) fn call(answers: &[Answered]) -> CallAnswer {
         .with_context(context(answers).0)
 }
 
-/// Merges what hooks say in the place of a person. A question of one of them is for that person.
+/// Merges answers to a request for approval. If a hook asks, the request goes to the approver.
 pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
     let permission = permission(answers)?;
     match permission {
@@ -57,7 +57,7 @@ pub(super) fn approval(answers: &[Answered]) -> Option<Decision> {
     }
 }
 
-/// Merges what hooks say about an input.
+/// Merges answers to an input.
 pub(super) fn input(answers: &[Answered]) -> InputAnswer {
     match blocked(answers) {
         Some(reason) => InputAnswer::refuse(reason),
@@ -65,12 +65,12 @@ pub(super) fn input(answers: &[Answered]) -> InputAnswer {
     }
 }
 
-/// Merges what hooks add for the model.
+/// Merges the texts that hooks add for the model.
 pub(super) fn context(answers: &[Answered]) -> HookContext {
     HookContext(joined(answers.iter().filter_map(|answered| answered.answer.context.as_deref())))
 }
 
-/// Merges what hooks say about a result. The call has run, so that what they object to is for the model to read.
+/// Merges answers to a result. The call has run, so objections are text for the model.
 pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
     let texts = answers.iter().flat_map(|Answered { answer, .. }| {
         let objects = answer.permission == Some(Permission::Deny) && answer.stop.is_none();
@@ -83,7 +83,7 @@ pub(super) fn result(answers: &[Answered]) -> ResultAnswer {
     merged
 }
 
-/// Merges what the model has still to do. A hook that stops the agent does not let others send it on.
+/// Merges answers at the end of a turn. If a hook stops the agent, no other hook can make it continue.
 pub(super) fn end(answers: &[Answered]) -> EndAnswer {
     if stopped(answers).is_some() {
         return EndAnswer::default();
@@ -91,14 +91,14 @@ pub(super) fn end(answers: &[Answered]) -> EndAnswer {
     blocked(answers).map_or_else(EndAnswer::default, EndAnswer::send_on)
 }
 
-/// Returns why something must not happen, if any hook says so.
+/// Returns the reasons of the hooks that block, if any hook blocks.
 pub(super) fn blocked(answers: &[Answered]) -> Option<String> {
     let denied = permission(answers).filter(|permission| *permission == Permission::Deny)?;
     let reasons = joined(deciding(answers, Some(denied)).filter_map(|(_, reason)| reason));
     Some(reasons.unwrap_or_else(|| "a hook blocks it".to_owned()))
 }
 
-/// Returns why the agent is not to continue, if any hook says so.
+/// Returns the reasons of the hooks that stop the agent, if any hook does.
 fn stopped(answers: &[Answered]) -> Option<String> {
     joined(answers.iter().filter_map(|answered| answered.answer.stop.as_deref()))
 }
@@ -107,12 +107,12 @@ fn permission(answers: &[Answered]) -> Option<Permission> {
     answers.iter().filter_map(|answered| permission_of(&answered.answer)).max_by_key(|p| strictness(*p))
 }
 
-/// Returns what one hook says. One that stops the agent does not let it do anything else.
+/// Returns the permission of one answer. An answer that stops the agent is a denial.
 fn permission_of(answer: &Answer) -> Option<Permission> {
     if answer.stop.is_some() { Some(Permission::Deny) } else { answer.permission }
 }
 
-/// Returns the hooks that say this, with their reasons.
+/// Returns the hooks with this permission, and their reasons.
 fn deciding(
     answers: &[Answered],
     permission: Option<Permission>,

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Ways to write the directory of the project at the beginning of a word.
+/// Notations for the directory of the project at the beginning of a word.
 const PROJECT: [&str; 5] =
     ["$PINTLE_PROJECT_DIR", "${PINTLE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}", "$PWD"];
 
-/// Lines within lines are read to this depth, as in `sh -c "sh -c 'x y'"`.
+/// Maximum depth of nested shell lines, as in `sh -c "sh -c 'x y'"`.
 const MAX_DEPTH: usize = 4;
 
 /// Word of a shell line, without its quotes.
@@ -25,7 +25,7 @@ pub(super) fn named(line: &str, workspace: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The same for a program that is started with arguments, without a shell, in a directory.
+/// Returns these paths for a program that is started with arguments in a directory, without a shell.
 pub(super) fn named_by(arguments: &[String], directory: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     collect(&line_of(arguments), directory, workspace, MAX_DEPTH, &mut found);
@@ -46,7 +46,7 @@ fn collect(line: &str, directory: &Path, workspace: &Path, depth: usize, found: 
         }
         let value = word.text.split_once('=').map(|(_, value)| value);
         for text in [Some(word.text.as_str()), value].into_iter().flatten() {
-            // The shell looks up a program without a slash elsewhere.
+            // The shell searches `PATH` for a program without a slash.
             let is_elsewhere = word.is_program && !text.contains('/');
             if !is_elsewhere && !text.starts_with('-') {
                 found.extend(below(text, directory, workspace));
@@ -78,7 +78,7 @@ fn below(text: &str, directory: &Path, workspace: &Path) -> Option<PathBuf> {
     (path.starts_with(workspace) && path != workspace).then_some(path)
 }
 
-/// Splits a line as a shell does, as far as names of files need it.
+/// Splits a line into words like a shell, as far as file names require it.
 fn words(line: &str) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     let mut word = String::new();

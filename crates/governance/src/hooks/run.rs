@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::commands::HookCommand;
 use super::event::HookEvent;
 
-/// Longest output of one stream, in bytes.
+/// Maximum output of one stream, in bytes.
 const MAX_OUTPUT: usize = 64 << 10;
 
 /// Exit code of a hook that blocks.
@@ -145,12 +145,12 @@ impl Streams {
     }
 }
 
-/// Where a command runs.
+/// Directories of a command.
 #[derive(Clone, Copy)]
 pub(super) struct HookDirectories<'a> {
-    /// The project, in its variables.
+    /// Directory of the project, for the variables.
     pub(super) project: &'a Path,
-    /// The directory in which it starts.
+    /// Start directory.
     pub(super) start: &'a Path,
 }
 

@@ -13,12 +13,12 @@ use super::programs;
 #[derive(Clone, Debug)]
 pub struct TrustedPrograms {
     workspace: PathBuf,
-    /// Hash of each file; `None` if there was none that could be read.
+    /// Hash of each file; `None` for a missing or unreadable file.
     contents: BTreeMap<PathBuf, Option<blake3::Hash>>,
 }
 
 impl TrustedPrograms {
-    /// Reads the programs of these commands in `env`, as far as they are below `workspace`.
+    /// Reads those programs of these commands that are below `workspace`, in `env`.
     pub async fn read(
         commands: &HookCommands,
         workspace: impl Into<PathBuf>,
@@ -36,8 +36,8 @@ impl TrustedPrograms {
         &self.workspace
     }
 
-    /// Adds the files that a program and its arguments name. The program is started without a shell, in `directory`, which
-    /// starts at the workspace if it is relative.
+    /// Adds the files that a program and its arguments name. The program starts without a shell in `directory`, which is
+    /// relative to the workspace or absolute.
     pub async fn add_invocation(
         &mut self,
         arguments: &[String],
@@ -48,14 +48,14 @@ impl TrustedPrograms {
         self.add(paths, env).await;
     }
 
-    /// Returns whether all files of an invocation are compared. Files named through a variable are not: it is expanded only after
-    /// the invocation was [added](Self::add_invocation).
+    /// Returns whether the hashes cover all files of an invocation. Files named through a variable are not covered: the
+    /// variable is expanded only after the invocation was [added](Self::add_invocation).
     #[must_use]
     pub fn covers_invocation(&self, arguments: &[String], directory: Option<&Path>) -> bool {
         self.named_by(arguments, directory).iter().all(|path| self.contents.contains_key(path))
     }
 
-    /// Returns the first file of an invocation that is not as it was when it was [added](Self::add_invocation).
+    /// Returns the first file of an invocation that has changed since it was [added](Self::add_invocation).
     pub async fn changed_of_invocation(
         &self,
         arguments: &[String],
@@ -77,15 +77,15 @@ impl TrustedPrograms {
         }
     }
 
-    /// Returns the files with the hash of their content; `None` for one that there is not, or that cannot be read. The text is
-    /// the same as long as the content is.
+    /// Returns the files with the hashes of their contents as text; `None` for a missing or unreadable file. The text
+    /// changes only with the content.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, Option<String>)> {
         self.contents
             .iter()
             .map(|(path, content)| (path.as_path(), content.map(|hash| hash.to_hex().to_string())))
     }
 
-    /// Returns the first program of a command that is not as it was.
+    /// Returns the first program of a command that has changed.
     pub(super) async fn changed(
         &self,
         command: &HookCommand,
@@ -110,6 +110,6 @@ impl TrustedPrograms {
 }
 
 async fn content(path: &Path, env: &dyn ExecutionEnvironment) -> Option<blake3::Hash> {
-    // One that cannot be read now could be read later.
+    // An unreadable file could become readable later.
     env.read(path, None).await.ok().map(|content| blake3::hash(&content))
 }

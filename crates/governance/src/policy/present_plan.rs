@@ -8,16 +8,16 @@ use serde::Deserialize;
 use super::Policy;
 use crate::mode::Mode;
 
-/// Longest plan, in bytes. A person reads all of it.
+/// Maximum size of a plan, in bytes. A user reads all of it.
 const MAX_PLAN: usize = 32 * 1024;
 
 /// Presents the plan of a session in mode [`Plan`](Mode::Plan).
 ///
-/// The session's [`PolicyGate`](crate::PolicyGate) asks about each call in that mode, whatever rules and hooks say: the
-/// approval of the call is the acceptance of the plan. The call then changes the mode of the policy, on record, under the
-/// name of who approved it. A denial leaves the mode as it is, and its reason is what the model reads.
+/// The session's [`PolicyGate`](crate::PolicyGate) asks about each call in that mode, regardless of rules and hooks.
+/// Approving the call accepts the plan. The call then changes the mode of the policy, and the record names the approver.
+/// A denial leaves the mode unchanged, and the model reads its reason.
 ///
-/// Subagents work under the same policy. A plan that one of them presents changes the mode of all.
+/// Subagents share the policy. A plan that a subagent presents changes the mode of all.
 #[derive(Clone, Debug)]
 pub struct PresentPlan {
     policy: Policy,
@@ -39,7 +39,7 @@ impl PresentPlan {
     /// Instructions for a session that starts in mode plan with this tool.
     pub const INSTRUCTIONS: &'static str = include_str!("../../prompts/plan.md").trim_ascii_end();
 
-    /// Instructions for a session in mode plan where nobody can accept the plan.
+    /// Instructions for a session in mode plan without a user who can accept the plan.
     pub const INSTRUCTIONS_WITHOUT_A_PERSON: &'static str =
         include_str!("../../prompts/plan_without_a_person.md").trim_ascii_end();
 
@@ -57,7 +57,7 @@ impl Tool for PresentPlan {
     tool_properties! {
         name: Self::NAME,
         description: include_str!("../../prompts/present_plan.md"),
-        // Nothing but the mode changes, and a second call finds that it has changed.
+        // Only the mode changes, and a second call detects the change.
         effect: Effect::Read,
     }
 
@@ -92,7 +92,7 @@ impl Tool for PresentPlan {
     }
 }
 
-/// Returns what a mode allows, in sentences for a model whose prompt may describe another mode.
+/// Describes the permissions of a mode to a model whose prompt may describe another mode.
 fn what_is_allowed(mode: Mode, cx: &ToolContext) -> String {
     let calls = match mode {
         Mode::Plan => "Files are not changed, and commands cannot change anything.",

@@ -1,4 +1,4 @@
-//! Files that rules deny to read, for a sandbox that hides them from commands.
+//! Files that rules forbid reading, for a sandbox that hides them from commands.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ const MAX_IGNORED_ENTRIES: usize = 200_000;
 /// Maximum number of paths. A sandbox needs a mount for each.
 const MAX_PATHS: usize = 256;
 
-/// Files and directories that rules deny to read.
+/// Files and directories that rules forbid reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeniedReads {
-    /// Absolute paths, which may be missing or be links. A rule for everything below a directory gives the directory.
+    /// Absolute paths. They may be missing or be links. A rule for all files below a directory yields the directory.
     pub paths: BTreeSet<PathBuf>,
     /// Rules with files that are not among `paths`, each with the reason.
     pub incomplete: Vec<(String, String)>,
 }
 
 impl Rules {
-    /// Finds the existing files that these rules deny to read with `@read` or a tool that reads files. At most 256 are found,
-    /// and those that a search of two seconds does not get to are not; [`incomplete`](DeniedReads::incomplete)
-    /// names the rules. A rule for the working directory as a whole, or for one above it, finds nothing.
+    /// Finds the existing files that these rules forbid reading, by `@read` or by a tool that reads files. The search
+    /// ends after 256 files or two seconds; [`incomplete`](DeniedReads::incomplete) then names the rules. A rule for the
+    /// working directory as a whole, or for a directory above it, finds nothing.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Rules {
         Ok(found)
     }
 
-    /// Returns whether a rule denies to read a file at this absolute path, with `@read` or a tool that reads files. Links are
-    /// not followed.
+    /// Returns whether a rule forbids reading a file at this absolute path, by `@read` or by a tool that reads files.
+    /// Links are not followed.
     #[must_use]
     pub fn denies_reading(&self, path: &Path) -> bool {
         let mut rules = self.of(Permission::Deny).map(|entry| &entry.rule);
@@ -141,7 +141,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds a path that a rule matches. A directory is hidden with all below it, so the rule has to match that as well.
+    /// Adds a path that a rule matches. Hiding a directory hides all files below it, so the rule must match these as
+    /// well.
     fn add(&self, found: &mut DeniedReads, path: PathBuf, is_directory: bool) {
         let matches =
             |rule: &&&Rule| rule.matches_path(&path) && (!is_directory || covers_below(rule, &path));

@@ -12,7 +12,7 @@ use super::links::joined;
 use super::rule::{DescribedCall, DescribedTarget};
 use super::{Address, CallFacts, JudgedPath, JudgedPaths, OtherPaths, ReadRoot, RuleError};
 
-/// Beginning of the name of each tool of a server.
+/// Prefix of the names of tools of MCP servers.
 const SERVER_PREFIX: &str = "mcp__";
 
 impl CallFacts {
@@ -74,13 +74,13 @@ impl CallFacts {
         }
     }
 
-    /// Reads a call that somebody describes as a rule names it, such as `shell(git push)`, to ask what would happen to it. The
-    /// tool is named by its name or kind, and what stands in parentheses is the whole command, one path, or one host. Paths
-    /// are resolved in the environment.
+    /// Parses the description of a call in the form of a rule, such as `shell(git push)`, to find its ruling. The tool is
+    /// given by its name or kind. The text in parentheses is the whole command, one path, or one host. Paths are resolved
+    /// in the environment.
     ///
     /// # Errors
     ///
-    /// [`RuleError`], which says what was expected.
+    /// [`RuleError`] with the expected form.
     pub async fn parse(text: &str, env: &dyn ExecutionEnvironment) -> Result<Self, RuleError> {
         let described = DescribedCall::parse(text)?;
         let mut facts = Self {
@@ -114,7 +114,7 @@ impl CallFacts {
         Ok(facts)
     }
 
-    /// Returns whether the tool is one of a server (MCP), which does with its arguments whatever it likes.
+    /// Returns whether an MCP server provides the tool. Such a server interprets the arguments freely.
     pub(crate) fn is_of_server(&self) -> bool {
         self.tool.starts_with(SERVER_PREFIX)
     }
@@ -155,10 +155,11 @@ fn add<'p>(paths: &mut Vec<PathBuf>, more: impl IntoIterator<Item = &'p (impl As
     }
 }
 
-/// Returns a path as the call names it. Rules begin at the resolved workspace, so one below the working directory does, too.
+/// Returns a path as the call names it. Rules start at the resolved workspace, and so must a path below the working
+/// directory.
 async fn named_from_workspace(path: &Path, real: &Path, env: &dyn ExecutionEnvironment) -> PathBuf {
     match path.strip_prefix(env.working_directory()) {
-        // Without links, it is the same.
+        // Without links, both paths are equal.
         Ok(below) if path != real => match env.canonicalize(env.working_directory()).await {
             Ok(directory) => joined(&directory, below),
             Err(_) => path.to_path_buf(),

@@ -50,13 +50,13 @@ pub enum RulesError {
 const KEYS: [&str; 3] = ["allow", "ask", "deny"];
 
 impl Rules {
-    /// Parses a rules file: TOML with the lists `allow`, `ask` and `deny` of [rules](Rule). `source_name` is the name of the
-    /// file, for messages. Relative paths are those of `workspace`, an absolute path with all links resolved.
+    /// Parses a rules file: TOML with the lists `allow`, `ask` and `deny` of [rules](Rule). `source_name` is the name of
+    /// the file, for messages. `workspace` is the base of relative paths: an absolute path with all links resolved.
     ///
     /// # Errors
     ///
-    /// [`RulesError`] for the first mistake. Nothing of a file with one is used: a rule that is not understood could have
-    /// been one that denies.
+    /// [`RulesError`] for the first mistake. A file with a mistake is rejected as a whole, since an invalid rule could be
+    /// one that denies.
     pub fn parse(source_name: &str, text: &str, workspace: &Path) -> Result<Self, RulesError> {
         let line_of = |offset: usize| text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
         let file: File = toml::from_str(text).map_err(|error| {
@@ -81,7 +81,7 @@ impl Rules {
     }
 }
 
-/// Returns the line of a mistake in a TOML file, and what is wrong, with the key that may be meant.
+/// Returns the line of a mistake in a TOML file and its description, with the key that may be meant.
 pub(crate) fn form_error(error: &toml::de::Error, text: &str, keys: &[&str]) -> (usize, String) {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;

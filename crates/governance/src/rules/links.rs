@@ -1,4 +1,4 @@
-//! Links on the way to what rules name.
+//! Links in the paths of rules.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Returns the name that the rule has for a resolved path; `None` for one that is elsewhere.
+    /// Returns the rule's name for a resolved path; `None` for a path elsewhere.
     pub(super) fn other_name(&self, real: &Path) -> Option<PathBuf> {
         Some(joined(&self.named, real.strip_prefix(&self.real).ok()?))
     }
@@ -27,12 +27,12 @@ impl Link {
 pub(crate) struct RuleLinks(Mutex<HashMap<PathBuf, Option<Link>>>);
 
 impl RuleLinks {
-    /// Forgets everything.
+    /// Clears the cache.
     pub(crate) fn clear(&self) {
         self.known().clear();
     }
 
-    /// Returns those of these paths that lead through links.
+    /// Returns the paths among these that lead through links.
     pub(super) async fn resolve(&self, paths: &[&Path], env: &dyn ExecutionEnvironment) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         for &path in paths {
@@ -55,7 +55,7 @@ impl RuleLinks {
     }
 }
 
-/// Resolves a path of a rule. One that cannot be resolved leads nowhere.
+/// Resolves a path of a rule; `None` if it has no links or cannot be resolved.
 async fn link(path: &Path, env: &dyn ExecutionEnvironment) -> Option<Link> {
     let real = env.canonicalize(path).await.ok()?;
     (real != path).then(|| Link { named: path.to_path_buf(), real })

@@ -11,7 +11,7 @@ use super::{Address, CallFacts, JudgedPath, JudgedPaths};
 use crate::pattern::Pattern;
 use crate::tool_names::{self, WEB_FETCH, kind_of_tool};
 
-/// Names some calls: by tool or effect, and by what they touch.
+/// Selects calls by tool or effect, and by the command, files or host that they touch.
 ///
 /// | rule | calls |
 /// |---|---|
@@ -22,7 +22,7 @@ use crate::tool_names::{self, WEB_FETCH, kind_of_tool};
 /// | `web_fetch(*.rust-lang.org)` | that reach this host |
 ///
 /// The text in parentheses is a command, a path or a host, as the tool takes it. For a tool that is not one of the
-/// built-in kinds it says which: `query(host:example.org)`, `Build(command:make *)`, `Save(path:out/**)`.
+/// built-in kinds, a prefix says which: `query(host:example.org)`, `Build(command:make *)`, `Save(path:out/**)`.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -47,14 +47,14 @@ enum Target {
 /// Pattern of paths.
 #[derive(Clone, Debug)]
 struct PathGlob {
-    /// Text with which all paths begin that it matches. It tells most paths apart at a fraction of the cost.
+    /// Common prefix of all matching paths. It rejects most other paths at a fraction of the cost.
     prefix: String,
     /// Directory or file up to the first wildcard, in which links are followed.
     path: PathBuf,
     glob: GlobMatcher,
 }
 
-/// Kind of what stands in parentheses.
+/// Kind of the text in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TargetKind {
     Command,
@@ -71,11 +71,11 @@ pub struct RuleError {
 }
 
 impl Rule {
-    /// Parses a rule. Relative paths are those of `workspace`, an absolute path with all links resolved.
+    /// Parses a rule. `workspace` is the base of relative paths: an absolute path with all links resolved.
     ///
     /// # Errors
     ///
-    /// [`RuleError`], which says what was expected.
+    /// [`RuleError`] with the expected form.
     pub fn parse(text: &str, workspace: &Path) -> Result<Self, RuleError> {
         let text = text.trim();
         let refused = |problem: String| RuleError { rule: text.to_owned(), problem };
@@ -109,7 +109,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether it is about calls like this one, whatever they touch.
+    /// Returns whether it names calls like this one, regardless of their targets.
     pub(super) fn names(&self, call: &CallFacts) -> bool {
         match &self.calls {
             Calls::Tool(pattern) => {
@@ -121,7 +121,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether it is about calls like this one, if it denies or asks: `Edit` is about patches as well.
+    /// Returns whether it names calls like this one as a rule that denies or asks: `Edit` then includes patches.
     fn restricts(&self, call: &CallFacts) -> bool {
         match &self.calls {
             Calls::Tool(pattern) => tool_names::is_named(pattern, &[&call.tool, &call.kind]),
@@ -129,7 +129,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether it is about any part of a call like this one: one that changes a file may read it as well.
+    /// Returns whether it names any part of a call like this one: a call that changes a file may read it as well.
     pub(super) fn concerns(&self, call: &CallFacts) -> bool {
         self.restricts(call)
             || match &self.calls {
@@ -158,7 +158,7 @@ impl Rule {
         self.matches_path(path) && self.judges_reads(call)
     }
 
-    /// Returns whether it is about files that a call like this one reads, and not only about those that it changes.
+    /// Returns whether it names files that a call like this one reads, and not only files that it changes.
     fn judges_reads(&self, call: &CallFacts) -> bool {
         self.restricts(call) || matches!(&self.calls, Calls::Effect(Effect::Read))
     }
@@ -185,12 +185,12 @@ impl Rule {
         matches!(&self.target, Some(Target::Path(glob)) if glob.may_match_below(directory))
     }
 
-    /// Returns whether it is about files of the call, which are not all known.
+    /// Returns whether it names files of a call whose files are not all known.
     pub(super) fn may_touch(&self, call: &CallFacts) -> bool {
         self.path().is_some() && self.concerns(call)
     }
 
-    /// Returns whether it names any part of the call, of which `paths` are its paths. An address that cannot be read matches.
+    /// Returns whether it names any part of the call, whose paths are `paths`. An unreadable address matches.
     pub(super) fn touches(&self, call: &CallFacts, paths: &JudgedPaths<'_>) -> bool {
         self.concerns(call)
             && match &self.target {
@@ -210,7 +210,7 @@ impl Rule {
             }
     }
 
-    /// Returns how a command line contains the command that it names; `None` if it names no command, or the line has none.
+    /// Returns how a command line contains the rule's command; `None` if the rule names no command, or the line lacks it.
     pub(super) fn mention_in(&self, call: &CallFacts) -> Option<CommandMention> {
         match &self.target {
             Some(Target::Command(pattern)) => call.command.as_ref()?.mention(pattern),
@@ -218,7 +218,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether it judges what the call reads, and what it changes.
+    /// Returns whether it judges the reads of the call, and whether it judges the writes.
     fn judged(&self, call: &CallFacts) -> (bool, bool) {
         match &self.calls {
             Calls::Effect(Effect::Read) if call.effect != Effect::Read => (true, false),
@@ -228,8 +228,8 @@ impl Rule {
     }
 }
 
-/// Returns whether these rules, all of which name the call, match all parts of it: its commands, its files and its hosts. What
-/// cannot be judged is not matched.
+/// Returns whether these rules, all of which name the call, match all parts of it: its commands, its files and its hosts.
+/// Parts that cannot be judged do not match.
 pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts) -> bool {
     let (mut commands, mut globs, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     for rule in rules {
@@ -246,7 +246,7 @@ pub(super) fn cover<'a>(rules: impl Iterator<Item = &'a Rule>, call: &CallFacts)
         Address::Unreadable => false,
     };
     let mut paths = call.reads.iter().chain(&call.writes).peekable();
-    // A call that changes files without naming them has some.
+    // A call that changes files without naming them has paths.
     let has_paths = paths.peek().is_some() || call.undecided.is_some() || call.effect == Effect::Write;
     let is_known = call.undecided.is_none() && (call.effect != Effect::Write || !call.writes.is_empty());
     let parts = [
@@ -286,7 +286,7 @@ impl Calls {
         matches!(self, Self::Tool(pattern) if pattern.as_str() == name)
     }
 
-    /// Returns what calls of this kind touch; `None` if that is not known.
+    /// Returns the kind of target of these calls; `None` if it is unknown.
     fn target_kind(&self) -> Option<TargetKind> {
         match self {
             Self::Effect(Effect::Execute) => Some(TargetKind::Command),
@@ -311,7 +311,7 @@ impl Calls {
     }
 }
 
-/// Call that somebody describes as a rule names it.
+/// Call that is described in the form of a rule.
 #[derive(Debug)]
 pub(super) struct DescribedCall {
     pub(super) tool: String,
@@ -319,7 +319,7 @@ pub(super) struct DescribedCall {
     pub(super) target: Option<DescribedTarget>,
 }
 
-/// What a described call touches.
+/// Target of a described call.
 #[derive(Debug)]
 pub(super) enum DescribedTarget {
     Command(String),
@@ -363,7 +363,7 @@ impl DescribedCall {
     }
 }
 
-/// Returns the effect of a tool; the worst that fits for one that is not known.
+/// Returns the effect of a tool. An unknown tool has the worst effect that fits its target.
 fn effect_of(tool: &str, target: Option<TargetKind>) -> Effect {
     match ToolKind::of_tool(tool) {
         Some(ToolKind::Shell) => Effect::Execute,
@@ -385,7 +385,7 @@ fn effect_of(tool: &str, target: Option<TargetKind>) -> Effect {
     }
 }
 
-/// Splits what stands in parentheses into what it is and its text.
+/// Splits the text in parentheses into its kind and its value.
 fn target_of<'t>(calls: &Calls, text: &'t str) -> Result<(TargetKind, &'t str), String> {
     let prefixes =
         [("command:", TargetKind::Command), ("path:", TargetKind::Path), ("host:", TargetKind::Host)];
@@ -421,7 +421,7 @@ impl Target {
     fn parse(calls: &Calls, text: &str, workspace: &Path) -> Result<Self, String> {
         let (kind, text) = target_of(calls, text)?;
         match kind {
-            // Rules of another agent, which has tools of these names.
+            // Rules of another agent with tools of these names.
             TargetKind::Command if calls.is_tool("Bash") && text.ends_with(":*") => {
                 let command = text.trim_end_matches(":*");
                 Err(format!("ends with `:*`, expected `{command} *` for the command with any arguments"))
@@ -448,7 +448,7 @@ impl Target {
     }
 }
 
-/// Returns why a text that another tool reads as a path is refused: here it would match no file.
+/// Returns why a text that other tools read as a path is invalid: here it would match no file.
 fn path_problem(text: &str) -> Option<String> {
     let expected = "expected a path below the workspace, or one from `/`";
     if text.starts_with("~/") || text == "~" {
@@ -469,7 +469,7 @@ fn path_problem(text: &str) -> Option<String> {
     None
 }
 
-/// Returns what matches these files: `dir/**` also the directory itself, which a search reads.
+/// Returns the pattern of these files. `dir/**` also matches the directory itself, which a search reads.
 fn path_glob(text: &str, workspace: &Path) -> Result<PathGlob, String> {
     if let Some(problem) = path_problem(text) {
         return Err(problem);

@@ -13,8 +13,8 @@ use super::links::{Link, RuleLinks, joined};
 use super::{CallFacts, Rule, Rules};
 
 impl Rules {
-    /// Returns the facts about a call with everything that rules may name which deny or ask: its files by the names that
-    /// rules have for them, and files below the directories that it reads. `None` if no rule can name any.
+    /// Returns the facts about a call with all paths that rules that deny or ask may name: its files by the names in
+    /// these rules, and files below the directories that it reads. `None` if no rule can name any.
     ///
     /// Links in a rule are followed up to its first wildcard.
     pub(crate) async fn with_searched(
@@ -66,7 +66,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the names that rules have for these paths.
+    /// Returns the names of these paths in rules.
     fn other_names(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         paths.iter().flat_map(|path| self.links.iter().filter_map(|link| link.other_name(path))).collect()
     }
@@ -109,7 +109,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds files that a search visits. It starts where the call does: other files may be ignored below the target of a link.
+    /// Adds files that a search visits. It starts at the call's own path, since ignore rules may differ below the target
+    /// of a link.
     async fn add_walked(&self, facts: &mut CallFacts, directory: &ReadRoot) -> Result<(), EnvError> {
         let found = self.env.walk(&WalkRequest::new(&directory.named)).await?;
         if found.is_all_ignored() {
@@ -124,7 +125,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds files to a depth, also ignored ones.
+    /// Adds files up to a depth, including ignored files.
     async fn add_listed(
         &self,
         facts: &mut CallFacts,
@@ -138,7 +139,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds a file, if rules name it or what it leads to.
+    /// Adds a file, if rules name it or its link target.
     async fn add(&self, facts: &mut CallFacts, directory: &ReadRoot, relative: &Path, is_link: bool) {
         let mut names = self.names(directory, relative);
         if is_link && let Ok(target) = self.env.canonicalize(&joined(&directory.real, relative)).await {

@@ -1,4 +1,4 @@
-//! Rules that somebody may want to add for a call.
+//! Suggestions of rules for a call.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use pintle_tools::{Effect, ToolKind};
 
 use super::{Address, CallFacts, Rule};
 
-/// Highest number of commands of a line for which rules are suggested.
+/// Maximum number of commands in a line for which rules are suggested.
 const MAX_COMMANDS: usize = 32;
 
 impl CallFacts {
-    /// Returns rules that together name exactly calls like this one: one for each command of a line, each file, each host. A
-    /// person who is asked about the call may accept, widen or narrow them. Empty if rules cannot name it exactly, as for a
+    /// Returns rules that together name exactly calls like this one: one for each command of a line, each file, each
+    /// host. An approver of the call may accept, widen or narrow them. Empty if rules cannot name it exactly, as for a
     /// line with substitutions, or if the line has more than 32 commands.
     #[must_use]
     pub fn suggested_rules(&self, workspace: &Path) -> Vec<String> {
         let rules = self.rules(workspace).unwrap_or_default();
-        // What is suggested must be a rule, and name this call.
+        // A suggestion must be a valid rule and name this call.
         let names_call = |rule: &String| {
             Rule::parse(rule, workspace).is_ok_and(|rule| rule.touches(self, &self.judged_paths()))
         };
@@ -28,7 +28,7 @@ impl CallFacts {
             return None;
         }
         if self.is_of_server() {
-            // Nothing in its arguments says how much less would be enough.
+            // The arguments of an MCP tool do not show which narrower rule would suffice.
             return Some(vec![self.tool.clone()]);
         }
         if let Some(line) = &self.command {

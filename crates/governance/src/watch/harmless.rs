@@ -109,8 +109,8 @@ fn runs_more(before: Option<&FileState>, after: Option<&FileState>) -> bool {
     after.lines().any(|line| !is_plain(line) && !known.contains(&line))
 }
 
-/// Returns whether a path is in a directory of the application that is new, and not that of the working directory: it can
-/// deny something, and allows nothing without the user's trust.
+/// Returns whether a path is in a new directory of the application that is not directly in the working directory. Such a
+/// directory can deny calls, and allows none without the user's trust.
 fn is_new_project(path: &Path, before: &Snapshot, after: &Snapshot) -> bool {
     let named = path.ancestors().find(|above| after.locations.named.contains(*above));
     named.is_some_and(|named| {

@@ -16,13 +16,13 @@ const GIT: &str = ".git";
 const MAX_ENTRIES: usize = 50_000;
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// Maximum number of git directories that are looked at.
+/// Maximum number of git directories that are examined.
 const MAX_GIT_DIRECTORIES: usize = 256;
 
 /// Depth of the names of submodules, which may have slashes.
 const MAX_NAME_DEPTH: usize = 4;
 
-/// Largest file that names a directory, and the most of all of them.
+/// Maximum size of a file that names a directory, and of all such files.
 const MAX_LINK: u64 = 4 << 10;
 const MAX_LINKS: u64 = 1 << 20;
 
@@ -31,7 +31,7 @@ const MAX_LINKS: u64 = 1 << 20;
 pub(super) struct Locations {
     /// The working directory, with all links resolved.
     pub(super) root: PathBuf,
-    /// Every path named `.git` that was ever found, with its present state.
+    /// Every path named `.git` that was ever found, with its current state.
     pub(super) entries: BTreeMap<PathBuf, GitEntry>,
     /// Git directories of repositories, submodules and worktrees.
     pub(super) git: BTreeSet<PathBuf>,
@@ -52,11 +52,11 @@ pub(super) enum GitEntry {
 }
 
 impl Locations {
-    /// Finds what there is in the working directory and, if it `searches`, below it, and what was `known` before.
+    /// Finds locations in the working directory and, if `searches` is set, below it. The `known` locations are included.
     ///
     /// # Errors
     ///
-    /// Only those of the environment as a whole, such as that it is lost.
+    /// Only errors of the environment as a whole, such as its loss.
     pub(super) async fn find(
         env: &dyn ExecutionEnvironment,
         names: &[PathBuf],
@@ -78,7 +78,7 @@ impl Locations {
         Ok(found)
     }
 
-    /// Returns the git directory of the working directory itself, if it is one of a repository.
+    /// Returns the git directory of the working directory itself, if that is the root of a repository.
     pub(super) fn own_git_directory(&self) -> Option<PathBuf> {
         let entry = self.root.join(GIT);
         match self.entries.get(&entry)? {
@@ -135,7 +135,7 @@ impl Locations {
                     GitEntry::Unreadable
                 }
             };
-            // What was found once stays known, also if it is ignored later.
+            // A path that was found once stays known, even if it is ignored later.
             if entry != GitEntry::Missing || self.entries.contains_key(&path) {
                 self.entries.insert(path, entry);
             }
@@ -143,7 +143,7 @@ impl Locations {
         Ok(())
     }
 
-    /// Adds the directories that entries lead to, and those of their submodules and worktrees.
+    /// Adds the directories of the entries, and the directories of their submodules and worktrees.
     async fn find_git_directories(&mut self, env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
         let mut pending = Vec::new();
         for (path, entry) in &self.entries {
@@ -155,7 +155,7 @@ impl Locations {
                 GitEntry::Missing | GitEntry::Unreadable => {}
             }
         }
-        // The repository of the working directory first, should there be too many.
+        // The repository of the working directory comes first, in case there are too many.
         pending.sort_by_key(|path| std::cmp::Reverse(path.components().count()));
         while let Some(git) = pending.pop() {
             if self.git.len() >= MAX_GIT_DIRECTORIES || !self.git.insert(git.clone()) {

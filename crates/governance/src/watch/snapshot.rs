@@ -1,4 +1,4 @@
-//! State of watched files, and what of it is kept between sessions.
+//! State of watched files, and its record between sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct FileState {
     mode: Option<u32>,
 }
 
-/// Content of a file, as far as it is compared.
+/// Compared content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Bytes(Vec<u8>),
@@ -32,7 +32,7 @@ pub(super) enum Content {
         size: Option<u64>,
         identity: Option<FileIdentity>,
     },
-    /// This many files, of which none is read.
+    /// Number of files that are not read.
     Counted(u64),
     Link,
     Other,
@@ -45,25 +45,25 @@ pub(super) enum Content {
 pub struct WatchedFiles {
     /// Paths named `.git`, of repositories in the working directory and below.
     repositories: BTreeSet<PathBuf>,
-    /// State of each file at the last look, hashed; `None` if the session got to its last one.
+    /// Hashed state of each file at the previous check; `None` if the session reached its last check.
     files: Option<BTreeMap<PathBuf, String>>,
 }
 
 impl WatchedFiles {
-    /// Returns it without the state of the files: nothing can change them after the last look of a session.
+    /// Returns the record without the state of the files: no command changes them after the last check of a session.
     #[must_use]
     pub fn without_states(self) -> Self {
         Self { files: None, ..self }
     }
 
-    /// Returns it with the repositories that `found` has besides.
+    /// Returns the record with the repositories of `found` added.
     #[must_use]
     pub fn with_repositories(mut self, found: &Self) -> Self {
         self.repositories.extend(found.repositories.iter().cloned());
         self
     }
 
-    /// Returns whether the session that recorded it got to its last look.
+    /// Returns whether the recording session reached its last check.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.files.is_none()
@@ -98,7 +98,7 @@ impl FileState {
         matches!(&self.content, Content::Bytes(bytes) if bytes.is_empty())
     }
 
-    /// Returns the state of a file with this content; `None` if there is none. Modes are read if `with_mode` is set.
+    /// Returns the state of a file with this content; `None` for a missing file. Modes are read if `with_mode` is set.
     pub(super) async fn read(
         env: &dyn ExecutionEnvironment,
         path: &Path,

@@ -1,4 +1,4 @@
-//! What the suite expects word by word.
+//! Fixtures that the suite expects word for word.
 
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(crate) fn failure(text: &str) -> Value {
     json!({"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": true})
 }
 
-/// Returns the result of a tool that always has the same.
+/// Returns the result of a tool with a constant result.
 pub(crate) fn result(tool: &str) -> Option<Value> {
     let content = match tool {
         "test_image_content" => json!([image()]),
@@ -57,7 +57,7 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> Value {
     json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}})
 }
 
-/// Returns the tools that are answered here.
+/// Returns the tools that this example answers.
 pub(crate) fn tools() -> Value {
     let without_arguments = [
         "test_image_content",

@@ -1,7 +1,7 @@
-//! The server under test of the conformance suite of MCP: our tools as a server, over HTTP on 127.0.0.1.
+//! The server under test of the MCP conformance suite: our tools as a server, over HTTP on 127.0.0.1.
 //!
-//! Its first line of output is its URL. What our layer serves (tools, their errors, images and progress) is served by it; the
-//! other fixtures of the suite are answered here. It ends when its standard input does.
+//! Its first line of output is its URL. Our layer serves tools, their errors, images and progress. This example serves
+//! the other fixtures of the suite. It exits at the end of its standard input.
 #![expect(clippy::print_stdout, reason = "the URL is printed")]
 #![expect(deprecated, reason = "the suite asks for what versions before 2026-07-28 have")]
 
@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// Server with the fixtures.
 #[derive(Clone)]
 struct ConformanceServer {
-    /// Serves the tools that are ours.
+    /// Serves our tools.
     ours: McpServer,
     rounds: Arc<Rounds>,
     /// Number of changes of the lists of tools and of prompts.
@@ -81,7 +81,7 @@ impl ConformanceServer {
     }
 }
 
-/// Returns a fixture in the type that the protocol has for it.
+/// Returns a fixture in its protocol type.
 fn typed<T: DeserializeOwned>(fixture: Value) -> Result<T, ErrorData> {
     serde_json::from_value(fixture).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -236,7 +236,7 @@ impl ServerHandler for ConformanceServer {
             (accepted.tools_list_changed == Some(true), accepted.prompts_list_changed == Some(true))
         };
         loop {
-            // A client that is gone ends the subscription.
+            // A disconnected client ends the subscription.
             let sent = tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 Ok(()) = tools.changed(), if wants_tools => context.sink().notify_tool_list_changed().await,

@@ -11,7 +11,7 @@ use super::{fixtures, typed};
 /// Time between two lines of a log.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Logs three lines. From version 2026-07-28 on, only a request that asks for a log gets one.
+/// Logs three lines. From version 2026-07-28 on, only a request that asks for a log receives it.
 pub(crate) async fn log(context: &RequestContext<RoleServer>) -> Value {
     let is_asked = context.meta.log_level().is_some();
     let is_older = context.protocol_version().is_none_or(|version| version < ProtocolVersion::V_2026_07_28);
@@ -19,7 +19,7 @@ pub(crate) async fn log(context: &RequestContext<RoleServer>) -> Value {
         if is_asked || is_older {
             let fixture = json!({"level": "info", "logger": "conformance", "data": line});
             if let Ok(params) = typed::<LoggingMessageNotificationParam>(fixture) {
-                // A client that is gone reads no log.
+                // A disconnected client reads no log.
                 let _ = context.peer.notify_logging_message(params).await;
             }
         }
@@ -45,7 +45,7 @@ pub(crate) async fn sample(
     })
 }
 
-/// Asks the person at the client.
+/// Asks the user of the client.
 pub(crate) async fn elicit(
     context: &RequestContext<RoleServer>,
     tool: &str,

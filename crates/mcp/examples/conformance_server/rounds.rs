@@ -15,7 +15,7 @@ pub(crate) const PROMPT: &str = "test_input_required_result_prompt";
 /// Prefix of the tools.
 const PREFIX: &str = "test_input_required_result_";
 
-/// Seals the state that clients carry from round to round, with a key that each process draws.
+/// Seals the state that clients carry from round to round, with a random key of the process.
 #[derive(Default)]
 pub(crate) struct Rounds(RandomState);
 
@@ -87,7 +87,7 @@ impl Rounds {
         format!("{step}.{:x}", self.0.hash_one(step))
     }
 
-    /// Returns the step of a state; `None` if it is not one of ours.
+    /// Returns the step of a state; `None` if this process did not seal it.
     fn opened(&self, state: &str) -> Option<String> {
         let (step, _seal) = state.split_once('.')?;
         (self.sealed(step) == state).then(|| step.to_owned())
@@ -147,7 +147,7 @@ fn three_questions() -> Value {
     questions
 }
 
-/// Asks only what the client has said that it can answer.
+/// Asks only questions that the client supports.
 fn by_capabilities(
     answers: &Map<String, Value>,
     context: &RequestContext<RoleServer>,
@@ -166,7 +166,7 @@ fn by_capabilities(
     required(&Value::Object(questions), None)
 }
 
-/// Requires that the client has a model to ask.
+/// Requires that the client has a model.
 fn sampling_capability(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     if context.client_capabilities().is_some_and(|capabilities| capabilities.sampling.is_some()) {
         return done("the client has a model");

@@ -1,4 +1,4 @@
-//! The tools of the suite that are tools of ours.
+//! The tools of the suite that our layer serves.
 
 use std::sync::Arc;
 use std::time::Duration;

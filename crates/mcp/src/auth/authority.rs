@@ -1,4 +1,4 @@
-//! The tokens of one server in use: loaded, renewed, and asked for more.
+//! The tokens of one server in use: loading, renewal, and scopes to request.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::spec::HttpServer;
 pub(crate) struct Authority {
     server: HttpServer,
     store: Arc<dyn TokenStore>,
-    /// Requests of one connection wait for one change.
+    /// Held during a change, so that the requests of one connection share it.
     renewing: Mutex<()>,
 }
 
@@ -26,20 +26,20 @@ impl Authority {
         Self { server, store, renewing: Mutex::default() }
     }
 
-    /// Returns the access token, renewed if it is about to end; `None` if there is none.
+    /// Returns the access token, renewed if it expires soon; `None` without a token.
     pub(super) async fn token(&self) -> io::Result<Option<String>> {
         let Some(tokens) = self.store.load(self.server.url()).await? else { return Ok(None) };
         if !tokens.are_due() || tokens.refresh_token.is_none() {
             return Ok(Some(tokens.access_token));
         }
         match self.renewed(&tokens.access_token).await {
-            // Whether it has ended is the server's to say.
+            // The server decides whether it has expired.
             Err(_cannot_be_renewed) => Ok(Some(tokens.access_token)),
             renewed => renewed,
         }
     }
 
-    /// Returns a token in place of one that has ended or was refused; `None` if a login is needed.
+    /// Returns a replacement for an expired or refused token; `None` if a login is needed.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Authority {
                 Ok(Some(renewed.access_token))
             }
             Ok(None) => {
-                // Its authorization server is another one now.
+                // The server uses another authorization server now.
                 self.store.clear(url).await?;
                 Ok(None)
             }
@@ -74,7 +74,7 @@ impl Authority {
         }
     }
 
-    /// Renews tokens; `None` if the server has another authorization server than the one that issued them.
+    /// Renews tokens; `None` if the server now uses another authorization server than their issuer.
     async fn renew(&self, tokens: &ServerTokens) -> Result<Option<ServerTokens>, AuthError> {
         let mut manager = manager(&self.server).await?;
         let metadata = manager.resolve_metadata().await?.metadata;
@@ -100,7 +100,7 @@ impl Authority {
         Ok(Some(renewed))
     }
 
-    /// Notes the scopes that a server asks for, so that the next login requests them.
+    /// Records the scopes that a server requests, so that the next login requests them.
     pub(super) async fn want(&self, challenge: &str) -> io::Result<()> {
         let challenge = WWWAuthenticateParams::parse(challenge, self.server.parsed_url());
         let Some(scope) = challenge.scope else { return Ok(()) };
@@ -113,13 +113,13 @@ impl Authority {
     }
 }
 
-/// Returns what speaks with the authorization server of a server.
+/// Returns the client for the authorization server of a server.
 pub(super) async fn manager(server: &HttpServer) -> Result<AuthorizationManager, AuthError> {
     let url = server.parsed_url();
     AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::new(OAuthHttp::new(url))).await
 }
 
-/// Returns what an authorization server is told apart by: its issuer, or else where it issues tokens.
+/// Returns the identity of an authorization server: its issuer, or else its token endpoint.
 pub(super) fn issuer(metadata: &AuthorizationMetadata) -> String {
     metadata.issuer.clone().unwrap_or_else(|| metadata.token_endpoint.clone())
 }

@@ -12,24 +12,24 @@ use tokio::net::{TcpListener, TcpStream};
 /// Path of the page.
 const PATH: &str = "/callback";
 
-/// Bytes of a request that are read.
+/// Maximum number of bytes that are read of a request.
 const MAX_REQUEST: usize = 16 << 10;
 
 /// Time in which a browser must send its request once it has connected.
 const READ_TIME: Duration = Duration::from_secs(10);
 
-/// Connections that may be open at once. Browsers open some that they do not use.
+/// Maximum number of open connections. Browsers open some that they do not use.
 const MAX_CONNECTIONS: usize = 16;
 
-/// Listens for one answer, on a port of this machine that the system chooses. Nothing listens once it is dropped.
+/// Listener for one answer, on a port of this machine that the system chooses. Dropping it closes the port.
 pub(super) struct Callback {
     listener: TcpListener,
     redirect: Url,
 }
 
-/// What an authorization server has answered through the browser.
+/// Answer of an authorization server through the browser.
 pub(super) enum Answer {
-    /// The person has agreed.
+    /// The user has agreed.
     Code { code: String, issuer: Option<String> },
     /// The kind of an error, and its description.
     Refused { error: String, description: Option<String> },
@@ -46,7 +46,7 @@ impl Callback {
         self.redirect.as_str()
     }
 
-    /// Waits for the answer with this state. Others are refused, and do not end the wait: any page could send them.
+    /// Waits for the answer with this state. Other answers are refused and do not end the wait: any page could send them.
     pub(super) async fn answer(self, state: &str) -> io::Result<Answer> {
         let mut requests = FuturesUnordered::new();
         loop {
@@ -74,7 +74,7 @@ impl Callback {
         }
     }
 
-    /// Returns the answer in the target of a request, or the status and text with which it is refused.
+    /// Returns the answer in the target of a request, or the status and text of a refusal.
     fn understand(&self, target: &str, state: &str) -> Result<Answer, (&'static str, &'static str)> {
         let not_found = ("404 Not Found", "There is nothing here.");
         let url = self.redirect.join(target).map_err(|_no_url| not_found)?;
@@ -111,7 +111,7 @@ async fn read_target(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     Some((stream, target))
 }
 
-/// Answers a browser. One that does not read the answer gets none.
+/// Responds to a browser. A failure is ignored.
 async fn respond(stream: &mut TcpStream, status: &str, text: &str) {
     let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\

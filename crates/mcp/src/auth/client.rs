@@ -24,7 +24,7 @@ pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Client of one server, which adds the token of its authority, if there is one.
 ///
-/// A token that the server refuses is renewed once. Nobody is asked to log in here: the refusal is returned.
+/// A token that the server refuses is renewed once. The client requests no login: it returns the refusal.
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     client: Client,
@@ -65,7 +65,7 @@ impl AuthorizedClient {
     }
 }
 
-/// Replaces the error of a redirect that is not followed by its reason, which the text of the error does not contain.
+/// Replaces the error of a refused redirect with the reason, which the text of the error does not contain.
 fn with_reason(failure: Failure) -> Failure {
     if let StreamableHttpError::Client(error) = &failure
         && let Some(reason) = http_client::refused_redirect(error)
@@ -75,7 +75,7 @@ fn with_reason(failure: Failure) -> Failure {
     failure
 }
 
-/// Returns the events with messages as the protocol has them.
+/// Returns the events with messages in the form of the protocol.
 fn read(events: Events) -> Events {
     let read = |mut event: Sse| {
         let message = event.data.as_ref().and_then(|data| message::without_null(data.as_bytes()));

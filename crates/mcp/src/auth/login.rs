@@ -1,4 +1,4 @@
-//! A login of a person to a server.
+//! A login of a user to a server.
 
 use std::io;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::diary::shortened;
 use crate::http_client::{self, origin};
 use crate::spec::HttpServer;
 
-/// Characters of an authorization server's own words that a message has.
+/// Maximum number of characters of an authorization server's text in a message.
 const MAX_TEXT: usize = 300;
 
-/// Time for the request by which a server is asked how it authorizes.
+/// Time for the request that discovers how a server authorizes.
 const PROBE_TIME: Duration = Duration::from_secs(30);
 
-/// Version of the protocol in which the server is asked.
+/// Version of the protocol of that request.
 const NEWEST: &str = "2026-07-28";
 
 /// Reason why a login failed.
@@ -40,21 +40,21 @@ pub struct LoginError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoginErrorKind {
-    /// The server asks for no login, or for one of a kind that is not known.
+    /// The server requires no login, or a login of an unknown kind.
     NotAsked,
-    /// The server or its authorization server cannot be reached, or what it says of itself cannot be used.
+    /// The server or its authorization server cannot be reached, or its metadata is invalid.
     Discovery,
-    /// The authorization server does not register this client, and none was declared.
+    /// The authorization server does not register this client, and no client was declared.
     Registration,
-    /// The person or the authorization server refused.
+    /// The user or the authorization server refused.
     Denied,
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     TimedOut,
-    /// The authorization server gave no token for its own answer.
+    /// The authorization server issued no token for its own answer.
     Exchange,
     /// No port of this machine is free to wait for the answer.
     Listener,
-    /// The tokens cannot be loaded or kept.
+    /// The tokens cannot be loaded or stored.
     Store,
 }
 
@@ -70,17 +70,17 @@ impl LoginError {
     }
 }
 
-/// Logs a person in to a server, and keeps the tokens in the store in place of earlier ones.
+/// Logs a user in to a server. The new tokens replace earlier tokens in the store.
 ///
-/// `open` gets the URL at which the person agrees, once, and shows or opens it without waiting. Their browser then returns to
-/// a port of 127.0.0.1, on which this function listens until one answer with the right state has come, at most `timeout`.
-/// Dropping the future ends the login; nothing listens afterwards and nothing is kept.
+/// `open` receives the URL at which the user agrees, once, and shows or opens it without waiting. The user's browser then
+/// returns to a port of 127.0.0.1. This function listens there until an answer with the right state arrives, for at most
+/// `timeout`. Dropping the future ends the login: the port is closed and nothing is stored.
 ///
-/// Scopes that the server has asked for since the last login are requested as well.
+/// The login also requests the scopes that the server has requested since the last login.
 ///
 /// # Errors
 ///
-/// [`LoginError`], whose [kind](LoginError::kind) says what failed. No message has a token or a code.
+/// [`LoginError`], whose [kind](LoginError::kind) is the step that failed. No message contains a token or a code.
 pub async fn login(
     server: &HttpServer,
     store: &dyn TokenStore,
@@ -108,7 +108,7 @@ pub async fn login(
     let tokens = stored.and_then(|stored| ServerTokens::issued(&stored, secret, issuer(&metadata)));
     let tokens =
         tokens.ok_or_else(|| failed(LoginErrorKind::Exchange, "there is no token in the answer".into()))?;
-    // A renewal that has begun with earlier tokens would write over these otherwise.
+    // Otherwise, a running renewal of earlier tokens could overwrite these.
     let _lock = store.lock(server.url()).await.map_err(|error| unusable_store(server, &error))?;
     store.save(server.url(), &tokens).await.map_err(|error| unusable_store(server, &error))
 }
@@ -117,7 +117,7 @@ fn unusable_store(server: &HttpServer, error: &io::Error) -> LoginError {
     LoginError::new(server, LoginErrorKind::Store, format!("the tokens cannot be kept: {error}"))
 }
 
-/// Returns what an error says. Where its text may have parts of an answer, which may be tokens or secrets, it is replaced.
+/// Returns the text of an error. A text that may contain parts of an answer is replaced: these may be tokens or secrets.
 fn words(error: &AuthError) -> String {
     let is_protocol = |text: &str| text.starts_with("Server returned error response");
     let is_unsafe = matches!(error, AuthError::TokenExchangeFailed(text) if !is_protocol(text))
@@ -127,7 +127,7 @@ fn words(error: &AuthError) -> String {
     shortened(&text, MAX_TEXT)
 }
 
-/// Asks the server how it authorizes, and finds its authorization server.
+/// Discovers how the server authorizes, and its authorization server.
 async fn discover(
     server: &HttpServer,
     manager: &AuthorizationManager,
@@ -138,15 +138,15 @@ async fn discover(
         challenge.map_err(|why| failed(LoginErrorKind::Discovery, shortened(&why.to_string(), MAX_TEXT)))?;
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
     let resolved = resolved.map_err(|error| failed(LoginErrorKind::Discovery, words(&error)))?;
-    // Without a refusal and without metadata, nothing says that the server knows logins.
+    // Without a refusal and without metadata, nothing indicates that the server supports logins.
     if challenge.is_none() && resolved.source == AuthorizationMetadataSource::LegacyEndpointFallback {
         return Err(failed(LoginErrorKind::NotAsked, "the server asks for no login".into()));
     }
     Ok(resolved.metadata)
 }
 
-/// Returns the header by which the server refuses a first request without a token; `None` if it refuses none. Some servers
-/// let everybody complete the handshake.
+/// Returns the header of the server's refusal of a first request without a token; `None` if it refuses no request. Some
+/// servers complete the handshake with any client.
 async fn challenge(server: &HttpServer) -> Result<Option<String>, Box<dyn std::error::Error + Send + Sync>> {
     let url = server.parsed_url();
     let client = http_client::client(url, http_client::within_origin())?;
@@ -173,7 +173,7 @@ async fn challenge(server: &HttpServer) -> Result<Option<String>, Box<dyn std::e
     Ok(None)
 }
 
-/// Returns the requests that a server may refuse first.
+/// Returns the first requests, which a server may refuse.
 fn first_requests() -> [Value; 2] {
     let client = json!({"name": "pintle", "version": env!("CARGO_PKG_VERSION")});
     ["server/discover", "tools/list"].map(|method| {
@@ -185,8 +185,8 @@ fn first_requests() -> [Value; 2] {
     })
 }
 
-/// Returns the scopes to request: the declared ones, or else those that the server names; and those that an earlier login
-/// had and the server has found wanting.
+/// Returns the scopes to request: the declared scopes, or else the scopes that the server names. If the server has
+/// requested further scopes since the earlier login, the scopes of that login and the further scopes are added.
 async fn scopes(
     server: &HttpServer,
     manager: &AuthorizationManager,
@@ -205,7 +205,7 @@ async fn scopes(
     scopes
 }
 
-/// Sets the client as which the login happens: the declared one, one that its URL describes, or a newly registered one.
+/// Sets the client of the login: the declared client, the client that its URL describes, or a newly registered client.
 /// Returns its secret.
 async fn identify(
     server: &HttpServer,
@@ -230,7 +230,7 @@ async fn identify(
     Ok(secret)
 }
 
-/// Sends the person to the authorization server, and waits for its answer.
+/// Sends the user to the authorization server, and waits for its answer.
 async fn answer(
     server: &HttpServer,
     callback: Callback,
@@ -252,7 +252,7 @@ async fn answer(
     }
 }
 
-/// Exchanges the answer for tokens, which the manager keeps.
+/// Exchanges the answer for tokens, which the manager stores.
 async fn exchange(
     server: &HttpServer,
     manager: &AuthorizationManager,

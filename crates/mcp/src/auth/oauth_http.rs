@@ -1,4 +1,4 @@
-//! HTTP of logins.
+//! HTTP client of logins.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::http_client::{client, is_loopback, origin};
 /// Time for one request of a login.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a document or a token that are read.
+/// Maximum size of a document or a token, in bytes.
 const MAX_BODY: usize = 1 << 20;
 
 /// Sends the requests of a login to one server.
 ///
-/// Redirects are not followed: what a request carries is meant for its own URL. Everything is sent over HTTPS, unless the
-/// server is on this machine; then, and only then, an authorization server may be on it as well.
+/// Redirects are not followed, since the contents of a request are meant for its own URL. HTTPS is required, unless the
+/// server is on this machine. Only then may an authorization server be on this machine as well.
 pub(super) struct OAuthHttp {
     is_local: bool,
 }

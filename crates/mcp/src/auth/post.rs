@@ -23,7 +23,7 @@ use super::client::{Events, Failure, Headers};
 use crate::diary::shortened;
 use crate::message;
 
-/// Characters of an invalid message that an error contains.
+/// Maximum number of characters of an invalid message in an error.
 const MAX_PREVIEW: usize = 256;
 
 /// Message to a server.
@@ -249,7 +249,7 @@ async fn read_beginning(mut response: Response, limit: usize) -> Vec<u8> {
     body
 }
 
-/// Returns the events of a response. One above `limit` bytes is an error.
+/// Returns the events of a response. An event above `limit` bytes is an error.
 fn events(response: Response, limit: usize) -> Events {
     let mut size = EventSize::default();
     let chunks = response.bytes_stream().map(move |chunk| {

@@ -1,4 +1,4 @@
-//! Tokens of a server, and where an application keeps them.
+//! Tokens of a server, and the store of an application for them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,48 +11,48 @@ use rmcp::transport::auth::StoredCredentials;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Seconds before the end of a token at which it is renewed; half of its life if that is shorter.
+/// Seconds between the renewal of a token and its expiry; half of its life if that is shorter.
 const RENEWED_BEFORE: u64 = 30;
 
-/// Tokens of one server with what renewing them needs. As JSON they are one secret.
+/// Tokens of one server, with the data for their renewal. Their JSON form is a secret.
 ///
-/// `Debug` shows scopes and the authorization server, and no secret.
+/// `Debug` shows scopes and the authorization server, but no secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerTokens {
     pub(super) client_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client_secret: Option<String>,
-    /// The authorization server that issued them. They are sent to no other one.
+    /// The authorization server that issued them. They are sent to no other server.
     pub(super) issuer: String,
     pub(super) access_token: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refresh_token: Option<String>,
-    /// Seconds since 1970 at which the access token is renewed. Without them, it is when the server refuses it.
+    /// Seconds since 1970 at which the access token is renewed. If absent, it is renewed after the server refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     renew_at: Option<u64>,
     #[serde(default)]
     pub(super) scopes: Vec<String>,
-    /// Scopes that the server has asked for since, which the next login requests as well.
+    /// Scopes that the server has requested since the login. The next login requests them as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted_scopes: Vec<String>,
 }
 
-/// Lock of the tokens of a server. Dropping it releases them.
+/// Lock of the tokens of a server. Dropping it unlocks them.
 pub type TokenLock = Box<dyn Send>;
 
-/// Where an application keeps the tokens of servers: a file that only its user can read, or a keychain.
+/// Store of an application for the tokens of servers: a file that only its user can read, or a keychain.
 ///
 /// Keys are the [URLs](crate::HttpServer::url) of servers. Errors become part of messages, so they must not repeat a token.
 #[async_trait]
 pub trait TokenStore: Send + Sync + 'static {
-    /// Returns the tokens of a server; `None` if there are none.
+    /// Returns the tokens of a server; `None` if the store has none.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
     async fn load(&self, server: &str) -> io::Result<Option<ServerTokens>>;
 
-    /// Keeps the tokens of a server in place of earlier ones.
+    /// Stores the tokens of a server in place of earlier tokens.
     ///
     /// # Errors
     ///
@@ -118,13 +118,13 @@ impl ServerTokens {
         self.scopes.iter().map(String::as_str)
     }
 
-    /// Returns the secrets in them, for an application that keeps them out of what it shows.
+    /// Returns the secrets in them, for an application that redacts its output.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         let others = [self.refresh_token.as_deref(), self.client_secret.as_deref()];
         std::iter::once(self.access_token.as_str()).chain(others.into_iter().flatten())
     }
 
-    /// Returns what an authorization server has issued; `None` if there is no access token in it.
+    /// Returns the tokens that an authorization server has issued; `None` without an access token.
     pub(super) fn issued(
         stored: &StoredCredentials,
         client_secret: Option<String>,
@@ -145,7 +145,7 @@ impl ServerTokens {
         })
     }
 
-    /// Returns them in the form that they are renewed from.
+    /// Returns them in the form that a renewal requires.
     pub(super) fn to_stored(&self) -> Option<StoredCredentials> {
         let mut issued = json!({"access_token": self.access_token, "token_type": "bearer"});
         if let (Some(issued), Some(token)) = (issued.as_object_mut(), &self.refresh_token) {

@@ -1,4 +1,4 @@
-//! Changes of a server's lists, as it reports them from version 2026-07-28 on: on a request that stays open.
+//! Changes of a server's lists. From version 2026-07-28 on, the server reports them on a request that stays open.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use tokio::task::JoinSet;
 
 use crate::handler::Handler;
 
-/// Time in which a server must accept to report changes.
+/// Time in which a server must accept a subscription.
 const ACCEPT_TIME: Duration = Duration::from_secs(2);
 
-/// Time after which a server is asked again once it has stopped to report.
+/// Time between the end of a subscription and the next attempt.
 const AGAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Times that a server is asked again.
+/// Maximum number of further attempts.
 const MAX_AGAIN: u32 = 20;
 
-/// Task that takes the changes of one connection. It ends when this is dropped.
+/// Task that handles the changes of one connection. Dropping this stops it.
 pub(super) struct Changes {
     _task: JoinSet<()>,
 }
 
 impl Changes {
-    /// Asks a server to report changes of its lists, if it can; what it does not accept, it does not report. Servers of
-    /// earlier versions do so unasked.
+    /// Subscribes to the changes of a server's lists, if it supports that. The server reports only the changes that it
+    /// accepts. Servers of earlier versions report changes without a subscription.
     pub(super) async fn watch(peer: &Peer<RoleClient>, handler: &Handler) -> Self {
         let mut task = JoinSet::new();
         if let Some(filter) = filter(peer) {
-            // Before anything is listed, so that no change is missed.
+            // Subscribing precedes every listing, so that no change is missed.
             let first = subscribe(peer, filter.clone()).await;
             task.spawn(follow(peer.clone(), handler.clone(), filter, first));
         }
@@ -37,7 +37,7 @@ impl Changes {
     }
 }
 
-/// Takes the changes of a subscription, and of those that follow it when it ends.
+/// Handles the changes of a subscription, and of later subscriptions after its end.
 async fn follow(
     peer: Peer<RoleClient>,
     handler: Handler,
@@ -52,7 +52,7 @@ async fn follow(
                     note(&handler, &notification);
                 }
             }
-            // It does not know such requests.
+            // The server does not support subscriptions.
             Err(ServiceError::McpError(_)) => return,
             Err(_fails) => {}
         }
@@ -61,7 +61,7 @@ async fn follow(
         }
         tokio::time::sleep(AGAIN_TIME).await;
         subscribed = subscribe(&peer, filter.clone()).await;
-        // What has changed meanwhile is not known.
+        // The changes in the meantime are unknown.
         handler.changes.send_modify(|number| *number += 1);
         handler.prompt_changes.send_modify(|number| *number += 1);
     }
@@ -75,7 +75,7 @@ async fn subscribe(
     accepted.unwrap_or(Err(ServiceError::Timeout { timeout: ACCEPT_TIME }))
 }
 
-/// Returns the changes that a server reports on request; `None` if there are none.
+/// Returns the changes to subscribe to; `None` if the server supports no subscription.
 fn filter(peer: &Peer<RoleClient>) -> Option<SubscriptionFilter> {
     let info = peer.peer_info()?;
     if info.protocol_version < ProtocolVersion::V_2026_07_28 {

@@ -1,4 +1,4 @@
-//! The requests of a session: lists of what a server offers, calls, reads.
+//! The requests of a session: lists, calls and reads.
 
 use std::collections::HashSet;
 
@@ -20,24 +20,25 @@ use super::Connection;
 use crate::error::ServerError;
 use crate::listing::MalformedEntry;
 
-/// Entries of one list that are taken. Those after them are left out.
+/// Maximum number of entries of one list. Further entries are left out.
 const MAX_ENTRIES: usize = 10_000;
 
 impl Connection {
-    /// Returns what the server offers besides tools.
+    /// Returns the capabilities of the server.
     pub(crate) fn capabilities(&self) -> ServerCapabilities {
         self.peer.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default()
     }
 
-    /// Returns the tools of the server, as it lists them, and the entries that are no tools. So it is with all lists.
+    /// Returns the tools of the server in its order, and the malformed entries. The same applies to all lists.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](crate::ServerErrorKind::TimedOut) beyond the time for a start, [`Answered`](crate::ServerErrorKind::Answered)
-    /// or [`Lost`](crate::ServerErrorKind::Lost). So it is with all lists.
+    /// [`TimedOut`](crate::ServerErrorKind::TimedOut) beyond the time for a start,
+    /// [`Answered`](crate::ServerErrorKind::Answered) or [`Lost`](crate::ServerErrorKind::Lost). The same applies to all
+    /// lists.
     pub(crate) async fn tools(&self) -> Result<Vec<ListEntry<Tool>>, ServerError> {
         let peer = &self.peer;
-        // A server that says nothing about itself is asked.
+        // A server that has reported no capabilities is asked.
         if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
             return Ok(Vec::new());
         }
@@ -50,7 +51,7 @@ impl Connection {
         self.in_time(all(page)).await
     }
 
-    /// Returns the resources of the server; none if it has none.
+    /// Returns the resources of the server; empty if it has none.
     pub(crate) async fn resources(&self) -> Result<Vec<ListEntry<Resource>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().resources.is_none() {
@@ -65,7 +66,7 @@ impl Connection {
         self.in_time(all(page)).await
     }
 
-    /// Returns the templates for URIs of further resources. Servers need not know them.
+    /// Returns the templates for URIs of further resources. Servers need not support them.
     pub(crate) async fn resource_templates(&self) -> Result<Vec<ListEntry<ResourceTemplate>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().resources.is_none() {
@@ -87,7 +88,7 @@ impl Connection {
         self.in_time(listed).await
     }
 
-    /// Returns the prompts of the server; none if it has none.
+    /// Returns the prompts of the server; empty if it has none.
     pub(crate) async fn prompts(&self) -> Result<Vec<ListEntry<Prompt>>, ServerError> {
         let peer = &self.peer;
         if self.capabilities().prompts.is_none() {
@@ -106,7 +107,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// All kinds but [`Start`](crate::ServerErrorKind::Start). So it is with reads.
+    /// All kinds but [`Start`](crate::ServerErrorKind::Start). The same applies to reads.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -126,7 +127,7 @@ impl Connection {
         )]
         match answered {
             ServerResult::CallToolResult(result) => Ok(result),
-            // Without a content, a result cannot be told from others.
+            // A result without content is parsed as an empty result.
             ServerResult::EmptyResult(_) => Ok(CallToolResult::default()),
             _ => Err(self.failed(ServiceError::UnexpectedResponse)),
         }
@@ -177,8 +178,8 @@ pub(crate) type ListEntry<T> = Result<T, MalformedEntry>;
 /// Entries of a page, and the cursor of the next one.
 type Page<T> = (Vec<T>, Option<String>);
 
-/// Returns the entries of a page. One malformed entry makes the result one of an unknown kind: then the page is listed again,
-/// and each entry of its `member` is read alone.
+/// Returns the entries of a page. A malformed entry makes the kind of the result unknown. The page is then listed again,
+/// and each entry of its `member` is parsed separately.
 async fn entries<T: DeserializeOwned>(
     peer: &Peer<RoleClient>,
     listed: Result<Page<T>, ServiceError>,
@@ -200,7 +201,7 @@ async fn entries<T: DeserializeOwned>(
     Ok((entries.iter().map(MalformedEntry::check).collect(), cursor.map(str::to_owned)))
 }
 
-/// Returns all pages of a list. One that leads back to itself ends.
+/// Returns the entries of all pages of a list. A repeated cursor ends the list.
 async fn all<T, F>(page: impl Fn(PaginatedRequestParams) -> F) -> Result<Vec<T>, ServiceError>
 where
     F: Future<Output = Result<Page<T>, ServiceError>>,

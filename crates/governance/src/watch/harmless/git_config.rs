@@ -11,8 +11,8 @@ use super::normalized;
 /// Sections whose keys all name no program.
 const PLAIN_SECTIONS: [&str; 4] = ["advice", "color", "color.*", "column"];
 
-/// Other keys that name no program, neither directly nor by a file, an address or a driver. They are of git's own list of
-/// variables; a key that is not here counts as one that names a program. `*` is the name of a section's instance.
+/// Other keys that name no program, neither directly nor by a file, an address or a driver. They are from git's own list
+/// of variables; any other key counts as naming a program. `*` is the name of a section's instance.
 const PLAIN_KEYS: [&str; 260] = [
     "author.email",
     "author.name",
@@ -276,7 +276,7 @@ const PLAIN_KEYS: [&str; 260] = [
     "worktree.userelativepaths",
 ];
 
-/// Values of `submodule.*.update` that are no command.
+/// Values of `submodule.*.update` that are not commands.
 const PLAIN_UPDATES: [&str; 4] = ["checkout", "merge", "none", "rebase"];
 
 /// Values of `extensions.refstorage` that name no directory.
@@ -354,7 +354,7 @@ pub(super) fn settings(text: &str) -> Option<Vec<Setting>> {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        // The next line would be part of this value, and no setting.
+        // The next line would be part of this value, and not a setting.
         if line.ends_with('\\') || line.contains('\r') {
             return None;
         }
@@ -388,8 +388,8 @@ fn section_of(line: &str) -> Option<String> {
     (is_name && is_plain).then(|| format!("{}{suffix}", name.to_ascii_lowercase()))
 }
 
-/// Returns whether an address, or the name of a remote or a ref, is no option and needs no helper program: `ext::`, and schemes
-/// that git does not know.
+/// Returns whether an address, or the name of a remote or a ref, is not an option and needs no helper program: `ext::`,
+/// and schemes that git does not know.
 fn is_plain_address(value: &str) -> bool {
     !value.contains("::")
         && !value.contains('\\')
