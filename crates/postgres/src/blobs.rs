@@ -35,8 +35,8 @@ impl Blobs for PostgresBlobs {
             match self.database.main.query(ACTION, PUT, parameters![id, name, bytes]).await {
                 Ok(rows) if rows.is_empty() => return Err(StoreError::NotFound(self.id.clone())),
                 Ok(_) => return Ok(hash),
-                // The value was removed with the last session that had it, at the same time; or the statement, which
-                // may be repeated, got lost.
+                // Either the value was removed concurrently with the last session that had it, or the connection was lost.
+                // The statement is idempotent.
                 Err(failure) if attempts < REMOVALS && (failure.is_dangling || failure.is_lost) => {
                     attempts += 1
                 }

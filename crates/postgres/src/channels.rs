@@ -1,11 +1,11 @@
-//! Channels of notifications, one per session that is followed.
+//! Notification channels of the sessions that are followed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Who follows which session. A notification has no payload: whoever gets it reads again.
+/// Receivers of each channel. A notification has no payload: its receivers read again.
 #[derive(Debug, Default)]
 pub(crate) struct Channels(Mutex<HashMap<String, watch::Sender<()>>>);
 
@@ -14,7 +14,7 @@ impl Channels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows a channel. Also returns the channels that nobody follows any more.
+    /// Subscribes to a channel. Also removes and returns the channels that have no receiver left.
     pub(crate) fn subscribe(&self, name: &str) -> (watch::Receiver<()>, Vec<String>) {
         let mut channels = self.lock();
         let receiver = channels.entry(name.to_owned()).or_default().subscribe();
@@ -33,7 +33,7 @@ impl Channels {
         }
     }
 
-    /// Notifies everybody: after a connection was lost or opened, notifications may have been missed.
+    /// Notifies all receivers. Notifications may have been missed when a connection was lost or opened.
     pub(crate) fn notify_all(&self) {
         for sender in self.lock().values() {
             sender.send_replace(());

@@ -1,4 +1,4 @@
-//! Connections of a store, and what its parts have in common.
+//! Connections of a store, and the state that its parts share.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,18 +14,18 @@ use crate::link::Link;
 use crate::options::Options;
 use crate::schema;
 
-/// Attempts to repeat what somebody else undid at the same moment.
+/// Retries of a statement that failed because of a concurrent change.
 pub(crate) const REMOVALS: u32 = 8;
 
-/// Connections of a store, and what its parts have to know.
+/// Connections and settings of a store.
 pub(crate) struct Database {
     pub(crate) main: Link,
-    /// Renewals do not queue behind large values here.
+    /// Connection for leases and notifications, so that they do not queue behind large values.
     pub(crate) side: Link,
     pub(crate) schema: String,
     pub(crate) lease: Duration,
     pub(crate) holder: Holder,
-    /// Held while channels are subscribed to, so that none is left after it was joined.
+    /// Held during a subscription, so that a channel is not left after another caller has joined it.
     subscribing: tokio::sync::Mutex<()>,
 }
 
@@ -46,12 +46,12 @@ impl Database {
         i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Returns the channel of notifications of a session.
+    /// Returns the notification channel of a session.
     pub(crate) fn channel(&self, key: i64) -> String {
         format!("{}:{key}", self.schema)
     }
 
-    /// Returns the channel of notifications of its inbox.
+    /// Returns the notification channel of the inbox of a session.
     pub(crate) fn inbox_channel(&self, key: i64) -> String {
         format!("{}:i", self.channel(key))
     }
@@ -65,7 +65,7 @@ impl Database {
     }
 }
 
-/// Parses a connection string. Its errors may quote it, so they are not passed on.
+/// Parses a connection string. The parser's errors may quote it, so they are discarded.
 fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
     const ACTION: &str = "use the connection string";
     let mut config: Config = connection.parse().map_err(|_| {
@@ -74,7 +74,7 @@ fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
     if config.get_ssl_mode() == SslMode::Require {
         return Err(refused(ACTION, "TLS is not built in, but it asks for `sslmode=require`"));
     }
-    // By default it is `prefer`, so whoever disables it means it.
+    // The default is `prefer`, so `disable` is an explicit choice.
     let is_plain_meant = config.get_ssl_mode() == SslMode::Disable;
     config.ssl_mode(SslMode::Disable);
     if let Some(password) = &options.password {
@@ -99,12 +99,12 @@ fn config(connection: &str, options: &Options) -> Result<Config, StoreError> {
     if config.get_application_name().is_none() {
         config.application_name("pintle");
     }
-    // A host that is gone is noticed while it is waited for.
+    // Detects an unreachable host while a statement waits for it.
     config.keepalives_idle(Duration::from_secs(15)).tcp_user_timeout(Duration::from_secs(30));
     Ok(config)
 }
 
-/// The database has no unsigned numbers. None of ours comes near the limit.
+/// Converts a number for the database, which has no unsigned integers. No number of a store comes near the limit.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -115,7 +115,7 @@ pub(crate) fn number(integer: i64) -> u64 {
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing of the connection string, which may have a password.
+        // Omits the connection string, which may contain a password.
         f.debug_struct("Database")
             .field("schema", &self.schema)
             .field("lease", &self.lease)

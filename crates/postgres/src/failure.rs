@@ -11,9 +11,9 @@ use tokio_postgres::error::SqlState;
 pub(crate) struct Failure {
     action: &'static str,
     source: io::Error,
-    /// Whether the connection was lost, so that nobody knows whether the statement was executed.
+    /// Whether the connection was lost, so that it is unknown whether the statement was executed.
     pub(crate) is_lost: bool,
-    /// Whether a reference to another row could not be kept.
+    /// Whether the statement violated a foreign key.
     pub(crate) is_dangling: bool,
 }
 
@@ -21,7 +21,7 @@ impl Failure {
     pub(crate) fn new(action: &'static str, error: &tokio_postgres::Error) -> Self {
         let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         let code = error.code();
-        // Class 08 are failures of the connection, 57P those of a server that shuts down or restarts.
+        // Class 08 contains failures of the connection. 57P contains shutdowns and restarts of the server.
         let is_shutdown =
             code.is_some_and(|code| code.code().starts_with("08") || code.code().starts_with("57P"));
         let is_lost = error.is_closed() || cause.is_some() || is_shutdown;
@@ -31,7 +31,7 @@ impl Failure {
             None if code == Some(&SqlState::QUERY_CANCELED) => io::ErrorKind::TimedOut,
             None => io::ErrorKind::Other,
         };
-        // The detail of an error, which is left out, may contain values. No part of it has the password.
+        // Omits the detail of the error, which may contain values. No part of the error contains the password.
         let text = match error.as_db_error() {
             Some(error) => {
                 format!("{}: {} ({})", error.severity(), error.message(), error.code().code())
@@ -54,12 +54,12 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Returns the error for something that is refused without asking the database.
+/// Returns the error for an input or a state that the store refuses, not the database.
 pub(crate) fn refused(action: &'static str, reason: &'static str) -> StoreError {
     StoreError::Service { action, source: io::Error::new(io::ErrorKind::InvalidInput, reason) }
 }
 
-/// Returns the error for a row that has another form than ours.
+/// Returns the error for a row of an unexpected form.
 pub(crate) fn unreadable(action: &'static str, error: &tokio_postgres::Error) -> StoreError {
     Failure::new(action, error).into()
 }

@@ -1,4 +1,4 @@
-//! The lease of a writer: on the database's clock, and as far as this process knows of it.
+//! The lease of a writer: on the clock of the database, and as this process knows it.
 
 use std::io;
 use std::sync::Arc;
@@ -15,33 +15,33 @@ use crate::link::parameters;
 const RENEW: &str = "UPDATE sessions SET lease_until = clock_timestamp() + $3 * interval '1 millisecond' \
                      WHERE key = $1 AND epoch = $2 AND lease_until > clock_timestamp() RETURNING key";
 
-/// Lease of one writer. Once it has ended, it never lives again.
+/// Lease of one writer. A lease that has ended never becomes valid again.
 #[derive(Debug)]
 pub(crate) struct Lease {
     session: SessionId,
     pub(crate) key: i64,
     pub(crate) epoch: i64,
-    /// Time by our clock until which nobody else can have the session, in milliseconds.
+    /// Time on the clock of this process, in milliseconds, until which no other writer can own the session.
     deadline: AtomicU64,
     ended: AtomicBool,
 }
 
 impl Lease {
-    /// Creates a lease that was asked for at `asked`, by our clock, for `length`.
+    /// Creates a lease of `length` that was requested at `asked` on the clock of this process.
     pub(crate) fn new(session: SessionId, key: i64, epoch: i64, asked: Duration, length: Duration) -> Self {
         let lease = Self { session, key, epoch, deadline: AtomicU64::new(0), ended: AtomicBool::new(false) };
         lease.extend(asked, length);
         lease
     }
 
-    /// The lease began when the statement was executed, after it was asked for. A tenth of it covers clocks that run at
-    /// different rates, and effects that take a moment.
+    /// Moves the deadline. The lease starts when the statement is executed, which is later than `asked`. A tenth of it is a
+    /// margin for clocks of different rates, and for effects that are still running at the deadline.
     fn extend(&self, asked: Duration, length: Duration) {
         let deadline = millis(asked.saturating_add(length) - length / 10);
         self.deadline.fetch_max(deadline, Ordering::AcqRel);
     }
 
-    /// Ends it for this process. The session stays with it until it is released or the lease runs out.
+    /// Ends the lease for this process. In the database it lasts until it is released or expires.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -54,7 +54,7 @@ impl Lease {
         if self.is_alive() { Ok(()) } else { Err(self.lost()) }
     }
 
-    /// Returns the error of a writer at its end.
+    /// Returns the error of a writer whose lease has ended.
     pub(crate) fn lost(&self) -> StoreError {
         StoreError::Lost(self.session.clone())
     }
@@ -90,7 +90,7 @@ impl Lease {
                     self.extend(asked, length);
                     pause = length / 3;
                 }
-                // As often as possible before it runs out.
+                // Retries often before the lease expires.
                 Ok(Err(failure)) => {
                     tracing::debug!(session = %self.session, ?failure, "a lease was not renewed");
                     pause = length / 20;
@@ -101,7 +101,7 @@ impl Lease {
                 }
             }
         }
-        // A writer that was closed, or that failed, has ended it before.
+        // A writer that was closed, or that failed, has already ended it.
         if !self.ended.swap(true, Ordering::AcqRel) {
             tracing::warn!(session = %self.session, "the lease of a session was lost");
         }

@@ -37,7 +37,7 @@ impl Ledgers for PostgresStore {
         let before = integer(version);
         let main = &self.database.main;
         let answered = match (version, text) {
-            // Nothing is to be there, and nothing is to come.
+            // The ledger must not exist, and none is created.
             (0, "") => return Ok(self.ledger(name).await?.version == 0),
             (_, "") => main.query(ACTION, REMOVE, parameters![name, before]).await,
             (0, _) => main.query(ACTION, CREATE, parameters![name, before, text]).await,

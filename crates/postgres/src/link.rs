@@ -1,4 +1,4 @@
-//! A connection that is opened again after it was lost.
+//! A connection that is reopened after it was lost.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,13 +17,13 @@ use crate::failure::Failure;
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 
-/// Longest wait for a statement. The server stops it at the same time.
+/// Longest wait for a statement. The server cancels it after the same time.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Parameter of a statement, with its type: the server is not asked for it.
+/// Parameter of a statement, with its type, which saves a query for the type.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// Value whose type in the database follows from its type here.
+/// Value whose database type follows from its Rust type.
 pub(crate) trait Typed: ToSql + Sync {
     fn parameter(&self) -> Parameter<'_>;
 }
@@ -52,16 +52,16 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// A connection, on which the statements of all callers follow each other. Each is a transaction of its own, so that none
-/// holds a lock while its caller is busy or stopped.
+/// A connection that executes the statements of all callers in order. Each statement is a separate transaction, so that
+/// none holds a lock while its caller is busy or stopped.
 pub(crate) struct Link {
     config: Config,
-    /// Statements that every new connection begins with.
+    /// Statements that every new connection executes first.
     setup: String,
     /// Channels that every new connection listens to.
     channels: Arc<Channels>,
     client: Mutex<Option<Arc<Client>>>,
-    /// Held while a connection is opened, so that it is opened once.
+    /// Held while a connection is opened, so that concurrent callers open only one.
     connecting: tokio::sync::Mutex<()>,
     drivers: Mutex<JoinSet<()>>,
 }
@@ -72,7 +72,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     pub(crate) fn new(config: Config, schema: &str) -> Self {
-        // Whatever the defaults of the database and of the user are.
+        // Overrides the defaults of the database and of the user.
         let setup = format!(
             "SET search_path TO \"{schema}\"; SET synchronous_commit TO on; SET client_min_messages TO warning; \
              SET statement_timeout TO {}; SET default_transaction_isolation TO 'read committed'",
@@ -101,7 +101,7 @@ impl Link {
         lock(&self.client).take();
     }
 
-    /// Returns the connection, which is opened if there is none.
+    /// Returns the connection. Opens one if necessary.
     pub(crate) async fn client(&self) -> Result<Arc<Client>, Failure> {
         const ACTION: &str = "connect to the database";
         if let Some(client) = self.current() {
@@ -138,7 +138,7 @@ impl Link {
         Ok(client)
     }
 
-    /// Executes a statement. If the connection is lost meanwhile, nobody knows whether it was executed.
+    /// Executes a statement. If the connection is lost meanwhile, it is unknown whether the statement was executed.
     pub(crate) async fn query(
         &self,
         action: &'static str,
@@ -155,7 +155,7 @@ impl Link {
         }
     }
 
-    /// Executes a statement that does no harm when it is executed twice: again if the connection was lost.
+    /// Executes an idempotent statement, and executes it again if the connection was lost.
     pub(crate) async fn query_repeatable(
         &self,
         action: &'static str,
@@ -183,7 +183,7 @@ impl Link {
             .map_err(|error| Failure::new(action, &error))
     }
 
-    /// Sends statements without waiting for their execution. Those of later callers follow them. Nothing is sent while
+    /// Sends statements without waiting for their execution. Statements of later callers follow them. Sends nothing while
     /// there is no connection.
     pub(crate) fn send(&self, statements: &str) {
         if let Some(client) = self.current() {
@@ -196,7 +196,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A driver ends by itself when it has sent what is queued, which may be the release of a lease.
+        // A driver ends after it has sent the queued statements, which may include the release of a lease.
         lock(&self.drivers).detach_all();
     }
 }

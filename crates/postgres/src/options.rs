@@ -1,4 +1,4 @@
-//! What an application may choose.
+//! Options of a store.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use pintle_store::StoreError;
 
 use crate::failure::refused;
 
-/// Longest name of a schema. A channel of notifications has it and a number in its name, of at most 63 bytes.
+/// Longest name of a schema. The name of a notification channel contains it and a number, and has at most 63 bytes.
 const MAX_SCHEMA: usize = 40;
 
-/// Shortest lease: below it, a busy server would be taken for a lost one.
+/// Shortest lease. With a shorter one, a busy server would look like a lost one.
 const MIN_LEASE: Duration = Duration::from_millis(500);
 
 /// Options of a [`PostgresStore`](crate::PostgresStore).
@@ -34,31 +34,32 @@ impl Options {
         }
     }
 
-    /// Sets the schema that has the tables, and is created with them: 1 to 40 lower-case letters, digits and `_`, with no
-    /// digit at the beginning. Stores in different schemas have nothing in common.
+    /// Sets the schema of the tables, which is created with them: 1 to 40 lower-case letters, digits and `_`, not a digit
+    /// first. Stores in different schemas share nothing.
     #[must_use]
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// Sets how long a session stays with a writer of which nothing is heard. It is renewed three times as often. At least
-    /// 500 ms.
+    /// Sets the length of a lease, which is how long an unresponsive writer keeps its session. A writer renews its lease
+    /// three times in this time. At least 500 ms.
     #[must_use]
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Sets the password, which takes the place of one in the connection string.
+    /// Sets the password, which overrides the one in the connection string.
     #[must_use]
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// Allows servers on other hosts, although the connection is not encrypted, as `sslmode=disable` in the connection string
-    /// does. Only for networks that encrypt by themselves: everybody else on the way can read and change all sessions.
+    /// Allows servers on other hosts, although the connection is not encrypted, as `sslmode=disable` in the connection
+    /// string does. Only for networks that encrypt their traffic: on any other network, every host on the path can read and
+    /// change all sessions.
     #[must_use]
     pub fn allow_plain_hosts(mut self) -> Self {
         self.allows_plain_hosts = true;

@@ -1,14 +1,14 @@
-//! Sessions that a fork has lines of.
+//! Sessions whose lines a fork contains.
 
 use pintle_store::SessionId;
 
-/// Sessions that a fork has its first lines of, each with its last line, in the order of the lines. Empty for other
-/// sessions.
+/// Sessions from which a fork has its first lines, each with the number of its last line, in the order of the lines. Empty
+/// for a session that is not a fork.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins(Vec<(SessionId, u64)>);
 
 impl Origins {
-    /// Parses the text of a row. A wrong one fails the verification of the lines.
+    /// Parses the text of a row. If it is invalid, the verification of the lines fails.
     pub(crate) fn parse(text: &str) -> Self {
         Self(serde_json::from_str(text).unwrap_or_default())
     }
@@ -17,12 +17,12 @@ impl Origins {
         serde_json::to_string(&self.0).unwrap_or_default()
     }
 
-    /// Returns the session whose writer wrote a line of session `own`.
+    /// Returns the session whose writer wrote line `seq` of session `own`.
     pub(crate) fn session_of<'a>(&'a self, seq: u64, own: &'a SessionId) -> &'a SessionId {
         self.0.iter().find(|(_, until)| seq <= *until).map_or(own, |(session, _)| session)
     }
 
-    /// Returns the origins of a fork of `session`, which has these, after line `at`.
+    /// Returns the origins of a fork of `session` after line `at`. `self` are the origins of `session`.
     pub(crate) fn then(&self, session: &SessionId, at: u64) -> Self {
         let before = self.0.iter().filter(|(_, until)| *until < at).cloned();
         let last = (self.session_of(at, session).clone(), at);

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use crate::database::Database;
 use crate::walk::Walk;
 
-/// Interval at which a reader looks by itself. A notification is only a hint: it is lost with its connection.
+/// Interval at which a waiting reader polls. A notification is only a hint: it is lost with its connection.
 const POLL: Duration = Duration::from_secs(2);
 
 pub(crate) struct PostgresReader {
@@ -19,7 +19,7 @@ pub(crate) struct PostgresReader {
     pub(crate) walk: Walk,
     /// Channel of the session.
     pub(crate) channel: String,
-    /// `None` until somebody waits.
+    /// `None` until the first wait.
     pub(crate) hints: Option<watch::Receiver<()>>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct PostgresReader {
 impl Reader for PostgresReader {
     async fn next(&mut self) -> Result<Option<Line>, StoreError> {
         if let Some(hints) = &mut self.hints {
-            // Taken first: a notification during the query is for what the query did not find.
+            // Cleared before the query: a notification during the query may be for lines that it does not find.
             hints.borrow_and_update();
         }
         self.walk.next().await
@@ -38,7 +38,7 @@ impl Reader for PostgresReader {
             return;
         }
         match &mut self.hints {
-            // What was written before the subscription gives no hint, so the caller is to look once more.
+            // Lines written before the subscription give no hint, so the caller has to read once more.
             hints @ None => match self.database.subscribe(&self.channel).await {
                 Ok(receiver) => *hints = Some(receiver),
                 Err(_) => sleep(POLL).await,
@@ -51,7 +51,7 @@ impl Reader for PostgresReader {
 /// Waits for a notification, for no longer than [`POLL`].
 async fn hint(database: &Database, hints: &mut watch::Receiver<()>) {
     let hint = async {
-        // A lost connection is opened again, which is a hint as well.
+        // Reopening a lost connection is a hint as well.
         if database.side.client().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -60,12 +60,12 @@ async fn hint(database: &Database, hints: &mut watch::Receiver<()>) {
     let _ = timeout(POLL, hint).await;
 }
 
-/// Tells a writer what others post to its session, on any host.
+/// Notifies a writer of inputs posted to its session, from any host.
 #[derive(Debug)]
 pub(crate) struct PostgresInbox {
     pub(crate) database: Arc<Database>,
     pub(crate) channel: String,
-    /// `None` until somebody waits.
+    /// `None` until the first wait.
     pub(crate) hints: Option<watch::Receiver<()>>,
 }
 

@@ -1,4 +1,4 @@
-//! The tables, which the store creates by itself.
+//! The tables, which the store creates automatically.
 
 use pintle_store::StoreError;
 
@@ -8,8 +8,8 @@ use crate::link::{Link, parameters};
 /// Version of the tables.
 const VERSION: i32 = 2;
 
-/// Ids are compared by their bytes, as lists order them. `updated_at` is in milliseconds since 1970. `origins` is the JSON of
-/// [`Origins`](crate::origins::Origins).
+/// Ids are compared bytewise, which is the order of lists. `updated_at` is in milliseconds since 1970. `origins` is the
+/// JSON of [`Origins`](crate::origins::Origins).
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS version (number integer NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
@@ -58,11 +58,12 @@ CREATE TABLE IF NOT EXISTS ledgers (
 
 const ACTION: &str = "prepare the tables of the database";
 
-/// Creates the tables unless they exist, adds those that an older version did not have, and checks their version.
+/// Creates the tables unless they exist, adds tables that an older version lacks, and checks the version.
 pub(crate) async fn prepare(link: &Link, schema: &str) -> Result<(), StoreError> {
     let found = if exists(link, schema).await? { version(link).await? } else { Some(0) };
     if found.is_some_and(|found| found < VERSION) {
-        // One store at a time: PostgreSQL reports an error if two create the same table, even `IF NOT EXISTS`.
+        // The lock serialises stores: PostgreSQL reports an error if two create the same table at once, even `IF NOT
+        // EXISTS`.
         let statements = format!(
             "BEGIN; SELECT pg_advisory_xact_lock(hashtext('pintle-store {schema}')); \
              CREATE SCHEMA IF NOT EXISTS \"{schema}\"; {TABLES} \
@@ -90,7 +91,7 @@ async fn version(link: &Link) -> Result<Option<i32>, StoreError> {
     rows.first().map_or(Ok(None), |row| row.try_get(0)).map_err(|error| unreadable(ACTION, &error))
 }
 
-/// Returns whether the tables exist. Fails if the database cannot have them.
+/// Returns whether the tables exist. Fails if the encoding of the database is not UTF-8.
 async fn exists(link: &Link, schema: &str) -> Result<bool, StoreError> {
     const STATEMENT: &str = "SELECT to_regclass(quote_ident($1) || '.version') IS NOT NULL, current_setting('server_encoding') = 'UTF8'";
     let rows = link.query_repeatable(ACTION, STATEMENT, parameters![schema]).await?;

@@ -23,7 +23,7 @@ use crate::summary::{properties, searchable, summary_of};
 use crate::walk::Walk;
 use crate::writer::{PostgresWriter, Prefix};
 
-/// Summaries that are read at once.
+/// Summaries per query.
 const LIST_BATCH: i64 = 256;
 
 const LOOK: &str = "SELECT key, epoch, head_seq, head_hash, holder_host, holder_pid, \
@@ -43,8 +43,8 @@ const POST: &str = "WITH owner AS (SELECT key FROM sessions WHERE id = $1 FOR KE
 const HAS_POSTED: &str = "SELECT EXISTS (SELECT FROM inbox WHERE session = key AND input IS NOT NULL) \
      FROM sessions WHERE id = $1";
 
-/// All parts of a statement see the tables as they were before it, so the references of the session are still there. They
-/// go with it, and are checked when the statement is committed.
+/// All parts of the statement see the tables as they were before it, so the references of the session still exist. They are
+/// deleted with the session, and foreign keys are checked at the commit.
 const DELETE: &str = "WITH gone AS (DELETE FROM sessions WHERE id = $1 \
          AND (lease_until IS NULL OR lease_until <= clock_timestamp()) RETURNING key), \
      left_over AS (DELETE FROM blobs WHERE \
@@ -54,11 +54,11 @@ const DELETE: &str = "WITH gone AS (DELETE FROM sessions WHERE id = $1 \
 
 /// Sessions in a PostgreSQL database, for any number of processes on any number of hosts.
 ///
-/// A session has one writer at a time, which holds a lease on the clock of the database. A second one is refused as long
-/// as the lease lives ([`Options::with_lease`]), and takes the session over once it has run out. Clones share two
-/// connections, which are opened again after they were lost: one for statements, one for leases and notifications.
+/// A session has at most one writer, which holds a lease on the clock of the database. A second writer is refused while the
+/// lease is valid ([`Options::with_lease`]), and takes the session over after it has expired. Clones share two connections,
+/// which are reopened after they were lost: one for statements, one for leases and notifications.
 ///
-/// It must be used within a Tokio runtime with I/O and time.
+/// It must be used within a Tokio runtime with I/O and time enabled.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) database: Arc<Database>,
@@ -75,7 +75,8 @@ struct Look {
 impl PostgresStore {
     /// Connects to a server and creates the tables unless they exist. `connection` is a connection string of PostgreSQL:
     /// `postgresql://user@localhost/database`, or `host=/run/postgresql user=… dbname=…`. It must lead to the server itself
-    /// or to a proxy that keeps one session per connection: notifications and settings belong to a session.
+    /// or to a proxy that keeps one database session per connection: notifications and settings belong to a database
+    /// session.
     ///
     /// TLS is not built in. Servers on other hosts are refused unless [`Options::allow_plain_hosts`] is set, or the string has
     /// `sslmode=disable`.
@@ -117,8 +118,8 @@ impl PostgresStore {
     }
 
     pub(crate) async fn create_writer(&self, summary: &Summary) -> Result<PostgresWriter, StoreError> {
-        // Asked first, although the statement would tell: a connection that was lost is noticed by a question that can be
-        // asked again.
+        // The statement below would report the conflict as well, but it cannot be repeated. This query can, so it detects a
+        // lost connection first.
         if self.look(&summary.id).await?.is_some() {
             return Err(StoreError::Exists(summary.id.clone()));
         }
@@ -236,7 +237,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
-        // A line is written as a whole or not at all, so that no end is torn.
+        // A line is written as a whole or not at all, so no journal has a torn end.
         Ok(Opened::new(Box::new(self.open_writer(id).await?)))
     }
 
@@ -362,7 +363,7 @@ impl SessionStore for PostgresStore {
             {
                 Ok(rows) if rows.is_empty() => {}
                 Ok(_) => return Ok(true),
-                // Another session keeps one of its values since.
+                // Another session has stored one of its values since.
                 Err(failure) if failure.is_dangling && attempts < REMOVALS => attempts += 1,
                 Err(failure) => return Err(failure.into()),
             }

@@ -28,12 +28,12 @@ pub(crate) fn properties<'a>(properties: impl Iterator<Item = (&'a String, &'a S
     serde_json::Value::Object(members.collect()).to_string()
 }
 
-/// PostgreSQL has no text with a NUL character. What is found by another one is compared again.
+/// Replaces NUL characters, which PostgreSQL does not allow in text. The rows that a search finds are compared again.
 pub(crate) fn searchable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Returns the summary of a row; `None` if it is not one.
+/// Returns the summary of a row, or `None` if it cannot be parsed.
 pub(crate) fn summary_of(row: &Row) -> Option<Summary> {
     let text: &str = row.try_get(0).ok()?;
     serde_json::from_str(text).ok()

@@ -12,7 +12,7 @@ use crate::failure::unreadable;
 use crate::link::parameters;
 use crate::origins::Origins;
 
-/// Lines that are read at once. A line has at most some 64 KiB.
+/// Lines per query. A line has at most about 64 KiB.
 const BATCH: i64 = 100;
 
 const READ: &str = "SELECT sessions.epoch, head_seq, line.seq, line.epoch, line.line FROM sessions LEFT JOIN LATERAL \
@@ -36,9 +36,9 @@ pub(crate) struct Walk {
     id: SessionId,
     key: i64,
     origins: Origins,
-    /// Line before the next one; its hash is unknown until it was read.
+    /// Line before the next one. Its hash is unknown until the line has been read.
     last: Last,
-    /// Highest mark of a verified line.
+    /// Highest `synced` mark of a verified line.
     synced: u64,
     stored: VecDeque<Stored>,
 }
@@ -46,13 +46,13 @@ pub(crate) struct Walk {
 #[derive(Clone, Copy)]
 struct Last {
     seq: u64,
-    /// Writer of the line, if a reader has returned it: then it must not be another one now.
+    /// Writer of the line, if a reader has returned it. The reader is reset if the line has another writer now.
     epoch: Option<u64>,
     hash: Option<Hash>,
 }
 
 impl Walk {
-    /// Starts at line `next`. If a reader has returned line `last`, that is the line before.
+    /// Starts at line `next`. `last` is the line before, if a reader has returned it.
     pub(crate) fn new(
         database: Arc<Database>,
         id: SessionId,
@@ -79,7 +79,7 @@ impl Walk {
         self.stored.is_empty()
     }
 
-    /// Returns the next line; `None` after the last one, until there are more. Cancel safe.
+    /// Returns the next line, or `None` while there is no further one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>, StoreError> {
         if self.stored.is_empty() && !self.read().await? {
             return Ok(None);
@@ -99,7 +99,7 @@ impl Walk {
         Ok(Some(line))
     }
 
-    /// Returns the line with its hash and its mark, if it follows the last one.
+    /// Returns the line with its hash and its `synced` mark, if it follows the last one.
     fn verify(&self, stored: &Stored) -> Result<(Line, Hash, u64), StoreError> {
         let (seq, before) = (self.last.seq + 1, self.last.hash.unwrap_or(Hash::START));
         if stored.seq != seq {
@@ -111,7 +111,7 @@ impl Walk {
         let Some((raw, object)) = raw.and_then(|raw| Some((raw, raw.object()?))) else {
             return Err(self.damaged(seq, "it is not the line that was written"));
         };
-        // The number of the writer is beside the line: the first line of each confirms it.
+        // The number of the writer is stored beside the line. The first line of each writer confirms it.
         if self.last.epoch != Some(stored.epoch) {
             self.check_header(stored, &object, &before)?;
         }
@@ -140,7 +140,7 @@ impl Walk {
     /// Reads the next lines. Returns whether there are any.
     async fn read(&mut self) -> Result<bool, StoreError> {
         let Last { seq, epoch, hash } = self.last;
-        // With the line before, which may be another one by now.
+        // Includes the line before, which may have been replaced since.
         let rows = self
             .database
             .main
@@ -164,7 +164,7 @@ impl Walk {
                     };
                     self.last = Last { seq, epoch: Some(before.epoch), hash: Some(found.hash) };
                 }
-                // The line was lost: with the server, if it was not synced.
+                // The line was lost. This happens in a crash of the server if the line was not synced.
                 None if epoch.is_some_and(|epoch| epoch < newest_epoch) => return self.reset().await,
                 None if head >= seq => return Err(self.damaged(seq, "it is missing")),
                 None => return Ok(false),
@@ -177,7 +177,7 @@ impl Walk {
         Ok(!self.stored.is_empty())
     }
 
-    /// Goes back to the first line that a later writer wrote in the place of one that was read, and reports it.
+    /// Goes back to the first line that a later writer wrote in place of one that was read, and reports its number.
     async fn reset(&mut self) -> Result<bool, StoreError> {
         let epoch = integer(self.last.epoch.unwrap_or(0));
         let rows = self

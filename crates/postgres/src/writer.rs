@@ -40,8 +40,8 @@ const FORK: &str = "WITH source AS (SELECT key FROM sessions WHERE key = $11 FOR
      written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, $13 + 1, $12, $10 FROM owned) \
      SELECT key FROM owned";
 
-/// Takes a session whose lease has run out, and writes the first line of the new writer, if nothing has changed since its
-/// journal was verified.
+/// Takes over a session whose lease has expired, and writes the first line of the new writer, unless the journal has
+/// changed since it was verified.
 const TAKE: &str = "WITH owned AS (UPDATE sessions SET epoch = epoch + 1, head_seq = head_seq + 1, head_hash = $5, \
          lease_until = clock_timestamp() + $6 * interval '1 millisecond', holder_host = $7, holder_pid = $8 \
          WHERE key = $1 AND epoch = $2 AND head_seq = $3 AND head_hash = $4 \
@@ -49,8 +49,8 @@ const TAKE: &str = "WITH owned AS (UPDATE sessions SET epoch = epoch + 1, head_s
      written AS (INSERT INTO lines (session, seq, epoch, line) SELECT key, head_seq, epoch, $9 FROM owned) \
      SELECT pg_notify($10, '') FROM owned";
 
-/// Writes lines if the writer still has the session, and the journal the head that the writer knows. The setting holds for
-/// this transaction, until its commit has been acknowledged.
+/// Writes lines if the writer still owns the session and the journal has the head that the writer knows. The setting
+/// applies to this transaction, including the acknowledgement of its commit.
 const APPEND: &str = "WITH owned AS (UPDATE sessions SET head_seq = $5, head_hash = $6 \
          WHERE key = $1 AND epoch = $2 AND head_seq = $3 AND head_hash = $4 AND lease_until > clock_timestamp() \
          RETURNING key), \
@@ -84,7 +84,7 @@ pub(crate) struct PostgresWriter {
     renewal: JoinSet<()>,
 }
 
-/// Ends the lease when it is dropped, unless it was emptied before.
+/// Ends the lease when it is dropped, unless it is empty.
 struct EndOnDrop(Option<Arc<Lease>>);
 
 impl Drop for EndOnDrop {
@@ -95,13 +95,13 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Beginning of a journal that was verified, for a fork.
+/// Verified prefix of a journal, for a fork.
 pub(crate) struct Prefix<'a> {
     /// Session whose writer wrote its last line.
     pub(crate) session: &'a SessionId,
-    /// Number of the session that is forked.
+    /// Key of the session that is forked.
     pub(crate) key: i64,
-    /// Its last line.
+    /// Position of the last line of the prefix.
     pub(crate) head: Position,
     /// Origins of the fork.
     pub(crate) origins: Origins,
@@ -138,7 +138,7 @@ impl Lines {
 }
 
 impl PostgresWriter {
-    /// Creates a session. Returns `None` if there is one with this id.
+    /// Creates a session. Returns `None` if a session has its id already.
     pub(crate) async fn create(
         database: &Arc<Database>,
         summary: &Summary,
@@ -173,7 +173,7 @@ impl PostgresWriter {
         Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
     }
 
-    /// Creates a fork. Returns `None` if there is a session with its id, or its origin is gone.
+    /// Creates a fork. Returns `None` if a session has its id already, or if its origin was deleted.
     pub(crate) async fn fork(
         database: &Arc<Database>,
         prefix: &Prefix<'_>,
@@ -215,7 +215,7 @@ impl PostgresWriter {
         Ok(Some(Self::start(database, summary.id.clone(), lease, head)))
     }
 
-    /// Takes a session over after line `follows`. Returns `None` if it has a writer by now, or other lines.
+    /// Takes a session over after line `follows`. Returns `None` if it has a writer by now, or another head.
     pub(crate) async fn take_over(
         database: &Arc<Database>,
         id: &SessionId,
@@ -273,8 +273,8 @@ impl PostgresWriter {
         }
         let new = Lines::new(&self.chain, &short, self.head, self.synced);
         let is_written = match self.write(&new, barrier).await {
-            // The connection was lost, so the lines may have been written or not. Only this writer writes after its head,
-            // so that the statement does nothing the second time if they were.
+            // The connection was lost, so it is unknown whether the lines were written. Only this writer writes after its
+            // head, so the repeated statement does nothing if they were.
             Err(failure) if failure.is_lost && self.lease.is_alive() => {
                 self.database.main.forget();
                 self.write(&new, barrier).await? || self.has_head(&new.head).await?
@@ -320,7 +320,7 @@ impl PostgresWriter {
         Ok(!rows.is_empty())
     }
 
-    /// Returns whether the journal has this head, which this writer has written.
+    /// Returns whether this is the head of the journal, written by this writer.
     async fn has_head(&self, head: &Position) -> Result<bool, StoreError> {
         let rows = self
             .database
@@ -339,7 +339,7 @@ impl PostgresWriter {
         Ok(!rows.is_empty())
     }
 
-    /// Returns the statement that gives the session back, unless another writer has it by now.
+    /// Returns the statement that releases the session, unless another writer owns it by now.
     fn release(&self) -> String {
         let Lease { key, epoch, .. } = self.lease.as_ref();
         format!("UPDATE sessions SET lease_until = NULL WHERE key = {key} AND epoch = {epoch}")
@@ -356,7 +356,7 @@ impl Drop for PostgresWriter {
     fn drop(&mut self) {
         self.lease.end();
         self.renewal.abort_all();
-        // Without a connection, the lease runs out by itself.
+        // Without a connection, the lease expires instead.
         self.database.main.send(&self.release());
     }
 }
@@ -377,7 +377,7 @@ impl SessionWriter for PostgresWriter {
 
     async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError> {
         self.lease.check()?;
-        // It ends after an error, and if this call is cancelled.
+        // The lease ends after an error, and if this call is cancelled.
         let mut end = EndOnDrop(Some(Arc::clone(&self.lease)));
         let position = self.append_now(objects, barrier).await?;
         end.0 = None;
@@ -440,10 +440,10 @@ impl SessionWriter for PostgresWriter {
 
     async fn close(&mut self) -> Result<Position, StoreError> {
         self.append(Vec::new(), Barrier::Synced).await?;
-        // Written after the sync, so that a reader knows that everything before was on disk.
+        // Written after the sync, so that its presence shows that all lines before it were on disk.
         let head = self.append(vec![CLOSED.to_owned()], Barrier::Synced).await?;
         self.lease.end();
-        // Waited for, since the process may be about to exit. Otherwise the lease would run out by itself.
+        // Awaited, because the process may be about to exit. If the release fails, the lease expires.
         if let Err(failure) = self.database.main.execute("release a session", &self.release()).await {
             tracing::debug!(session = %self.blobs.id, ?failure, "a lease was not released");
         }

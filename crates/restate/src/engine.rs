@@ -1,4 +1,4 @@
-//! An engine, as programs talk to it.
+//! Client of an engine.
 
 use std::io;
 use std::time::Duration;
@@ -19,20 +19,20 @@ use tokio::net::TcpStream;
 
 use crate::object::{Begin, NAME, Said, Status, Steer};
 
-/// Time limit of a request, but for one that waits for the end of a task.
+/// Time limit of a request, except for a request that waits for the end of a task.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Longest answer, in bytes.
+/// Longest response, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Longest part of an answer that is shown in an error, in characters.
+/// Longest part of a response in an error, in characters.
 const MAX_SHOWN: usize = 300;
 
 /// Error of a request to an engine.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("`{0}` is no address of an engine; expected one such as `http://127.0.0.1:8080`")]
     Address(String),
     /// The engine cannot be reached.
@@ -43,28 +43,28 @@ pub enum EngineError {
         /// Reason.
         source: io::Error,
     },
-    /// The connection broke off, or the engine does not speak HTTP.
+    /// The connection was lost, or the engine does not speak HTTP.
     #[error("the engine did not answer")]
     Exchange(#[from] hyper::Error),
     /// The engine did not answer within 30 s.
     #[error("the engine did not answer within {} s", PATIENCE.as_secs())]
     TimedOut,
-    /// The answer is not that of an engine.
+    /// The response is not from an engine.
     #[error("the answer is not that of an engine: {0}")]
     Answer(String),
-    /// The engine has refused.
+    /// The engine has rejected the request.
     #[error("the engine refused with {status}: {said}")]
     Refused {
-        /// Status code of HTTP.
+        /// HTTP status code.
         status: u16,
-        /// Its answer, cut.
+        /// Its response, truncated.
         said: String,
     },
 }
 
-/// An engine, at the address where it takes invocations (Restate's ingress, port 8080 by default).
+/// An engine, at the address where it accepts invocations (Restate's ingress, port 8080 by default).
 ///
-/// Each request has a connection of its own, which is not encrypted; an engine elsewhere is reached through a tunnel.
+/// Each request has a separate connection, which is not encrypted. Use a tunnel to reach an engine on another host.
 #[derive(Clone, Debug)]
 pub struct Engine {
     ingress: Uri,
@@ -80,8 +80,8 @@ impl Engine {
         Ok(Self { ingress: address(ingress)? })
     }
 
-    /// Lets the engine keep a task going: a new one with this contract, or one that is in the store already. Asking twice begins
-    /// it once.
+    /// Runs a task on the engine: a new task with this contract, or a task that is already in the store. A repeated call
+    /// does not start it twice.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl Engine {
         self.tell(id, "run/send", &Begin { contract }).await
     }
 
-    /// As [`begin`](Self::begin), and waits for the end. Returns `None` if the engine has gone on in a later invocation.
+    /// As [`begin`](Self::begin), and waits for the end. Returns `None` if the task continues in a later invocation.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Engine {
         read(&exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&Begin { contract })?).await?)
     }
 
-    /// Says something to a candidate, or to all of them.
+    /// Sends a message to one candidate, or to all candidates.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Engine {
         self.tell(id, "steer", &Steer { candidate, text: text.to_owned() }).await
     }
 
-    /// Answers a task that waits for a person.
+    /// Answers a task that waits for a decision.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Engine {
         self.tell(id, "decide", decision).await
     }
 
-    /// Ends a task for good.
+    /// Cancels a task permanently.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Engine {
         self.tell(id, "cancel", &Said { reason: reason.to_owned() }).await
     }
 
-    /// Lets a run that waits for people look now, after something was posted to the store itself.
+    /// Wakes a run that waits for a signal, after an input was posted directly to the store.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Engine {
         in_time(exchange(&self.ingress, Method::POST, &path(id, "wake"), &[])).await.map(|_| ())
     }
 
-    /// Returns where a task is.
+    /// Returns the status of a task.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Engine {
         read(&in_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
     }
 
-    /// Checks that the engine takes invocations.
+    /// Checks that the engine accepts invocations.
     ///
     /// # Errors
     ///
@@ -162,8 +162,8 @@ impl Engine {
         in_time(exchange(&self.ingress, Method::GET, "/restate/health", &[])).await.map(|_| ())
     }
 
-    /// Tells an engine, at its admin address (port 9070 by default), where a worker is. A worker that is known already is looked
-    /// at again.
+    /// Registers a worker at the admin address of an engine (port 9070 by default). The engine discovers the handlers of a
+    /// known worker again.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ async fn in_time<T>(exchange: impl Future<Output = Result<T, EngineError>>) -> R
     tokio::time::timeout(PATIENCE, exchange).await.unwrap_or(Err(EngineError::TimedOut))
 }
 
-/// Sends a request, and returns the body of its answer. An empty body is sent as none.
+/// Sends a request, and returns the body of the response. An empty `body` is sent without a content type.
 async fn exchange(base: &Uri, method: Method, path: &str, body: &[u8]) -> Result<Bytes, EngineError> {
     let authority = base.authority().map(ToString::to_string).unwrap_or_default();
     let host = base.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -231,7 +231,7 @@ async fn exchange(base: &Uri, method: Method, path: &str, body: &[u8]) -> Result
         })?;
         Ok::<_, EngineError>((status, body.to_bytes()))
     };
-    // The connection ends with its only sender; an error of it is one of the request.
+    // The connection ends with its only sender. The request reports its errors as well.
     let (answer, _) = tokio::join!(asking, connection);
     let (status, body) = answer?;
     if status.is_success() {

@@ -15,13 +15,13 @@ use restate_sdk::serde::Json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// State of the object with the awakeable that the run waits for.
+/// Key of the object's state that contains the awakeable on which the run waits.
 const WAITING: &str = "waiting";
 
-/// Code of an answer about something that is not there.
+/// Status code for a task that does not exist.
 const NOT_FOUND: u16 = 404;
 
-/// Code of an answer to input that cannot be taken.
+/// Status code for invalid input.
 const BAD_REQUEST: u16 = 400;
 
 /// A run of the object.
@@ -48,11 +48,11 @@ impl DurableHost for RestateHost<'_, '_> {
         self.context.sleep(time).await
     }
 
-    /// Nothing of this process is needed meanwhile: the engine ends the invocation, and begins it anew when it is woken.
+    /// The wait does not need this process: the engine suspends the invocation, and resumes it when it is woken.
     async fn signal(&mut self, at_most: Duration) -> Result<(), TerminalError> {
         let (awakeable, woken) = self.context.awakeable::<()>();
         self.context.set(WAITING, awakeable);
-        // Whoever said something before this was known could wake nobody.
+        // A signal that was posted before the awakeable was stored could not wake this run.
         let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
         let is_posted =
             self.step("inbox".to_owned(), || async move { Ok(desk.store().has_posted(&id).await?) }).await?;
@@ -69,7 +69,7 @@ impl DurableHost for RestateHost<'_, '_> {
     }
 }
 
-/// Wakes the run of a task, if it waits for people.
+/// Wakes the run of a task if it waits for a signal.
 pub(crate) async fn wake(context: &SharedObjectContext<'_>) -> Result<(), TerminalError> {
     if let Some(awakeable) = context.get::<String>(WAITING).await? {
         context.resolve_awakeable(&awakeable, ());
@@ -77,7 +77,7 @@ pub(crate) async fn wake(context: &SharedObjectContext<'_>) -> Result<(), Termin
     Ok(())
 }
 
-/// Returns an error that the engine tries again after, unless that cannot help.
+/// Converts an error. The engine retries after it, unless a retry cannot help.
 pub(crate) fn handler_error(error: TaskHostError) -> HandlerError {
     let code = match &error {
         TaskHostError::Store(StoreError::NotFound(_)) => NOT_FOUND,

@@ -1,4 +1,4 @@
-//! Keys that tell a worker which engines may ask it.
+//! Keys of the engines whose requests a worker accepts.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
 use jsonwebtoken::errors::ErrorKind;
@@ -8,14 +8,15 @@ use restate_sdk::endpoint::Endpoint;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use thiserror::Error;
 
-/// Public keys of engines, each in the form `publickeyv1_…`, as Restate logs its own when it starts.
+/// Public keys of engines, each in the form `publickeyv1_…`. Restate logs its key when it starts.
 ///
-/// With keys, a worker answers only requests that one of these engines has signed: Restate signs them if it has a private key
-/// (`worker.invoker.request-identity-private-key-pem-file` of its configuration, Ed25519 in PEM). Without any, it answers everybody.
+/// With keys, a worker answers only requests that one of these engines has signed: Restate signs them if it has a private
+/// key (`worker.invoker.request-identity-private-key-pem-file` of its configuration, Ed25519 in PEM). Without keys, it
+/// answers every client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IdentityKeys(Vec<String>);
 
-/// A key that is none.
+/// Invalid identity key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{key}` is no identity key of an engine: {reason}")]
 pub struct IdentityKeyError {
@@ -24,12 +25,12 @@ pub struct IdentityKeyError {
 }
 
 impl IdentityKeys {
-    /// Takes these keys. If there are any, and the process has chosen no cryptography for [`jsonwebtoken`], with which the SDK
-    /// reads signatures, it is that of [`ring`] from now on.
+    /// Checks the keys. If there are any, and the process has installed no cryptography for [`jsonwebtoken`], which the SDK
+    /// uses to verify signatures, installs a provider based on [`ring`].
     ///
     /// # Errors
     ///
-    /// [`IdentityKeyError`] for the first one that is none.
+    /// [`IdentityKeyError`] for the first invalid key.
     pub fn new(keys: impl IntoIterator<Item = impl Into<String>>) -> Result<Self, IdentityKeyError> {
         let keys: Vec<String> = keys.into_iter().map(Into::into).collect();
         for key in &keys {
@@ -38,13 +39,13 @@ impl IdentityKeys {
             }
         }
         if !keys.is_empty() {
-            // One that the application has installed is kept.
+            // A provider that the application has installed is kept.
             let _ = ENGINE_SIGNATURES.install_default();
         }
         Ok(Self(keys))
     }
 
-    /// Returns whether everybody is answered.
+    /// Returns whether there are no keys, so that the worker answers every client.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -55,7 +56,7 @@ impl IdentityKeys {
     }
 }
 
-/// Verifies the signatures of engines, which are of one kind.
+/// Verifies the signatures of engines, which all use Ed25519.
 static ENGINE_SIGNATURES: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
     verifier_factory: verifier,

@@ -27,17 +27,17 @@ use crate::host::{RestateHost, handler_error, wake};
 /// Name of the virtual object. Its key is the id of the task.
 pub const NAME: &str = "PintleTask";
 
-/// Looks of one invocation. The next one goes on, so that the journal that an engine replays stays short.
+/// Status checks per invocation. The next invocation continues, so that the journal that the engine replays stays short.
 const MOST_LOOKS: u32 = 100;
 
-/// Code of an answer to something that is not possible now.
+/// Status code for a request that the current state does not allow.
 const CONFLICT: u16 = 409;
 
 /// Input of `run`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Begin {
-    /// Contract of a new task. One that is in the store already goes on with its own.
+    /// Contract of a new task. A task that is already in the store keeps its own contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
 }
@@ -46,10 +46,10 @@ pub struct Begin {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steer {
-    /// Number of the candidate, from 0; all of them if it is absent.
+    /// Number of the candidate, from 0. All candidates if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<usize>,
-    /// Words.
+    /// Message to the candidates.
     pub text: String,
 }
 
@@ -64,18 +64,18 @@ pub struct Said {
 /// Answer of `status`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// Where the task is.
+    /// Status of the task.
     pub standing: Standing,
-    /// What it has cost until now.
+    /// Cost of the task so far.
     pub spent: Spent,
 }
 
-/// A task, as the engine sees it: names of steps and where they are. What was found is in the store.
+/// Handlers of a task. The engine has the names and the progress of its steps. Their results are in the store.
 pub(crate) struct TaskObject {
     desk: Arc<Desk>,
 }
 
-// A worker that is away for days is no reason to give a task up: the attempts last for some months.
+// A task survives a worker that is unavailable for days: the attempts last for months.
 #[restate_sdk::object(
     name = "PintleTask",
     invocation_retry_policy(
@@ -111,7 +111,7 @@ impl TaskObject {
                 Ok(Json(None))
             }
             Err(error) => {
-                // Somebody has cancelled the invocation, or the task cannot go on; nothing of it runs on behind the engine's back.
+                // The invocation was cancelled, or the task failed. No part of it may continue to run without the engine.
                 desk.stop(&id).await;
                 Err(error.into())
             }
@@ -160,12 +160,12 @@ impl TaskObject {
 }
 
 impl TaskObject {
-    /// Posts a signal, once for an invocation, and wakes the run.
+    /// Posts a signal, once per invocation, and wakes the run.
     async fn tell(&self, context: &SharedObjectContext<'_>, signal: Signal) -> Result<(), HandlerError> {
         let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
-            // A worker that died after it had posted is asked once more.
+            // The engine retries after a worker has crashed, which may have posted already.
             let moments = read_moments(desk.store(), &id).await.map_err(handler_error)?;
             if moments.iter().any(|moment| moment.posted.as_ref() == Some(&input)) {
                 return Ok(());
@@ -200,10 +200,10 @@ impl fmt::Debug for TaskObject {
     }
 }
 
-/// Serves the tasks of a desk to an engine until `stop` ends, and stops them then: another worker goes on with them.
+/// Serves the tasks of a desk to an engine until `stop` ends. Then stops them, and another worker resumes them.
 ///
-/// Requests are not encrypted, and without `keys` they are not authenticated either. Who can make them can let tasks run: the
-/// listener should be one of the loopback interface, or there should be keys.
+/// Requests are not encrypted, and without `keys` they are not authenticated either. Any client that can connect can run
+/// tasks: either listen on the loopback interface only, or pass keys.
 pub async fn serve(
     listener: TcpListener,
     desk: Arc<Desk>,
@@ -212,21 +212,21 @@ pub async fn serve(
 ) {
     let mut endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) });
     for key in keys.iter() {
-        // They were tried when they were taken.
+        // `IdentityKeys::new` has checked the keys.
         match endpoint.identity_key(key) {
             Ok(with_key) => endpoint = with_key,
             Err(error) => return tracing::error!(key, %error, "an identity key is none"),
         }
     }
     let endpoint = endpoint.build();
-    // Accepted connections inherit it, and the SDK's server does not set it. Without it, each step waits 40 ms for a delayed
-    // acknowledgement of the engine.
+    // Accepted connections inherit the option, and the SDK's server does not set it. Without it, each step waits 40 ms for a
+    // delayed acknowledgement of the engine.
     if let Err(error) = SockRef::from(&listener).set_tcp_nodelay(true) {
         tracing::warn!(%error, "TCP_NODELAY cannot be set: each step may wait for a delayed acknowledgement");
     }
     let stopping = async {
         stop.await;
-        // Steps that are waited for end with this, and the engine tries them elsewhere.
+        // Ends the steps that an invocation waits for. The engine retries them on another worker.
         desk.close().await;
     };
     HttpServer::new(endpoint).serve_with_cancel(listener, stopping).await;

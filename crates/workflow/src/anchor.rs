@@ -1,4 +1,4 @@
-//! Anchors: a test or a command that fails until the goal is reached. A model proposes it, and we run it.
+//! Anchors: tests or commands that fail until the goal is reached. A model proposes an anchor, and the performer runs it.
 
 #[cfg(test)]
 mod tests;
@@ -28,13 +28,13 @@ pub struct AnchorFacts {
     /// File with the results, for formats that are files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// Session that proposed it; none for the command of a contract.
+    /// Session that proposed it. `None` for the command of a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The patch that adds it to the base; none for the command of a contract.
+    /// The patch that adds it to the base. `None` for the command of a contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Reference>,
-    /// File of it to which a [control](crate::evidence::Control) can be added: one that we added on the base ran, and failed.
+    /// File of it to which a [control](crate::evidence::Control) can be added: a control on the base ran and failed there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// Files that differ from the base.
@@ -46,7 +46,7 @@ pub struct AnchorFacts {
     pub failing_before: BTreeSet<String>,
 }
 
-/// An anchor that was seen to fail for the right reason. Only [`AnchorFacts::judge`] makes one.
+/// An anchor that failed for the right reason. Only [`AnchorFacts::judge`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Anchor {
     command: String,
@@ -60,17 +60,17 @@ pub struct Anchor {
     millis: u64,
 }
 
-/// Reason why a proposal is no anchor. The text says what was expected, for the model that proposed it.
+/// Reason why a proposal is not an anchor. The text contains the expectation, for the model that proposed it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnchorProblem {
-    /// It changes files that hold no tests.
+    /// It changes files that contain no tests.
     #[error("it changes {}; expected changes of test files only", named(.0))]
     ChangesProduct(Vec<String>),
-    /// It changes or deletes tests that are there.
+    /// It changes or deletes existing tests.
     #[error("it changes {}, which was there before; expected new test files, or additions to them", named(.0))]
     DeletesTests(Vec<String>),
-    /// It changes nothing, and is to be a new test.
+    /// It has to be a new test, but changes nothing.
     #[error("it changes no file; expected a new test")]
     ChangesNothing,
     /// It was not run often enough.
@@ -82,13 +82,13 @@ pub enum AnchorProblem {
     /// The runs differ.
     #[error("its runs differ: {0}; expected that it fails in the same way each time")]
     Unstable(String),
-    /// It does not come to its assertions.
+    /// It does not reach its assertions.
     #[error("it {0}; expected that it runs, and fails by what it asserts")]
     Broken(String),
-    /// Its results cannot be what was found.
+    /// Its results are inconsistent.
     #[error("its results are wrong: {0}")]
     Results(String),
-    /// Only tests fail that failed without it.
+    /// The only failing tests failed without it as well.
     #[error("only tests fail that failed before: {}; expected one more", named(.0))]
     NothingNew(Vec<String>),
 }
@@ -98,7 +98,7 @@ impl AnchorFacts {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it.
+    /// All problems of the proposal.
     pub fn judge(&self, plan: &AnchorPlan, rules: &PathRules) -> Result<Anchor, Vec<AnchorProblem>> {
         let mut problems = Vec::new();
         self.judge_files(plan, rules, &mut problems);
@@ -141,7 +141,7 @@ impl AnchorFacts {
         }
     }
 
-    /// Returns the tests that fail, of a command with results, or none.
+    /// Returns the new failing tests. Empty for a command without results.
     fn judge_runs(&self, observed: &Observation) -> Result<BTreeSet<String>, AnchorProblem> {
         if self.runs.len() < ANCHOR_RUNS {
             return Err(AnchorProblem::TooFewRuns(self.runs.len()));
@@ -152,7 +152,7 @@ impl AnchorFacts {
         };
         match end {
             End::Exited(0) => return Err(AnchorProblem::Passes),
-            // 126 and 127 are the shell's own: the command could not be run. Perl dies with 255.
+            // 126 and 127 are exit codes of the shell: the command could not be run. Perl dies with 255.
             End::Exited(1..=125 | 255) => {}
             End::Exited(_) | End::Killed(_) | End::TimedOut | End::NotRun(_) => {
                 return Err(AnchorProblem::Broken(end.describe()));
@@ -202,25 +202,25 @@ impl Anchor {
         self.report.as_deref()
     }
 
-    /// Returns the patch that adds it to the base, unless it was there.
+    /// Returns the patch that adds it to the base, unless the base has it.
     #[must_use]
     pub fn patch(&self) -> Option<&Reference> {
         self.patch.as_ref()
     }
 
-    /// Returns the file to which a control can be added, if there is one.
+    /// Returns the file to which a control can be added, if any.
     #[must_use]
     pub fn control(&self) -> Option<&str> {
         self.control.as_deref()
     }
 
-    /// Returns the tests that have to pass. Without one, the command has to exit with 0.
+    /// Returns the tests that have to pass. If empty, the command has to exit with 0.
     #[must_use]
     pub fn tests(&self) -> &BTreeSet<String> {
         &self.tests
     }
 
-    /// Returns the seconds that it may take with a candidate: thirty, and ten times as many as on the base.
+    /// Returns the time limit with a candidate, in seconds: thirty, plus ten times the time on the base.
     #[must_use]
     pub fn timeout_s(&self) -> u32 {
         u32::try_from(self.millis / 100).unwrap_or(u32::MAX).saturating_add(30)

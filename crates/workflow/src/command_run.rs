@@ -1,4 +1,4 @@
-//! Runs of commands, by us, and what several of them together say.
+//! Runs of commands, and the comparison of several runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{TestRun, TestStatus};
 
-/// Something large that is kept elsewhere.
+/// Reference to a large value in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reference {
-    /// Hash of the content, as the store names it.
+    /// Hash of the content, in the form of the store.
     pub hash: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -23,14 +23,14 @@ pub enum End {
     Exited(i32),
     /// It was killed by this signal.
     Killed(i32),
-    /// It was stopped after its time.
+    /// It was stopped at its time limit.
     TimedOut,
     /// It could not be run, for this reason.
     NotRun(String),
 }
 
 impl End {
-    /// Returns whether the command did not come to an end of its own, so that its output may lack something.
+    /// Returns whether the command did not end normally, so that its output may be incomplete.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         matches!(self, Self::Killed(_) | Self::TimedOut | Self::NotRun(_))
@@ -54,7 +54,7 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// Creates a run that ended like this.
+    /// Creates a run with this end.
     #[must_use]
     pub fn new(end: End) -> Self {
         Self { end, tests: None, output: None, millis: 0 }
@@ -75,7 +75,7 @@ impl CommandRun {
 }
 
 impl End {
-    /// Returns how it ended, in words.
+    /// Returns a description of the end.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -93,9 +93,9 @@ impl End {
 pub enum Stability {
     /// It passed in each run.
     Passes,
-    /// It failed in each run by what it asserts.
+    /// It failed in each run by an assertion.
     Fails,
-    /// It failed in each run, and not always by what it asserts.
+    /// It failed in each run, but not always by an assertion.
     Breaks,
     /// It was skipped in each run.
     Skipped,
@@ -110,7 +110,7 @@ pub struct Observation {
     pub ends: Vec<End>,
     /// Tests of any of the runs.
     pub tests: BTreeMap<String, Stability>,
-    /// Reasons why the results cannot be what was found.
+    /// Inconsistencies of the results.
     pub problems: BTreeSet<String>,
     /// Whether there are results of tests.
     pub has_tests: bool,
@@ -137,7 +137,7 @@ impl Observation {
             let all = |wanted: TestStatus| statuses.iter().all(|status| *status == wanted);
             let fails = |status: &TestStatus| matches!(status, TestStatus::Failed | TestStatus::Broken);
             match () {
-                // It is missing in some.
+                // It is missing in some runs.
                 () if statuses.len() < runs.len() => Stability::Flaky,
                 () if all(TestStatus::Passed) => Stability::Passes,
                 () if all(TestStatus::Failed) => Stability::Fails,
@@ -151,7 +151,7 @@ impl Observation {
         found
     }
 
-    /// Returns the tests of which this is so.
+    /// Returns the tests with this stability.
     pub fn having(&self, stability: Stability) -> impl Iterator<Item = &str> {
         self.tests.iter().filter(move |(_, found)| **found == stability).map(|(name, _)| name.as_str())
     }

@@ -1,4 +1,4 @@
-//! Contracts: tasks, and the conditions of their end.
+//! Contracts: tasks, and the conditions under which they end.
 
 mod draft;
 mod file;
@@ -14,10 +14,10 @@ pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
 use crate::spent::Spent;
 
-/// Most candidates of a task.
+/// Maximum number of candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;
 
-/// A task, and the conditions of its end. [`Contract::parse`] reads one from a file.
+/// A task, and the conditions under which it ends. [`Contract::parse`] reads one from a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -27,10 +27,12 @@ pub struct Contract {
     /// State from which the task starts. A host fills it in when it records the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// Session that drafted the contract, and what that cost. A host fills it in; it counts in the budget and in the bill.
+    /// Session that drafted the contract, and its costs. A host fills it in. The costs count towards the budget and the
+    /// bill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafted: Option<Drafted>,
-    /// Command that prepares each worktree, such as one that installs dependencies. It has the time of a check.
+    /// Command that prepares each worktree, such as one that installs dependencies. It has the default time limit of a
+    /// check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
     /// Commands that have to pass.
@@ -45,16 +47,17 @@ pub struct Contract {
     /// Limits of the whole task.
     #[serde(default)]
     pub budget: TaskBudget,
-    /// Candidates, each of which works on the goal by itself. One with the session's own settings by default.
+    /// Candidates, each of which works on the goal independently. Default: one candidate with the settings of the session.
     #[serde(default, rename = "candidate")]
     pub candidates: Vec<CandidatePlan>,
-    /// Number of times that a candidate may work on the goal, 1 to 5: after the first time it is told what is missing. Default 2.
+    /// Attempts of each candidate, 1 to 5. Each attempt after the first one receives the missing evidence as feedback.
+    /// Default 2.
     #[serde(default = "default_attempts")]
     pub attempts: u32,
     /// Review of the best candidate.
     #[serde(default)]
     pub review: ReviewPlan,
-    /// Points at which the task waits for a person.
+    /// Points at which the task waits for a user.
     #[serde(default)]
     pub gates: Vec<Gate>,
 }
@@ -80,7 +83,7 @@ pub struct Drafted {
     pub spent: Spent,
 }
 
-/// A command, and what counts as pass.
+/// A command, and the condition of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -92,7 +95,7 @@ pub struct Check {
     /// Condition of a pass.
     #[serde(default)]
     pub pass: Pass,
-    /// Format of the results of its tests; without one, its exit code alone counts.
+    /// Format of the results of its tests. Without a format, only the exit code counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<ResultsFormat>,
     /// File with the results, for formats that are files, below the root of the worktree.
@@ -101,7 +104,7 @@ pub struct Check {
     /// Seconds after which it is stopped, 1 to 86,400. Default 600.
     #[serde(default = "default_timeout")]
     pub timeout_s: u32,
-    /// Number of times that it is run, 1 to 10: tests that differ between the runs are flaky. Default 2.
+    /// Number of runs, 1 to 10. Tests whose results differ between runs are flaky. Default 2.
     #[serde(default = "default_runs")]
     pub runs: u32,
 }
@@ -110,10 +113,10 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pass {
-    /// It exits with 0, and no test fails that is not flaky.
+    /// It exits with 0, and no test fails except flaky ones.
     #[default]
     Success,
-    /// Each test that passed before passes, and no new one fails. It needs results of tests.
+    /// Each test that passed before still passes, and no new test fails. Requires results of tests.
     NoWorse,
 }
 
@@ -125,7 +128,7 @@ pub enum AnchorPlan {
     /// A test that a model writes first, and that fails until the goal is reached.
     #[default]
     Test,
-    /// A command that fails until the goal is reached; it is there already.
+    /// An existing command that fails until the goal is reached.
     Command {
         /// Command of the shell.
         command: String,
@@ -136,31 +139,32 @@ pub enum AnchorPlan {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<String>,
     },
-    /// Nothing can fail first, as in refactoring and documentation: the checks alone are the evidence. The report says so.
+    /// Nothing can fail first, as in refactoring and documentation: the checks alone are the evidence. The report contains
+    /// the reason.
     None {
         /// Reason why nothing can fail first, for the report.
         because: String,
     },
 }
 
-/// Files that may change. Patterns are those of globs, from the root of the repository: `*` stays in a directory, `**` does not.
+/// Files that may change. Patterns are globs, relative to the root of the repository: `*` does not match `/`, `**` does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Scope {
-    /// Files that may change; all if there is none.
+    /// Files that may change. Empty for all files.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// Files among them that may not.
+    /// Files among them that must not change.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Files that have to stay as they are, besides [the usual ones](PathRules).
+    /// Files that must not change, in addition to [the usual ones](PathRules).
     #[serde(default)]
     pub protected: Vec<String>,
     /// Files that may change although they are usually protected.
     #[serde(default)]
     pub unprotected: Vec<String>,
-    /// Largest number of lines that may be added and removed together. Default 5,000.
+    /// Maximum number of added and removed lines together. Default 5,000.
     #[serde(default = "default_lines")]
     pub max_lines: u64,
 }
@@ -176,7 +180,7 @@ pub struct TaskBudget {
     /// Input and output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Minutes that the steps of the task take, without the time in which it waits for people.
+    /// Minutes that the steps of the task take, without the time during which it waits for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
 }
@@ -186,35 +190,35 @@ pub struct TaskBudget {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CandidatePlan {
-    /// Model; the session's own if it is absent.
+    /// Model. Default: the model of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Effort of reasoning.
+    /// Reasoning effort.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// Instructions for this candidate besides the goal.
+    /// Instructions for this candidate, in addition to the goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
 }
 
-/// Review of the best candidate by a session of its own, which sees the diff and the evidence.
+/// Review of the best candidate by a separate session, which receives the diff and the evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReviewPlan {
-    /// Number of times that findings send a candidate back, 0 to 5. Without one, nobody reviews. Default 1.
+    /// Number of times that findings send a candidate back, 0 to 5. With 0, there is no review. Default 1.
     #[serde(default = "default_rounds")]
     pub rounds: u32,
-    /// Model; the session's own if it is absent.
+    /// Model. Default: the model of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Point at which a task waits for a person.
+/// Point at which a task waits for a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gate {
-    /// After the anchor was found, and before anybody works on the goal.
+    /// After the anchor was found, and before any candidate works on the goal.
     Anchor,
     /// After a candidate was chosen and reviewed.
     Result,
@@ -239,8 +243,8 @@ impl Default for ReviewPlan {
 }
 
 impl Contract {
-    /// Creates a contract with a goal, an anchor that a model writes, and nothing else. [`check`](Self::check) tells what is
-    /// missing.
+    /// Creates a contract with a goal, an anchor that a model writes, and nothing else. [`check`](Self::check) reports
+    /// missing parts.
     #[must_use]
     pub fn new(goal: impl Into<String>) -> Self {
         Self {
@@ -308,7 +312,7 @@ impl Contract {
         self
     }
 
-    /// Sets the number of times that a candidate may work on the goal.
+    /// Sets the number of attempts of each candidate.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -322,7 +326,7 @@ impl Contract {
         self
     }
 
-    /// Adds a point at which the task waits for a person.
+    /// Adds a point at which the task waits for a user.
     #[must_use]
     pub fn with_gate(mut self, gate: Gate) -> Self {
         self.gates.push(gate);
@@ -367,14 +371,14 @@ impl Check {
         self
     }
 
-    /// Sets what counts as pass.
+    /// Sets the condition of a pass.
     #[must_use]
     pub fn with_pass(mut self, pass: Pass) -> Self {
         self.pass = pass;
         self
     }
 
-    /// Sets the number of times that it is run.
+    /// Sets the number of runs.
     #[must_use]
     pub fn with_runs(mut self, runs: u32) -> Self {
         self.runs = runs;

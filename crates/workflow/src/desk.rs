@@ -1,8 +1,8 @@
-//! Tasks that one process has, for hosts that ask about them step by step.
+//! Supervises the tasks of one process, for hosts that query them step by step.
 //!
-//! Whoever asks begins a task here, or attaches to it: asking again, from an engine that tries once more, changes nothing. The
-//! journal in the store stays the only record; a task that a living process elsewhere has is read from it, and one whose process
-//! died is taken over.
+//! A query starts a task here, or attaches to it. A repeated query, such as a retry of an engine, changes nothing. The
+//! journal in the store is the only record. The status of a task that another live process owns is read from it. A task
+//! whose process died is taken over.
 
 #[cfg(test)]
 mod tests;
@@ -23,89 +23,89 @@ use crate::contract::{Contract, Gate};
 use crate::local::{LocalHost, Performer, TaskHostError, read_task};
 use crate::task::{Input, Outcome, StepId, Task};
 
-/// Interval in which a task of another process is read again.
+/// Interval at which a task of another process is polled.
 const ELSEWHERE: Duration = Duration::from_millis(500);
 
-/// Tasks that a process has at once, by default.
+/// Default number of concurrent tasks of a process.
 const MAX_TASKS: usize = 8;
 
-/// Provides what carries out the steps of a task.
+/// Provides the performers of tasks.
 #[async_trait]
 pub trait Performers: fmt::Debug + Send + Sync {
     /// Returns the performer of a task.
     ///
     /// # Errors
     ///
-    /// The reason why its steps cannot be carried out on this host, in words.
+    /// The reason why this host cannot carry out the task's steps, as text.
     async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String>;
 }
 
-/// Where a task is.
+/// Status of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
     /// It has ended. The store has the report.
     Ended(Ending),
-    /// These steps are carried out.
+    /// These steps are running or due.
     Steps(Vec<StepId>),
-    /// A person is waited for, and no process has to have the task meanwhile.
+    /// It waits for a user's decision. No process has to own it meanwhile.
     Asked(Gate),
-    /// It is to go on, and this process has as many tasks as it may have.
+    /// It can continue, but this process has reached its limit of concurrent tasks.
     Full,
 }
 
-/// How a task has ended, in a word.
+/// How a task has ended, without details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
     /// The goal was reached, with evidence.
     Done,
-    /// It cannot go on by itself.
+    /// It cannot continue automatically.
     Blocked,
-    /// A part of its budget is used up.
+    /// A limit of its budget was reached.
     Limit,
-    /// A person has cancelled it.
+    /// A user has cancelled it.
     Aborted,
-    /// A step on which everything depends could not be carried out.
+    /// A step that the task depends on could not be carried out.
     Failed,
 }
 
-/// Where a step is.
+/// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// It has ended, or is not wanted any more.
+    /// It has ended, or is no longer needed.
     Ended,
-    /// It goes on.
+    /// It has not ended.
     Pending,
 }
 
-/// Tasks of this process.
+/// Supervisor of the tasks of this process.
 #[derive(Debug)]
 pub struct Desk {
     store: Arc<dyn SessionStore>,
     performers: Arc<dyn Performers>,
     max_tasks: usize,
     tasks: Mutex<HashMap<SessionId, Owned>>,
-    /// Held while a task is taken up, so that it is taken up once.
+    /// Held while a task is opened, so that only one caller opens it.
     taking: tokio::sync::Mutex<()>,
-    /// Tripped when no task is to be taken up any more.
+    /// Cancelled once no further task may be opened.
     closed: CancellationToken,
 }
 
-/// A task that goes on in this process.
+/// A task that runs in this process.
 #[derive(Debug)]
 struct Owned {
     standing: watch::Receiver<Standing>,
     stop: CancellationToken,
-    /// One that goes on until its run has ended.
+    /// The run of the task, as the only member.
     running: JoinSet<()>,
 }
 
 impl Desk {
-    /// Creates a desk that has up to 8 tasks at once.
+    /// Creates a desk for up to 8 concurrent tasks.
     #[must_use]
     pub fn new(store: Arc<dyn SessionStore>, performers: Arc<dyn Performers>) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Desk {
         }
     }
 
-    /// Sets the number of tasks that it has at once.
+    /// Sets the number of concurrent tasks.
     #[must_use]
     pub fn with_max_tasks(mut self, max_tasks: usize) -> Self {
         self.max_tasks = max_tasks;
@@ -131,8 +131,8 @@ impl Desk {
         self.store.as_ref()
     }
 
-    /// Records a new task; one that is there already stays as it is. One whose process died before it had written the contract
-    /// gets it now.
+    /// Records a new task. Leaves an existing task unchanged, unless its process died before it had recorded the contract:
+    /// then records the contract.
     ///
     /// # Errors
     ///
@@ -147,11 +147,11 @@ impl Desk {
         }
     }
 
-    /// Sees to it that a process has the task if there is something to do, and returns where it is.
+    /// Starts or attaches to the task and returns its status.
     ///
     /// # Errors
     ///
-    /// [`TaskHostError::Stopped`] once the desk is closed, and the like; the task is as it was then.
+    /// [`TaskHostError::Stopped`] once the desk is closed, and other errors of the host. The task is unchanged then.
     pub async fn look(&self, id: &SessionId) -> Result<Standing, TaskHostError> {
         let _guard = self.taking.lock().await;
         if let Some(standing) = self.owned(id) {
@@ -164,7 +164,7 @@ impl Desk {
         if self.closed.is_cancelled() {
             return Err(TaskHostError::Stopped);
         }
-        // The runs of some have ended since they were asked about.
+        // Removes tasks whose runs have ended since the last query.
         self.tasks().retain(|_, owned| owned.running.try_join_next().is_none());
         if self.tasks().len() >= self.max_tasks {
             return Ok(Standing::Full);
@@ -195,9 +195,9 @@ impl Desk {
         Ok(standing)
     }
 
-    /// Waits until a step has ended, for up to `slice`. A task that no process has is taken up first.
+    /// Waits until a step has ended, for up to `slice`. Opens the task first if no process owns it.
     ///
-    /// Cancel safe: the step goes on.
+    /// Cancel safe: the step continues.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl Desk {
                 }
                 let here = self.tasks().get(id).map(|owned| owned.standing.clone());
                 match here {
-                    // The sender is gone early only if the store failed.
+                    // The sender is dropped early only if the store failed.
                     Some(mut here) => {
                         let ended = here.wait_for(|standing| !goes_on(standing)).await;
                         ended.map_err(|_| TaskHostError::Interrupted(id.clone()))?;
@@ -233,7 +233,7 @@ impl Desk {
         tokio::time::timeout(slice, waiting).await.unwrap_or(Ok(Progress::Pending))
     }
 
-    /// Stops a task that this process has: its steps end, and another process can go on with it.
+    /// Stops a task of this process. Its steps end, and another process can resume it.
     pub async fn stop(&self, id: &SessionId) {
         let owned = self.tasks().remove(id);
         if let Some(owned) = owned {
@@ -241,10 +241,10 @@ impl Desk {
         }
     }
 
-    /// Stops all tasks, and takes up no other one.
+    /// Stops all tasks, and opens no further task.
     pub async fn close(&self) {
         self.closed.cancel();
-        // What is being taken up now is in the map afterwards.
+        // A task that is being opened now is in the map once the lock is acquired.
         let _guard = self.taking.lock().await;
         let all: Vec<Owned> = self.tasks().drain().map(|(_, owned)| owned).collect();
         all.iter().for_each(|owned| owned.stop.cancel());
@@ -253,7 +253,7 @@ impl Desk {
         }
     }
 
-    /// Returns where a task of this process is. One whose run has ended is not here any more.
+    /// Returns the status of a task that runs in this process. Removes a task whose run has ended.
     fn owned(&self, id: &SessionId) -> Option<Standing> {
         let mut tasks = self.tasks();
         let owned = tasks.get_mut(id)?;
@@ -300,7 +300,7 @@ impl Desk {
 impl Owned {
     async fn end(mut self) {
         self.stop.cancel();
-        // It panics only if a performer does, and the journal has what counts.
+        // The run panics only if a performer does. The journal has all results until then.
         let _ = self.running.join_next().await;
     }
 }
@@ -311,7 +311,7 @@ impl Drop for Owned {
     }
 }
 
-/// Tells where the task is after each input.
+/// Publishes the status of the task after each input.
 async fn follow(
     mut task: Task,
     mut inputs: mpsc::UnboundedReceiver<Input>,
@@ -323,14 +323,14 @@ async fn follow(
     }
 }
 
-/// Removes the files of a task that has ended. What stays behind is no reason to fail.
+/// Removes the files of a task that has ended. Logs a failure, and does not return it.
 async fn clean(performer: &dyn Performer, id: &SessionId, contract: &Contract) {
     if let Err(error) = performer.clean(contract).await {
         tracing::warn!(task = %id, error, "files of the task cannot be removed");
     }
 }
 
-/// Returns where a task is, as far as its inputs say.
+/// Returns the status of a task according to its inputs.
 #[must_use]
 pub fn standing_of(task: &Task) -> Standing {
     if let Some(outcome) = task.outcome() {
@@ -344,7 +344,7 @@ pub fn standing_of(task: &Task) -> Standing {
 }
 
 impl Ending {
-    /// Returns how a task has ended, in a word.
+    /// Returns how a task has ended, without details.
     #[must_use]
     pub fn of(outcome: &Outcome) -> Self {
         match outcome {

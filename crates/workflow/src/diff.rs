@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::command_run::Reference;
 
-/// A file that changed. A file that was renamed is one that is gone and one that is new.
+/// A changed file. A renamed file counts as a deleted file and a new file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// Path from the root of the repository, with `/`.
     pub path: String,
     /// Kind of the change.
     pub kind: ChangeKind,
-    /// Lines that were added; 0 for files that are no text.
+    /// Number of added lines. 0 for binary files.
     pub added: u64,
-    /// Lines that were removed; 1 at least for files that are no text and were there.
+    /// Number of removed lines. At least 1 for binary files that existed before.
     pub removed: u64,
 }
 
@@ -23,28 +23,28 @@ pub struct ChangedFile {
 pub struct Diff {
     /// The patch, which git can apply to the commit with the anchor.
     pub patch: Reference,
-    /// Files that changed, in the order of their paths.
+    /// Changed files, in the order of their paths.
     pub files: Vec<ChangedFile>,
-    /// New files below `target/`, and submodules with files, which the patch does not have.
+    /// New files below `target/`, and submodules with files, which the patch omits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
 }
 
 impl Diff {
-    /// Returns a diff without changes, whose patch is not kept.
+    /// Returns a diff without changes, whose patch is not stored.
     #[must_use]
     pub fn empty() -> Self {
         Self { patch: Reference { hash: String::new(), bytes: 0 }, files: Vec::new(), dropped: Vec::new() }
     }
 
-    /// Returns a finding about the files that the patch does not have; `None` if it has them all.
+    /// Returns a finding about the files that the patch omits, or `None` if it is complete.
     #[must_use]
     pub fn describe_dropped(&self) -> Option<String> {
         let names = (!self.dropped.is_empty()).then(|| crate::names::named(&self.dropped))?;
         Some(format!("not part of the change: {names} (build output and submodules are left out)"))
     }
 
-    /// Returns the number of lines that were added and removed.
+    /// Returns the number of added and removed lines.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)

@@ -1,7 +1,7 @@
-//! Keeping a task going, on this process alone or on an engine that outlives it.
+//! Runs a task, in this process alone or on an engine that outlives it.
 //!
-//! An engine schedules, and the journal of the task is the record of effects: it keeps the names of steps and where they are, and
-//! nothing else. No step of it takes longer than a slice, so that no time-out of an engine ends a step.
+//! An engine schedules. It keeps only the names and the progress of steps; the journal of the task is the record of
+//! effects. No step takes longer than a slice, so that no time-out of an engine ends a step.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use serde::de::DeserializeOwned;
 use crate::desk::{Desk, Ending, Progress, Standing};
 use crate::local::TaskHostError;
 
-/// Longest time that a step of a host takes.
+/// Longest duration of a step of a host.
 pub const SLICE: Duration = Duration::from_secs(20);
 
-/// Time after which a host looks for a decision that nobody has told it of.
+/// Time after which a host checks for a decision of which it was not notified.
 pub const PEOPLE: Duration = Duration::from_secs(300);
 
-/// Time after which a full process is asked again.
+/// Delay before the next check while the process is full.
 const FULL: Duration = Duration::from_secs(5);
 
-/// Host of a task: runs steps whose results it keeps, sleeps, and is woken by people.
+/// Host of a task. It runs steps and keeps their results, sleeps, and waits for signals.
 ///
-/// Candidates are no children of it, and cancelling is a signal as any other: see the decision about hosts of tasks.
+/// Candidates are not children of the host, and cancellation is an ordinary signal: see the decision about hosts of tasks.
 pub trait DurableHost: Send {
     /// Error of the host.
     type Error: Send;
 
-    /// Runs an action, and keeps its result under its place in the order of steps. A host that was interrupted later returns the
-    /// kept result instead. An action whose result was not kept yet runs again.
+    /// Runs an action, and keeps its result under its position in the order of steps. After an interruption, the host
+    /// returns a kept result instead. An action without a kept result runs again.
     ///
     /// # Errors
     ///
-    /// The host's own, and those of the action, unless the host tries the action again.
+    /// Errors of the host, and errors of the action, unless the host retries the action.
     fn step<T, A, F>(
         &mut self,
         name: String,
@@ -50,23 +50,24 @@ pub trait DurableHost: Send {
     ///
     /// # Errors
     ///
-    /// The host's own.
+    /// Errors of the host.
     fn sleep(&mut self, time: Duration) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Waits until somebody has said something to the task since its newest step, or for this time. It may return early.
+    /// Waits until a signal is posted to the task, for at most this time. A signal since the newest step counts. May return
+    /// early.
     ///
     /// # Errors
     ///
-    /// The host's own.
+    /// Errors of the host.
     fn signal(&mut self, at_most: Duration) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
-/// Keeps a task going until it has ended, on any host. Returns `None` after `most` looks, so that the history of a host stays
-/// bounded: the task is then to be attended to anew.
+/// Runs a task to its end, on any host. Returns `None` after `most` status checks, so that the history of the host stays
+/// bounded. The caller then has to attend to the task again.
 ///
 /// # Errors
 ///
-/// Those of the host.
+/// Errors of the host.
 pub async fn attend<H: DurableHost>(
     host: &mut H,
     desk: &Arc<Desk>,
@@ -80,7 +81,7 @@ pub async fn attend<H: DurableHost>(
             Standing::Asked(_) => host.signal(PEOPLE).await?,
             Standing::Full => host.sleep(FULL).await?,
             Standing::Steps(steps) => {
-                // They go on side by side, and all of them are waited for, so that each is named once in the history.
+                // The steps run concurrently. Waits for each of them, so that the history names each once.
                 for step in steps {
                     let (here, task, name) = (Arc::clone(desk), id.clone(), step.to_string());
                     let _: Progress =
@@ -92,14 +93,14 @@ pub async fn attend<H: DurableHost>(
     Ok(None)
 }
 
-/// A host that is this process, for as long as it lives. The journal of the task is all that is kept.
+/// A host within this process. It keeps nothing except the journal of the task.
 #[derive(Debug)]
 pub struct InProcess {
     desk: Arc<Desk>,
     id: SessionId,
 }
 
-/// Interval in which the inbox of a task is looked at.
+/// Interval at which the inbox of a task is polled.
 const INBOX: Duration = Duration::from_millis(500);
 
 impl InProcess {
@@ -109,9 +110,9 @@ impl InProcess {
         Self { desk, id }
     }
 
-    /// Keeps the task going until it has ended.
+    /// Runs the task to its end.
     ///
-    /// Cancel safe: the task goes on while the desk is open.
+    /// Cancel safe: the task continues while the desk is open.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Evidence: what has to hold before a candidate counts as done, judged from facts that we found and the model cannot write.
+//! Evidence: the conditions under which a candidate counts as done. They are judged from facts that the performer collects
+//! and the model cannot write.
 
 mod checks;
 
@@ -18,7 +19,7 @@ use crate::diff::Diff;
 use crate::names::named;
 use crate::results::TestStatus;
 
-/// Runs of the checks on the base, before anybody worked on the goal.
+/// Runs of the checks on the base, before any work on the goal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Runs by the names of the checks.
@@ -28,18 +29,18 @@ pub struct Baseline {
     pub remarks: Vec<String>,
 }
 
-/// Facts about an attempt of a candidate, in a clean worktree with its diff.
+/// Facts about an attempt of a candidate, from clean clones with its diff.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CandidateFacts {
     /// Its diff.
     pub diff: Diff,
-    /// Reason why the diff could not be taken over into a clean worktree.
+    /// Reason why the diff could not be judged in a clean clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_applied: Option<String>,
-    /// Protected files whose hash is another one, after the checks ran as well.
+    /// Protected files that the judged commands have changed.
     #[serde(default)]
     pub protected: Vec<String>,
-    /// Files that have something like a secret in what was added.
+    /// Files with a probable secret in an added line.
     #[serde(default)]
     pub secrets: Vec<String>,
     /// Runs of the anchor.
@@ -48,35 +49,35 @@ pub struct CandidateFacts {
     /// Runs by the names of the checks.
     #[serde(default)]
     pub checks: BTreeMap<String, Vec<CommandRun>>,
-    /// The control, if the anchor has a place for one.
+    /// The control, if one can be added to the anchor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
 }
 
-/// A test that must fail whatever a candidate does, added by us beside the anchor under a name that nobody knows before. If it
-/// does not fail, the code under test has taken over the runner of tests, and no result counts.
+/// A test that must fail whatever a candidate does. It is added to the anchor under an unpredictable name. If it does not
+/// fail, the code under test controls the test runner, and no result counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
-    /// Name of the test, or the part of it that is ours.
+    /// Generated name of the test. The runner may report it as part of a longer name.
     pub test: String,
     /// Run of the anchor with it.
     pub run: CommandRun,
 }
 
-/// Step that found something.
+/// Step that a finding belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ProofStep {
-    /// The candidate worked, and what it did could be judged.
+    /// The candidate has worked, and its work could be judged.
     Work,
     /// The diff: it is not empty, and can be applied.
     Diff,
     /// Only files in the scope changed.
     Scope,
-    /// Protected files are as they were.
+    /// Protected files are unchanged.
     Protected,
-    /// Nothing like a secret was added.
+    /// No probable secret was added.
     Secrets,
     /// The diff is not larger than agreed.
     Size,
@@ -86,16 +87,16 @@ pub enum ProofStep {
     Check(String),
 }
 
-/// Something that keeps an attempt from being done.
+/// A problem that prevents an attempt from being done.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Finding {
     /// Step that found it.
     pub step: ProofStep,
-    /// Description, for people and for the candidate.
+    /// Description, for users and for the candidate.
     pub what: String,
 }
 
-/// A check that was passed.
+/// A passed check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PassedCheck {
     /// Its name.
@@ -104,14 +105,14 @@ pub struct PassedCheck {
     pub command: String,
     /// Number of tests that passed in each run.
     pub passed: usize,
-    /// Tests that were flaky before already, and prove nothing.
+    /// Tests that were already flaky before, and prove nothing.
     pub flaky: Vec<String>,
-    /// Tests that failed before and fail still.
+    /// Tests that failed before and still fail.
     pub failing_before: Vec<String>,
 }
 
-/// Proof that an attempt reached the goal. Only [`judge`] makes one: it has no other constructor, and cannot be read back from
-/// anything.
+/// Proof that an attempt reached the goal. Only [`judge`] creates a proof: there is no other constructor, and a proof
+/// cannot be deserialised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     diff: Diff,
@@ -130,13 +131,13 @@ impl Baseline {
 }
 
 impl CandidateFacts {
-    /// Creates facts about a diff that was never tried, for this reason.
+    /// Creates facts about a diff that was never tested, for this reason.
     #[must_use]
     pub fn not_applied(diff: Diff, reason: impl Into<String>) -> Self {
         Self { not_applied: Some(reason.into()), ..Self::of(diff) }
     }
 
-    /// Creates facts about a diff of which nothing was tried yet.
+    /// Creates facts about a diff that was not tested yet.
     #[must_use]
     pub fn of(diff: Diff) -> Self {
         Self {
@@ -152,7 +153,7 @@ impl CandidateFacts {
 }
 
 impl Control {
-    /// Returns whether the runner says that it failed, and exits accordingly.
+    /// Returns whether the runner reports that it failed, and exits accordingly.
     #[must_use]
     pub fn is_seen_failing(&self) -> bool {
         let mut tests = self.run.tests.iter().flat_map(|run| &run.tests);
@@ -164,19 +165,19 @@ impl Control {
 }
 
 impl Proof {
-    /// Returns the diff that it is about.
+    /// Returns the proved diff.
     #[must_use]
     pub fn diff(&self) -> &Diff {
         &self.diff
     }
 
-    /// Returns the anchor that failed before and passes now; `None` if the contract says that nothing could fail first.
+    /// Returns the anchor that failed before and passes now; `None` if the contract has no anchor.
     #[must_use]
     pub fn anchor(&self) -> Option<&Anchor> {
         self.anchor.as_ref()
     }
 
-    /// Returns the checks that were passed.
+    /// Returns the passed checks.
     #[must_use]
     pub fn checks(&self) -> &[PassedCheck] {
         &self.checks
@@ -206,11 +207,11 @@ impl fmt::Display for Finding {
 
 /// Judges an attempt.
 ///
-/// `anchor` is `None` only if the contract says that nothing can fail first.
+/// `anchor` is `None` only if the contract has no anchor.
 ///
 /// # Errors
 ///
-/// All that keeps it from being done, in the order of the steps.
+/// All findings that prevent it from being done, in the order of the steps.
 pub fn judge(
     contract: &Contract,
     rules: &PathRules,
@@ -224,7 +225,7 @@ pub fn judge(
     if let Some(reason) = &facts.not_applied {
         find(ProofStep::Diff, format!("it cannot be judged: {reason}"));
         findings.extend(dropped(&facts.diff));
-        // Nothing was run.
+        // No command was run.
         return Err(findings);
     }
     if let Some(anchor) = anchor {
@@ -256,7 +257,7 @@ pub fn judge(
     }
 }
 
-/// Returns what the diff leaves out, which may be the reason for other findings.
+/// Returns the omissions of the diff as a finding. They may be the cause of other findings.
 fn dropped(diff: &Diff) -> Option<Finding> {
     let what = diff.describe_dropped()?;
     Some(Finding { step: ProofStep::Diff, what })
@@ -351,7 +352,7 @@ fn judge_control(control: Option<&Control>, find: &mut impl FnMut(ProofStep, Str
     find(ProofStep::Anchor, problem.to_owned());
 }
 
-/// Returns what is told to a candidate whose attempt was not enough.
+/// Returns the feedback for a candidate whose attempt has findings.
 #[must_use]
 pub fn feedback(findings: &[Finding]) -> String {
     findings.iter().map(|finding| format!("- {finding}\n")).collect()

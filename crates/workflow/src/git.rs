@@ -1,4 +1,4 @@
-//! Git, as tasks run it: on directories of our own, and without anything that a repository's settings could run.
+//! Git for tasks: on separate directories, and without commands that a repository's settings could run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Longest run of one git command. A first checkout of a large repository takes minutes.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most bytes of git's message in an error.
+/// Maximum size of git's message in an error, in bytes.
 const MAX_MESSAGE: usize = 2_000;
 
 /// Error of git.
@@ -32,7 +32,7 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// Returns the command with which git can be used on a repository of another user, if git refused it for its owner.
+    /// Returns the command that allows git to use a repository of another user, if git refused it because of its owner.
     pub(crate) fn ownership_remedy(&self) -> Option<&str> {
         match self {
             Self::Failed { message, .. } => pintle_env::Git::ownership_remedy(message),
@@ -48,7 +48,7 @@ pub(crate) struct Git {
     machine: Arc<dyn ExecutionEnvironment>,
     directory: PathBuf,
     variables: BTreeMap<&'static str, String>,
-    /// Whether the user's own settings count, as in the user's own repository.
+    /// Whether the user's settings apply, as in the user's repository.
     is_of_user: bool,
 }
 
@@ -59,7 +59,7 @@ impl Git {
         Self { machine, directory, variables: BTreeMap::new(), is_of_user: true }
     }
 
-    /// Git on a repository of ours. Nothing of a working tree that it is used with is trusted, its `.git` least of all.
+    /// Git on a repository of a task. Nothing in its working tree is trusted, in particular not its `.git`.
     pub(crate) fn of_task(machine: &Arc<dyn ExecutionEnvironment>, git_directory: &Path) -> Self {
         let mut git = Self::of_user(machine, git_directory);
         git.is_of_user = false;
@@ -72,7 +72,7 @@ impl Git {
         self.with("GIT_WORK_TREE", work_tree)
     }
 
-    /// With an index besides the usual one.
+    /// With another index than the usual one.
     pub(crate) fn with_index(self, index: &Path) -> Self {
         self.with("GIT_INDEX_FILE", index)
     }
@@ -121,7 +121,7 @@ impl Git {
                 .with_variable(format!("GIT_{role}_NAME"), "pintle")
                 .with_variable(format!("GIT_{role}_EMAIL"), "");
             if !self.is_of_user {
-                // The same content gives the same commit, on each host.
+                // The same content gives the same commit on every host.
                 git = git.with_variable(format!("GIT_{role}_DATE"), "1000000000 +0000");
             }
         }

@@ -6,10 +6,10 @@ use pintle_store::Blobs;
 use crate::command_run::CommandRun;
 use crate::repository::{RepositoryError, kept};
 
-/// Lines of output that a message contains, the last ones.
+/// Number of last lines of output in a message.
 const SHOWN_LINES: usize = 10;
 
-/// Characters of each of them.
+/// Maximum length of each line, in characters.
 const SHOWN_CHARS: usize = 300;
 
 impl CommandRun {
@@ -17,12 +17,12 @@ impl CommandRun {
     ///
     /// # Errors
     ///
-    /// The output is not kept any more, or cannot be read.
+    /// The store no longer has the output, or it cannot be read.
     pub async fn last_lines(&self, blobs: &dyn Blobs) -> Result<Vec<String>, RepositoryError> {
         let Some(output) = &self.output else { return Ok(Vec::new()) };
         let output = kept(output, blobs).await?;
         let output = Output::from(output);
-        // Only the newest progress frame of each line says how the command ended.
+        // Only the newest progress frame of each line shows how the command ended.
         let plain = output.plain_text(OutputLimits::default())?.unwrap_or(output);
         Ok(last_lines(&plain.to_text_lossy()?))
     }

@@ -1,7 +1,8 @@
-//! Tasks on a store alone: no engine, and nothing to install.
+//! Tasks on a store alone, without an engine or other services.
 //!
-//! The journal of a task is the truth: its first line is the contract, and each other one an input. Whoever opens it replays them
-//! and goes on. What people say is posted to the inbox of the task, whether a process has it open or not.
+//! The journal of a task is authoritative. Its first line is the contract, and each other line is an input. Opening a task
+//! replays its inputs and resumes it. Signals of users are posted to the inbox of the task, whether a process has it open
+//! or not.
 
 mod history;
 mod line;
@@ -29,23 +30,23 @@ use crate::contract::{Contract, ContractError};
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
 use crate::worker::SteeringMessage;
 
-/// Property of a summary that tells tasks from sessions.
+/// Summary property that distinguishes tasks from sessions.
 pub const KIND: &str = Summary::KIND;
 
-/// Its value.
+/// Value of the property for tasks.
 pub const KIND_TASK: &str = "task";
 
 /// Longest title of a task, in characters.
 const MAX_TITLE: usize = 80;
 
-/// Carries out the steps of a task. An implementation has the worktrees and the sessions.
+/// Carries out the steps of a task. An implementation owns the worktrees and the sessions.
 #[async_trait]
 pub trait Performer: fmt::Debug + Send + Sync {
-    /// Carries out a step. It may have begun before, in a process that died: what that one left is found, and gone on with or
-    /// put away.
+    /// Carries out a step. A process that died may have started it before. The performer then resumes or discards the work
+    /// of that process.
     ///
-    /// When `cancel` is tripped, the step ends soon, and leaves nothing behind that runs. `fence` fails once another process has
-    /// the task; no effect may follow then.
+    /// When `cancel` is cancelled, the step ends soon, and leaves no running process behind. `fence` fails once another
+    /// process owns the task. No effect may follow then.
     async fn perform(
         &self,
         task: &Task,
@@ -57,8 +58,8 @@ pub trait Performer: fmt::Debug + Send + Sync {
     /// Sends a message to a running step, on behalf of its author. Returns whether the step accepts it.
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool;
 
-    /// Removes the files and names of commits that the steps have left on this host, once the task with this contract has
-    /// ended. By default nothing is left.
+    /// Removes the files and git references that the steps have left on this host, after the task with this contract has
+    /// ended. The default removes nothing.
     ///
     /// # Errors
     ///
@@ -73,16 +74,16 @@ pub trait Performer: fmt::Debug + Send + Sync {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TaskHostError {
-    /// The store failed. What was recorded until then counts.
+    /// The store failed. Inputs that were recorded until then remain valid.
     #[error("the store of the task failed")]
     Store(#[from] StoreError),
-    /// The contract cannot be kept.
+    /// The contract is invalid.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// Something cannot be written as JSON.
+    /// A value cannot be written as JSON.
     #[error("it cannot be written as JSON")]
     Json(#[from] serde_json::Error),
-    /// This host cannot carry out its steps.
+    /// This host cannot carry out the steps of the task.
     #[error("task `{id}` cannot go on here: {reason}")]
     NotHere {
         /// Id.
@@ -90,13 +91,13 @@ pub enum TaskHostError {
         /// Reason.
         reason: String,
     },
-    /// The run of a task broke off, and the log says why. It goes on when it is asked about again.
+    /// The run of a task failed. The log contains the reason. The next query of its status resumes it.
     #[error("the run of task `{0}` broke off")]
     Interrupted(SessionId),
-    /// It was stopped, and can go on.
+    /// The task was stopped, and can be resumed.
     #[error("the task was stopped")]
     Stopped,
-    /// The journal is not that of a task, or of a later version.
+    /// The journal does not belong to a task, or has another version.
     #[error("`{id}` is not a task that this version can read: {reason}")]
     NotATask {
         /// Id.
@@ -118,11 +119,11 @@ pub struct LocalHost {
     /// Ids of the posted signals that are on record.
     known: HashSet<String>,
     clock: Arc<dyn Clock>,
-    /// Receives each input that was taken.
+    /// Receives each input that the task has taken.
     observer: Option<mpsc::UnboundedSender<Input>>,
 }
 
-/// Steps that are under way.
+/// Running steps.
 #[derive(Debug)]
 struct Running {
     tokens: BTreeMap<StepId, CancellationToken>,
@@ -152,7 +153,7 @@ impl LocalHost {
         Ok(Self { id, inbox, writer, is_closed: false, task, known, clock, observer: None })
     }
 
-    /// Records the contract of a task whose process died before it had done so. Leaves any other task as it is.
+    /// Records the contract of a task whose process died before it had recorded it. Leaves any other task unchanged.
     ///
     /// # Errors
     ///
@@ -167,7 +168,7 @@ impl LocalHost {
         }
         let mut writer = match store.open(id).await {
             Ok(opened) => opened.writer,
-            // Its process is about to write.
+            // The owner of the task is about to write the contract.
             Err(StoreError::InUse { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -178,11 +179,11 @@ impl LocalHost {
         Ok(())
     }
 
-    /// Takes up a task where its last process left it.
+    /// Opens a task in the state in which its last process left it.
     ///
     /// # Errors
     ///
-    /// [`TaskHostError::Store`], such as that another process has it, and [`TaskHostError::NotATask`].
+    /// [`TaskHostError::Store`], for example if another process owns the task, and [`TaskHostError::NotATask`].
     pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, TaskHostError> {
         let opened = store.open(id).await?;
         let (task, known) = replay(store, id).await?;
@@ -204,15 +205,15 @@ impl LocalHost {
         &self.task
     }
 
-    /// Returns what receives each input from now on, once it is on record and the task has taken it.
+    /// Returns a receiver of all later inputs. It receives an input after the input is on record and the task has taken it.
     pub fn inputs(&mut self) -> mpsc::UnboundedReceiver<Input> {
         let (sender, inputs) = mpsc::unbounded_channel();
         self.observer = Some(sender);
         inputs
     }
 
-    /// Takes what people have posted, and carries out nothing. Returns how the task has ended, if it has: a task that was
-    /// cancelled ends here.
+    /// Takes the posted signals, and carries out no step. Returns the outcome if the task has ended: a cancelled task ends
+    /// here.
     ///
     /// # Errors
     ///
@@ -222,7 +223,7 @@ impl LocalHost {
         Ok(self.task.outcome().cloned())
     }
 
-    /// As [`run`](Self::run), until `stop` is tripped: the steps that are under way end then, and begin again when the task is
+    /// As [`run`](Self::run), until `stop` is cancelled. The running steps end then, and start again when the task is
     /// opened.
     ///
     /// # Errors
@@ -247,8 +248,8 @@ impl LocalHost {
         }
     }
 
-    /// As [`run_until`](Self::run_until), and returns `None` once a person is waited for and no step is under way. The task stays
-    /// open.
+    /// As [`run_until`](Self::run_until), and returns `None` once the task waits for a user and no step is running. The task
+    /// stays open.
     ///
     /// # Errors
     ///
@@ -287,16 +288,16 @@ impl LocalHost {
     }
 
     async fn close_writer(&mut self) -> Result<(), TaskHostError> {
-        // The writer is at its end after any attempt, also after one that failed or was cancelled.
+        // The writer cannot be used after any attempt, even a failed or cancelled one.
         if !std::mem::replace(&mut self.is_closed, true) {
             self.writer.close().await?;
         }
         Ok(())
     }
 
-    /// Goes on until the task has ended, and waits for people as long as it takes. Returns how it ended.
+    /// Runs the task to its end, and waits for users without a time limit. Returns the outcome.
     ///
-    /// Cancel safe: the steps that are under way end with the future, and begin again when the task is opened.
+    /// Cancel safe: the running steps end with the future, and start again when the task is opened.
     ///
     /// # Errors
     ///
@@ -330,7 +331,7 @@ impl LocalHost {
         }
     }
 
-    /// Begins what is wanted and not under way, and stops what is under way and not wanted any more.
+    /// Starts due steps that are not running, and stops running steps that are no longer needed.
     async fn begin_steps(
         &mut self,
         performer: &Arc<dyn Performer>,
@@ -354,14 +355,14 @@ impl LocalHost {
         Ok(())
     }
 
-    /// Records what people have posted, and takes it out of the inbox.
+    /// Records the posted signals, and removes them from the inbox.
     async fn take_signals(
         &mut self,
         under_way: Option<(&Arc<dyn Performer>, &Running)>,
     ) -> Result<(), TaskHostError> {
         for posted in self.writer.inbox().await? {
             if !self.known.contains(&posted.input_id) {
-                // Something that no version of us wrote is put away.
+                // An input that is not a signal is discarded.
                 if let Ok(PostedSignal { signal, by }) = serde_json::from_str(&posted.input) {
                     if let (Signal::Steer { candidate, text }, Some((performer, running))) =
                         (&signal, under_way)
@@ -377,7 +378,7 @@ impl LocalHost {
         Ok(())
     }
 
-    /// Records an input, and takes it.
+    /// Records an input, and lets the task take it.
     async fn record(&mut self, input: Input, posted: Option<String>) -> Result<(), TaskHostError> {
         self.record_by(input, posted, None).await
     }
@@ -393,7 +394,7 @@ impl LocalHost {
         self.known.extend(posted);
         self.task.take(input.clone());
         if let Some(observer) = &self.observer {
-            // The receiver may be gone.
+            // The receiver may have been dropped.
             let _ = observer.send(input);
         }
         Ok(())
@@ -411,7 +412,7 @@ impl Running {
         self.tokens.insert(step.id.clone(), token.clone());
         self.tasks.spawn(async move {
             let (found, spent) = performer.perform(&task, &step, &fence, &token).await;
-            // The receiver is gone only if the host is.
+            // The receiver is dropped only with the host.
             let _ = sender.send(StepResult { step: step.id, found, spent });
         });
     }
@@ -429,7 +430,7 @@ impl Running {
         }
     }
 
-    /// Stops everything, and waits until it has ended.
+    /// Stops all steps, and waits until they have ended.
     async fn stop(mut self) {
         self.tokens.values().for_each(CancellationToken::cancel);
         while self.tasks.join_next().await.is_some() {}
@@ -446,8 +447,7 @@ struct PostedSignal {
 }
 
 /// Posts a signal to a task, whether or not a process has it open, with `by` as its author. The signal is durable once this
-/// returns.
-/// Posting again with the same `input_id` changes nothing.
+/// returns. Posting again with the same `input_id` has no effect.
 ///
 /// # Errors
 ///
@@ -465,14 +465,14 @@ pub async fn post_signal(
 
 async fn has_no_line(store: &dyn SessionStore, id: &SessionId) -> Result<bool, TaskHostError> {
     match pintle_store::read_objects(store, id).await {
-        // Other lines are of the store itself.
+        // Lines of the store itself do not count.
         Ok(objects) => Ok(objects.iter().all(|object| matches!(Line::parse(object), Ok(None)))),
         Err(StoreError::NotFound(_)) => Ok(true),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reads a task as it is on record now, also while a process has it open.
+/// Reads the recorded state of a task, also while a process has it open.
 ///
 /// # Errors
 ///
@@ -489,7 +489,7 @@ async fn replay(store: &dyn SessionStore, id: &SessionId) -> Result<(Task, HashS
     }
 }
 
-/// Returns the first line of a goal, cut.
+/// Returns the first line of a goal, truncated.
 fn title(goal: &str) -> String {
     goal.trim().lines().next().unwrap_or_default().chars().take(MAX_TITLE).collect()
 }

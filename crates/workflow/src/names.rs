@@ -1,9 +1,9 @@
 //! Names of files and commands in messages.
 
-/// Names that a message contains; the others are counted.
+/// Number of names in a message. Further names are only counted.
 pub(crate) const NAMED: usize = 5;
 
-/// Returns the first names, with the number of the others.
+/// Returns the first names, and the number of the other names.
 pub(crate) fn named(names: &[String]) -> String {
     let first = names.iter().take(NAMED).map(|name| format!("`{}`", shown(name)));
     let mut text = first.collect::<Vec<_>>().join(", ");

@@ -1,7 +1,7 @@
-//! Carries out the steps of a task: in clones of a repository, with sessions and environments of the host.
+//! Carries out the steps of a task, in clones of a repository, with sessions and environments of the host.
 //!
-//! Nothing that a candidate leaves counts but the content of its files when its work ends. Its diff goes into a clean clone, with
-//! fresh time stamps, and all that is judged runs there.
+//! Only the content of a candidate's files at the end of its work counts. Its diff is applied to a clean clone, with fresh
+//! time stamps, and all judged commands run there.
 
 mod anchor;
 mod clean;
@@ -43,16 +43,16 @@ pub struct RepositoryPerformer {
     task: String,
     /// This machine as the user sees it: git runs here.
     machine: Arc<dyn ExecutionEnvironment>,
-    /// Everything of the task that is a file.
+    /// Directory of all files of the task.
     directory: PathBuf,
     places: Arc<dyn Places>,
     worker: Arc<dyn Worker>,
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
     secrets: Redactions,
-    /// Held by the step that opens the repository: the first ones may begin side by side.
+    /// Held by the step that opens the repository: the first steps may start concurrently.
     opening: Mutex<()>,
-    /// Words of people for sessions whose places are being made.
+    /// User messages for sessions whose workspace is not ready yet.
     waiting: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
 }
 
@@ -87,7 +87,7 @@ impl StepError {
     }
 }
 
-/// A step that is under way.
+/// A running step.
 struct Performance<'a> {
     performer: &'a RepositoryPerformer,
     task: &'a Task,
@@ -99,8 +99,8 @@ struct Performance<'a> {
 }
 
 impl RepositoryPerformer {
-    /// Creates a performer for the task with this id. `directory` is for its files alone; `machine` is this machine as the user sees
-    /// it, without a sandbox: git runs there, on repositories of ours.
+    /// Creates a performer for the task with this id. `directory` is for its files alone. `machine` is this machine as the
+    /// user sees it, without a sandbox: git runs there, on repositories of the task.
     #[must_use]
     pub fn new(
         task: impl Into<String>,
@@ -122,16 +122,16 @@ impl RepositoryPerformer {
         self
     }
 
-    /// Removes everything of the task that is a file. What is judged of it is in the store.
+    /// Removes all files of the task. The judged facts are in the store.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if something cannot be removed.
+    /// [`RepositoryError`] if a file cannot be removed.
     pub async fn clean(&self) -> Result<(), RepositoryError> {
         remove_directory(self.machine.as_ref(), &self.directory).await
     }
 
-    /// Removes the files of the task, and the name of the commit with the user's local changes.
+    /// Removes the files of the task, and the git reference to the commit with the user's local changes.
     async fn remove(&self, contract: &Contract) -> Result<(), RepositoryError> {
         self.clean().await?;
         match &contract.base {
@@ -166,7 +166,7 @@ impl RepositoryPerformer {
         }
     }
 
-    /// Returns a place with a directory for temporary files and ports of its own. Its root is not made yet.
+    /// Returns a workspace with a separate directory for temporary files and separate ports. Its root does not exist yet.
     async fn place(&self, name: &str) -> Result<Place, StepError> {
         let directory = self.directory.join(name);
         let temporary = directory.join("tmp");
@@ -176,7 +176,7 @@ impl RepositoryPerformer {
         for (name, path) in [
             ("TMPDIR", temporary),
             ("CARGO_TARGET_DIR", root.join("target")),
-            // A repository further up is not that of the place.
+            // Git must not use a repository further up.
             ("GIT_CEILING_DIRECTORIES", directory),
         ] {
             variables.insert(name.to_owned(), path.display().to_string());
@@ -236,7 +236,7 @@ impl Performance<'_> {
         self.task.contract()
     }
 
-    /// Refuses to go on once another process has the task.
+    /// Fails once the step is cancelled or another process owns the task.
     fn check(&self) -> Result<(), StepError> {
         if self.cancel.is_cancelled() {
             return Err(StepError::Stopped);
@@ -261,8 +261,8 @@ impl Performance<'_> {
         Ok(kept(reference, self.performer.blobs.as_ref()).await?)
     }
 
-    /// Makes the clone of a place, unless an earlier attempt has made it. A host that does not have that attempt begins with its
-    /// changes.
+    /// Creates the clone of a workspace, unless an earlier attempt has created it. On a host without that clone, applies the
+    /// changes of the attempt to a new clone.
     async fn make_once(
         &self,
         place: &Place,
@@ -287,7 +287,8 @@ impl Performance<'_> {
         Ok(())
     }
 
-    /// Creates and prepares the clone of a place. A preparation that fails is not an error: the session can run it again.
+    /// Creates and prepares the clone of a workspace. A preparation that fails is not an error: the session can run it
+    /// again.
     async fn create_clone(
         &self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! Messages to the sessions of a task, and the forms of their answers.
+//! Messages to the sessions of a task, and the schemas of their answers.
 
 use pintle_agent::Count;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::anchor::Anchor;
 use crate::contract::{AnchorPlan, CandidatePlan, Contract, Pass, Scope};
 use crate::results::ResultsFormat;
 
-/// Most bytes of a patch in a message.
+/// Maximum size of a patch in a message, in bytes.
 const MAX_PATCH: usize = 100 << 10;
 
 /// Answer of a session that proposes an anchor.
@@ -30,7 +30,7 @@ pub(crate) struct Review {
     pub(crate) remarks: String,
 }
 
-/// Returns the form of a [`Proposal`].
+/// Returns the JSON Schema of a [`Proposal`].
 pub(crate) fn proposal_schema() -> Value {
     json!({
         "type": "object",
@@ -53,7 +53,7 @@ pub(crate) fn proposal_schema() -> Value {
     })
 }
 
-/// Returns the form of a [`Review`].
+/// Returns the JSON Schema of a [`Review`].
 pub(crate) fn review_schema() -> Value {
     json!({
         "type": "object",
@@ -70,7 +70,7 @@ pub(crate) fn review_schema() -> Value {
     })
 }
 
-/// Asks for a contract. Messages to one session differ, so that each can be told from those before it.
+/// Returns a request for a contract. Messages to one session differ, so that each is distinct from the previous ones.
 pub(crate) fn draft(text: &str, number: usize, problems: Option<&str>) -> String {
     match problems {
         None => format!(include_str!("../prompts/draft.md"), text = text.trim()),
@@ -82,7 +82,7 @@ pub(crate) fn draft(text: &str, number: usize, problems: Option<&str>) -> String
     }
 }
 
-/// Asks for a test that fails until the goal is reached. Messages to one session differ, as those of [`draft`].
+/// Returns a request for a test that fails until the goal is reached. Messages to one session differ, as for [`draft`].
 pub(crate) fn anchor(contract: &Contract, number: u32, feedback: Option<&str>) -> String {
     let mut text = format!(
         include_str!("../prompts/anchor.md"),
@@ -95,7 +95,7 @@ pub(crate) fn anchor(contract: &Contract, number: u32, feedback: Option<&str>) -
     text
 }
 
-/// Asks a session that knows the goal to go on. Messages to one session differ, as those of [`draft`].
+/// Returns a request to continue, for a session that knows the goal. Messages to one session differ, as for [`draft`].
 pub(crate) fn more_work(number: u32, feedback: Option<&str>) -> String {
     let text = format!(
         include_str!("../prompts/more_work.md"),
@@ -105,7 +105,7 @@ pub(crate) fn more_work(number: u32, feedback: Option<&str>) -> String {
     text.trim_ascii_end().to_owned()
 }
 
-/// Asks for the goal. Messages to one session differ, as those of [`draft`].
+/// Returns a request to reach the goal. Messages to one session differ, as for [`draft`].
 pub(crate) fn work(
     contract: &Contract,
     plan: &CandidatePlan,
@@ -136,12 +136,12 @@ pub(crate) fn work(
     text
 }
 
-/// Returns the beginning of a message; none for the first of its kind.
+/// Returns the beginning of a message. Empty for the first message of its kind.
 fn numbered(kind: &str, number: u32) -> String {
     if number > 1 { format!("{kind} {number}. ") } else { String::new() }
 }
 
-/// Asks for a review of a change that has its evidence.
+/// Returns a request for a review of a change that has its evidence.
 pub(crate) fn review(contract: &Contract, patch: &str, evidence: &str) -> String {
     let shown = patch.get(..floor(patch, MAX_PATCH)).unwrap_or_default();
     let mut text = format!(
@@ -186,18 +186,18 @@ fn paths(scope: &Scope) -> String {
     only + &listed(&scope.except, |files| format!("- Files in {files} may not.\n"))
 }
 
-/// Returns the text about these files or patterns; none if there are none.
+/// Returns the text about these files or patterns. Empty for an empty list.
 fn listed(names: &[String], text: impl Fn(String) -> String) -> String {
     if names.is_empty() { String::new() } else { text(crate::names::named(names)) }
 }
 
-/// Returns a fence of code that a text does not close.
+/// Returns a code fence that the text does not close.
 fn fence(text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Returns the largest index up to `most` at which a character begins.
+/// Returns the largest index up to `most` at which a character starts.
 pub(crate) fn floor(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }

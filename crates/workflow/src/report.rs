@@ -1,4 +1,4 @@
-//! Reports: how a task ended, what proves it, and what it cost.
+//! Reports: the outcome of a task, its evidence, and its costs.
 
 mod html;
 #[cfg(test)]
@@ -22,7 +22,7 @@ use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts
 const VERSION: u32 = 1;
 
 /// Report about a task, ended or not. [`to_json`](Self::to_json) is for programs, [`to_markdown`](Self::to_markdown) and
-/// [`to_html`](Self::to_html) for people.
+/// [`to_html`](Self::to_html) for users.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'a> {
     version: u32,
@@ -48,7 +48,7 @@ struct CandidateReport<'a> {
     model: Option<&'a str>,
     effort: Option<&'a str>,
     out: Option<&'a str>,
-    /// Whether it waits, since another one has its evidence.
+    /// Whether it waits because another candidate has its evidence.
     waits: bool,
     attempts: Vec<AttemptReport<'a>>,
     spent: &'a Spent,
@@ -65,7 +65,7 @@ struct AttemptReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Reports about a task as it is now.
+    /// Creates a report about the current state of a task.
     #[must_use]
     pub fn of(task: &'a Task) -> Self {
         let plans = task.contract().candidates.iter();
@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// Adds the id of the task, which the contract does not have, for programs.
+    /// Adds the id of the task, which the contract does not contain, for programs.
     #[must_use]
     pub fn with_id(mut self, id: &'a SessionId) -> Self {
         self.id = Some(id.as_str());
@@ -169,7 +169,7 @@ impl<'a> Report<'a> {
         first.to_ascii_uppercase() + rest
     }
 
-    /// Returns how the task ended, in a sentence.
+    /// Returns the outcome of the task as a sentence.
     #[must_use]
     pub fn ending(&self) -> String {
         match self.outcome {
@@ -243,7 +243,7 @@ impl CandidateReport<'_> {
     }
 }
 
-/// Part of a report. The Markdown and the page are both written from it, so that neither has to read the other.
+/// Part of a report. The Markdown and the HTML page are both generated from it, so that neither parses the other.
 #[derive(Debug)]
 enum Block {
     Heading(usize, String),
@@ -256,7 +256,7 @@ enum Block {
 
 #[derive(Debug)]
 struct Table {
-    /// Name for readers who do not see the heading above it.
+    /// Accessible name, for readers that do not see the heading above it.
     name: &'static str,
     head: &'static [&'static str],
     rows: Vec<Vec<String>>,
@@ -270,9 +270,9 @@ struct Line(Vec<Piece>);
 
 #[derive(Debug)]
 enum Piece {
-    /// Words of ours or of others, in which backticks mark code.
+    /// Text in which backticks mark code.
     Text(String),
-    /// Name or command, as it is.
+    /// Name or command, verbatim.
     Code(String),
 }
 
@@ -338,7 +338,7 @@ impl Line {
     }
 }
 
-/// Returns what proves a result, as a list in Markdown.
+/// Returns the evidence of a result as a Markdown list.
 pub(crate) fn evidence(contract: &Contract, proof: &Proof) -> String {
     Block::List(evidence_lines(contract, proof)).to_markdown()
 }
@@ -403,7 +403,7 @@ fn bill(spent: &Spent) -> String {
     )
 }
 
-/// Returns text of a model or a person as one line that formats nothing but code.
+/// Returns text of a model or a user as one line in which only code is formatted.
 fn plain(text: &str) -> String {
     unformatted(text.trim())
 }

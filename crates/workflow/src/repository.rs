@@ -1,8 +1,8 @@
-//! The repository of a task: the commit that it starts from, and clean working trees with what candidates changed.
+//! The repository of a task: its start commit, and clean working trees with the changes of candidates.
 //!
-//! Candidates never see this repository. They work in separate clones, in which nothing is trusted: their changes are read from
-//! their files alone, into this one. So a candidate's settings of git, its hooks, filters and ignored files have no effect
-//! on what is judged, and neither have the time stamps of its files.
+//! Candidates never see this repository. They work in separate clones, in which nothing is trusted: only the contents of
+//! their files are read into this repository. A candidate's git settings, hooks, filters, ignored files and time stamps
+//! have no effect on the judged change.
 
 mod raw;
 mod task;
@@ -21,10 +21,10 @@ pub use self::user::{UserRepository, WorkingTreeSnapshot};
 use crate::command_run::Reference;
 use crate::git::{Git, GitError};
 
-/// Longest time in which a worktree is removed.
+/// Time limit for the removal of a worktree.
 const REMOVAL: Duration = Duration::from_secs(600);
 
-/// Mode of a repository inside of another one, in a tree.
+/// Mode of a nested repository in a tree.
 const REPOSITORY: &str = "160000";
 
 /// Error of the repository of a task.
@@ -37,21 +37,21 @@ pub enum RepositoryError {
     /// A file or directory could not be used.
     #[error("{0}")]
     Files(#[from] EnvError),
-    /// No temporary directory could be made.
+    /// No temporary directory could be created.
     #[error("cannot create a temporary directory")]
     Temporary(#[from] io::Error),
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
-    /// It is no repository from which a task can start. The text says what was expected.
+    /// It is not a repository from which a task can start. The text contains the expectation.
     #[error("{0}")]
     Unusable(String),
-    /// A change cannot be taken over. The text is for people and for the candidate.
+    /// A change cannot be used. The text is for users and for the candidate.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// Explains a failure of git. The error of a git that could not be run is returned as it is: its cause is not the repository.
+/// Explains a failure of git. If git could not be run, returns the error unchanged: the repository is not its cause.
 fn explained(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError) -> RepositoryError {
     match error {
         GitError::Failed { .. } => explain(&error),
@@ -59,38 +59,38 @@ fn explained(error: GitError, explain: impl FnOnce(&GitError) -> RepositoryError
     }
 }
 
-/// Returns bytes that are kept elsewhere.
+/// Returns the bytes of a reference.
 ///
 /// # Errors
 ///
-/// [`RepositoryError::Unfit`] if they are not kept any more.
+/// [`RepositoryError::Unfit`] if the store no longer has them.
 pub async fn kept(reference: &Reference, blobs: &dyn Blobs) -> Result<Vec<u8>, RepositoryError> {
     let lost = || RepositoryError::Unfit(format!("`{}` is not kept any more", reference.hash));
     let hash: Hash = reference.hash.parse().map_err(|_| lost())?;
     blobs.get(&hash).await?.ok_or_else(lost)
 }
 
-/// Returns the names in output of git that ends each with a zero byte.
+/// Returns the names in NUL-terminated output of git.
 fn names(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|name| !name.is_empty())
 }
 
-/// Returns the untracked repositories of a working tree, each with a slash at its end: git lists the files of any other
-/// directory.
+/// Returns the untracked repositories of a working tree, each with a trailing slash. For any other directory, git lists the
+/// files.
 async fn untracked_repositories(git: &Git) -> Result<Vec<String>, GitError> {
     let listing = git.bytes(&["ls-files", "-z", "--others", "--exclude-standard"], None).await?;
     let repositories = names(&listing).filter(|name| name.ends_with(b"/"));
     Ok(repositories.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
-/// Returns the refusal of a change with a repository inside.
+/// Returns the error for a change with a nested repository.
 fn repository_inside(path: &str) -> RepositoryError {
     RepositoryError::Unfit(format!(
         "`{path}` is a separate repository; expected files, which can be compared"
     ))
 }
 
-/// Puts a patch into the index. An empty one changes nothing.
+/// Applies a patch to the index. An empty patch changes nothing.
 async fn apply_to_index(git: &Git, patch: &[u8]) -> Result<(), GitError> {
     if !patch.is_empty() {
         git.bytes(&["apply", "--cached", "--binary", "--whitespace=nowarn", "-"], Some(patch)).await?;
@@ -98,11 +98,11 @@ async fn apply_to_index(git: &Git, patch: &[u8]) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Removes a directory with everything in it, also what its owner may not change. One that is not there is fine.
+/// Removes a directory recursively, including read-only contents. A missing directory is not an error.
 ///
 /// # Errors
 ///
-/// [`RepositoryError::Unfit`] if something is left.
+/// [`RepositoryError::Unfit`] if a part of it is left.
 pub async fn remove_directory(
     machine: &dyn ExecutionEnvironment,
     path: &Path,

@@ -1,9 +1,9 @@
-//! Results of single tests, from what test runners print or write.
+//! Results of single tests, from the output or the files of test runners.
 //!
-//! A runner's exit code says that something failed. Which test it was, whether it failed by an assertion, and whether all that
-//! ran before ran again, only its results say. They are what the code under test could have printed as well, so that each parser
-//! checks what can be checked: a plan that was kept, sums that are right, no test named twice. What is not right is a
-//! [problem](TestRun::problems), and results with problems prove nothing.
+//! A runner's exit code reports only a failure. Its results contain which test failed, whether it failed by an assertion,
+//! and whether all earlier tests ran again. The code under test could print results as well, so each parser checks their
+//! consistency: a complete plan, correct sums, no test named twice. An inconsistency is a [problem](TestRun::problems), and
+//! results with problems prove nothing.
 
 mod cargo;
 mod junit;
@@ -17,10 +17,10 @@ use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
-/// Most tests of a run that are kept.
+/// Maximum number of tests of a run.
 const MAX_TESTS: usize = 50_000;
 
-/// Most problems of a run that are kept.
+/// Maximum number of recorded problems of a run.
 const MAX_PROBLEMS: usize = 20;
 
 /// Format of results.
@@ -44,9 +44,9 @@ pub enum ResultsFormat {
 pub enum TestStatus {
     /// It passed.
     Passed,
-    /// It ran, and what it asserts does not hold.
+    /// It ran, and an assertion failed.
     Failed,
-    /// It did not come to its assertions, such as after an error in what prepares it.
+    /// It did not reach its assertions, for example after an error in its setup.
     Broken,
     /// It did not run.
     Skipped,
@@ -57,13 +57,13 @@ pub enum TestStatus {
 pub struct TestRun {
     /// Tests by their names, which are unique in a run.
     pub tests: BTreeMap<String, TestStatus>,
-    /// Reasons why these results cannot be what the runner found, for people. At most 20.
+    /// Inconsistencies of these results, as text for users. At most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
 impl ResultsFormat {
-    /// Parses results. Text that has none is a run without tests, and a problem.
+    /// Parses results. Text without results gives a run without tests, and a problem.
     #[must_use]
     pub fn parse(self, text: &str) -> TestRun {
         let mut run = match self {
@@ -78,8 +78,8 @@ impl ResultsFormat {
         run
     }
 
-    /// Returns a command as it has to be run, so that its results can be read: both streams are one, since a program may print
-    /// headings to one of them and tests to the other.
+    /// Returns the command to run, so that its results can be parsed. Merges both streams, because a program may print
+    /// headings to one and tests to the other.
     pub(crate) fn command(self, line: &str) -> String {
         if self.is_file() { line.to_owned() } else { format!("exec 2>&1\n{line}") }
     }

@@ -1,8 +1,8 @@
-//! Secrets in what was added.
+//! Secrets in added lines.
 
 use pintle_env::Redactions;
 
-/// A form of keys: how they begin, and how many more characters they have at least.
+/// Known key formats: the prefix, and the minimum number of further characters.
 const FORMS: [(&str, usize); 16] = [
     ("AKIA", 16),
     ("ASIA", 16),
@@ -22,8 +22,7 @@ const FORMS: [(&str, usize); 16] = [
     ("pypi-AgEI", 20),
 ];
 
-/// Returns the files of a patch in which something like a secret is added: one of `known`, a key in a form that services use, or
-/// a private key.
+/// Returns the files of a patch that add a probable secret: a value in `known`, a key in a common format, or a private key.
 pub(crate) fn in_patch(patch: &[u8], known: &Redactions) -> Vec<String> {
     let text = String::from_utf8_lossy(patch);
     let mut files: Vec<String> = Vec::new();

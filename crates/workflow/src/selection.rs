@@ -1,19 +1,19 @@
-//! Which of several candidates is the best: evidence first, then the smaller diff, then the lower cost.
+//! Ranking of candidates: evidence first, then the smaller diff, then the lower cost.
 
 use crate::evidence::Proof;
 
-/// A candidate that was proved.
+/// A proved candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Proved<'a> {
     /// Its number, from 0.
     pub candidate: usize,
     /// Its proof.
     pub proof: &'a Proof,
-    /// Cost in US dollars; `None` if a price is not known, which counts as more than any price.
+    /// Cost in US dollars. `None` if a price is unknown, which ranks after any known cost.
     pub usd: Option<f64>,
 }
 
-/// Returns the candidates, the best one first. All of them are proved, so that the diff decides, then the cost, then the number.
+/// Returns the candidates, the best one first. All of them are proved, so the diff decides, then the cost, then the number.
 #[must_use]
 pub fn ranked(mut candidates: Vec<Proved<'_>>) -> Vec<usize> {
     let cost = |one: &Proved<'_>| one.usd.unwrap_or(f64::INFINITY);

@@ -8,7 +8,7 @@ pub struct Spent {
     /// US dollars, as far as prices are known.
     #[serde(default)]
     pub usd: f64,
-    /// Whether a price is not known.
+    /// Whether a price is unknown.
     #[serde(default)]
     pub is_price_unknown: bool,
     /// Input and output tokens.
@@ -33,7 +33,7 @@ impl Spent {
         (!self.is_price_unknown).then_some(self.usd)
     }
 
-    /// Returns the dollars as text, with `≥` if a price is not known, and `unknown cost` if none is.
+    /// Returns the dollars as text, with `≥` if a price is unknown. Returns `unknown cost` if no price is known.
     #[must_use]
     pub fn dollars(&self) -> String {
         if self.is_price_unknown && self.usd <= 0.0 {

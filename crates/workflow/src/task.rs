@@ -1,5 +1,5 @@
-//! A task as a machine: what was found goes in, and what is to be done comes out. It does no I/O and reads no clock, so that the
-//! same inputs lead to the same end in every process, with every host.
+//! A task as a state machine. Its inputs are results and signals; its outputs are the steps to carry out. It does no I/O
+//! and reads no clock, so that the same inputs lead to the same outcome in every process, with every host.
 //!
 //! ```text
 //!  baseline ─► anchor ─► candidate 0: work ─► evidence ─┬─► the best one: review ─► done
@@ -30,27 +30,27 @@ use crate::evidence::{Baseline, Finding, ProofStep, judge};
 use crate::selection::{Proved, ranked};
 pub use crate::spent::Spent;
 
-/// Number of times that a model may propose an anchor.
+/// Maximum number of anchors that a model may propose.
 pub const ANCHOR_ATTEMPTS: u32 = 3;
 
-/// Input of a task. A host records each one before the machine takes it.
+/// Input of a task. A host records each input before the machine takes it.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
-    /// A step is about to begin. From now on it is waited for, whatever the others cost.
+    /// A step is about to start. From now on the task waits for it, whatever the other steps cost.
     Began(StepId),
     /// A step has ended.
     Finished(Box<StepResult>),
-    /// A signal of a person.
+    /// A signal of a user.
     Said(Signal),
 }
 
 /// Steps and decisions that a task waits for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wants {
-    /// Steps to carry out, side by side. Those that are under way already go on.
+    /// Steps to carry out concurrently. Running steps are included, and continue.
     pub steps: Vec<Step>,
-    /// Person to wait for.
+    /// Gate at which the task waits for a user.
     pub gate: Option<Gate>,
 }
 
@@ -61,25 +61,25 @@ pub struct Task {
     rules: PathRules,
     baseline: Option<Baseline>,
     anchor: Option<Anchor>,
-    /// Proposals that were none, with what was wrong.
+    /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
-    /// Decisions of people about the anchor and the result.
+    /// Decisions of users about the anchor and the result.
     decisions: BTreeMap<Gate, bool>,
     candidates: Vec<Candidate>,
-    /// Steps that have begun.
+    /// Steps that have started.
     begun: BTreeSet<StepId>,
-    /// Shares of the budget that steps under way may use up.
+    /// Shares of the budget that are reserved for running steps.
     reserved: BTreeMap<StepId, WorkLimits>,
     spent: Spent,
     outcome: Option<Outcome>,
 }
 
 impl Task {
-    /// Begins a task.
+    /// Creates a task.
     ///
     /// # Errors
     ///
-    /// [`ContractError`] if the contract cannot be kept.
+    /// [`ContractError`] if the contract is invalid.
     pub fn new(contract: Contract) -> Result<Self, ContractError> {
         contract.check()?;
         let rules = PathRules::new(&contract.scope)
@@ -113,7 +113,7 @@ impl Task {
         &self.rules
     }
 
-    /// Returns the runs on the base, once there are any.
+    /// Returns the runs on the base, once they are recorded.
     #[must_use]
     pub fn baseline(&self) -> Option<&Baseline> {
         self.baseline.as_ref()
@@ -125,7 +125,7 @@ impl Task {
         self.anchor.as_ref()
     }
 
-    /// Returns what was wrong with the proposals that were no anchors.
+    /// Returns the problems of each refused proposal of an anchor.
     #[must_use]
     pub fn proposals(&self) -> &[Vec<String>] {
         &self.proposals
@@ -137,19 +137,19 @@ impl Task {
         &self.candidates
     }
 
-    /// Returns what all steps have cost.
+    /// Returns the costs of all steps.
     #[must_use]
     pub fn spent(&self) -> &Spent {
         &self.spent
     }
 
-    /// Returns how the task ended, once it has.
+    /// Returns the outcome, once the task has ended.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// Returns the state, in words.
+    /// Returns the state as text.
     #[must_use]
     pub fn state(&self) -> &'static str {
         match &self.outcome {
@@ -163,14 +163,14 @@ impl Task {
         }
     }
 
-    /// Returns whether a step has begun.
+    /// Returns whether a step has started.
     #[must_use]
     pub fn has_begun(&self, step: &StepId) -> bool {
         self.begun.contains(step)
     }
 
-    /// Takes an input. Returns `false`, and changes nothing but the costs, for a result that nobody waits for, such as a second
-    /// one of the same step.
+    /// Takes an input. For an unexpected result, such as a second result of the same step, returns `false` and changes only
+    /// the costs.
     pub fn take(&mut self, input: Input) -> bool {
         match input {
             Input::Began(step) => self.begin(step),
@@ -204,7 +204,7 @@ impl Task {
         true
     }
 
-    /// Returns what is to be done now: nothing once the task has ended.
+    /// Returns the steps or the gate that are due now. Empty once the task has ended.
     #[must_use]
     pub fn wants(&self) -> Wants {
         let wants = |steps: Vec<Step>| Wants { steps, gate: None };
@@ -243,7 +243,7 @@ impl Task {
         (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
     }
 
-    /// Returns the steps of candidates that are neither proved nor out.
+    /// Returns the steps of candidates that are neither proved nor stopped.
     fn candidate_steps(&self) -> Vec<Step> {
         let going = self.candidates.iter().enumerate();
         let going: Vec<_> =
@@ -261,8 +261,8 @@ impl Task {
         steps.into_iter().map(with_limits).collect()
     }
 
-    /// Returns whether a candidate has failed and does not try again for now: another one has its evidence. It goes on if that one
-    /// is sent back.
+    /// Returns whether a candidate has failed and makes no further attempt for now, because another candidate has its
+    /// evidence. It continues if the other candidate is sent back.
     #[must_use]
     pub fn is_waiting(&self, candidate: usize) -> bool {
         let Some(state) = self.candidates.get(candidate).filter(|state| state.has_failed()) else {
@@ -290,8 +290,8 @@ impl Task {
         })
     }
 
-    /// Returns the share of the budget that a step under way has, or else the one that it gets of what is left: others that are
-    /// under way may use theirs up.
+    /// Returns the reserved share of the budget for a running step. For another step, returns one of `shares` parts of the
+    /// budget that is neither spent nor reserved.
     fn limits_of(&self, step: &StepId, shares: usize) -> WorkLimits {
         if let Some(reserved) = self.reserved.get(step) {
             return *reserved;
@@ -316,7 +316,7 @@ impl Task {
         }
     }
 
-    /// Returns the limit of which the largest part is used up, if there is any.
+    /// Returns the limit of which the largest part is used up, if the budget has limits.
     fn nearest(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
         #[expect(clippy::cast_precision_loss, reason = "parts are compared, and need no precision")]
@@ -333,7 +333,7 @@ impl Task {
         known.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(kind, _)| kind)
     }
 
-    /// Returns the limit that was reached, if one was.
+    /// Returns the limit that was reached, if any.
     fn reached(&self) -> Option<LimitKind> {
         let (budget, spent) = (&self.contract.budget, &self.spent);
         if budget.usd.is_some_and(|usd| spent.usd >= usd) {
@@ -347,7 +347,7 @@ impl Task {
         }
     }
 
-    /// Returns the best candidate of those that are proved.
+    /// Returns the best of the proved candidates.
     #[must_use]
     pub fn best(&self) -> Option<usize> {
         let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
@@ -356,8 +356,8 @@ impl Task {
         ranked(proved.collect()).first().copied()
     }
 
-    /// Returns whether a task that is refused at this gate with words goes on with them. Otherwise it ends, as without words:
-    /// an anchor of the contract is not written anew.
+    /// Returns whether a task continues after a refusal with a message at this gate. Otherwise it ends, as it does without a
+    /// message: an anchor of the contract is not rewritten.
     #[must_use]
     pub fn is_changed_by_words(&self, gate: Gate) -> bool {
         match gate {
@@ -438,7 +438,7 @@ impl Task {
         }
         match signal {
             Signal::Cancel { reason } => self.outcome = Some(Outcome::Aborted { reason }),
-            // It goes to a session that works; here it is kept for the next one.
+            // The host sends it to a running session. Here it is kept for the next session.
             Signal::Steer { candidate, text } => {
                 for (_, state) in self
                     .candidates
@@ -513,13 +513,13 @@ impl Task {
         Some(Outcome::Failed { step, reason })
     }
 
-    /// Returns the limit at which candidates have stopped: a session stops before a call that it cannot pay, so that the budget
-    /// is not used up to its end then.
+    /// Returns the limit at which candidates have stopped. A session stops before a call that exceeds its share, so part of
+    /// the budget may be left.
     fn limit_of_candidates(&self) -> Option<LimitKind> {
         self.candidates.iter().any(Candidate::is_at_limit).then(|| self.nearest()).flatten()
     }
 
-    /// Begins nothing more that costs money. What has begun is waited for, and what was worked on is judged.
+    /// Starts no further step that costs money. Steps that have started continue, and finished work is still judged.
     fn stop_at(&mut self, limit: LimitKind) {
         let begun = &self.begun;
         for step in self.wants().steps.into_iter().filter(|step| !begun.contains(&step.id)) {

@@ -1,4 +1,4 @@
-//! A performer that follows a script, for tests of hosts: no repository, no sessions, no commands.
+//! A scripted performer for tests of hosts, without repositories, sessions or commands.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use crate::results::{TestRun, TestStatus};
 use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
 use crate::worker::SteeringMessage;
 
-/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], its steps are ten in any order: the review
-/// sends the first candidate back, which fails then, and the second one is chosen.
+/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], it has ten steps in any order: the
+/// review sends the first candidate back, which then fails, and the second candidate is chosen.
 #[must_use]
 pub fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.\nAll of them.")
@@ -31,8 +31,8 @@ pub fn contract() -> Contract {
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
 
-/// Performs steps in memory: the first review finds a fault, the second attempt of the first candidate is wrong, and everything
-/// else is right at once. Each step costs 0.25 dollars and 100 tokens.
+/// Performs steps in memory: the first review finds a fault, the second attempt of the first candidate is wrong, and all
+/// other steps succeed at once. Each step costs 0.25 dollars and 100 tokens.
 #[derive(Debug, Default)]
 pub struct Scripted {
     begun: Mutex<Vec<String>>,
@@ -43,54 +43,54 @@ pub struct Scripted {
     time: Duration,
     cleaning: Duration,
     log: Option<PathBuf>,
-    /// Beginnings and ends of steps that are left until the process dies; it does not if this is 0.
+    /// Number of starts and ends of steps until the process dies. With 0, it does not die.
     life: AtomicUsize,
 }
 
 impl Scripted {
-    /// Lets steps of this kind wait until they are cancelled.
+    /// Makes steps of this kind wait until they are cancelled.
     #[must_use]
     pub fn with_hanging(mut self, kind: StepKind) -> Self {
         self.hanging = Some(kind);
         self
     }
 
-    /// Lets each step take this time.
+    /// Makes each step take this time.
     #[must_use]
     pub fn with_time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// Lets the removal of files take this time.
+    /// Makes the removal of files take this time.
     #[must_use]
     pub fn with_cleaning(mut self, time: Duration) -> Self {
         self.cleaning = time;
         self
     }
 
-    /// Appends a line to this file when a step begins, and one when it has ended.
+    /// Appends a line to this file when a step starts, and another line when it has ended.
     #[must_use]
     pub fn with_log(mut self, log: PathBuf) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// Lets the process die at the beginning or the end of a step, whichever is number `event`, from 1: right after it is on
-    /// record that the step begins, or right before its result is.
+    /// Aborts the process at event number `event`, from 1. The start and the end of each step are events: a start is already
+    /// on record then, and the result at an end is not yet.
     #[must_use]
     pub fn with_death_at(mut self, event: usize) -> Self {
         self.life = AtomicUsize::new(event);
         self
     }
 
-    /// Returns the steps that have begun, in order.
+    /// Returns the started steps, in order.
     #[must_use]
     pub fn begun(&self) -> Vec<String> {
         locked(&self.begun).clone()
     }
 
-    /// Returns the words that steps were given, with the step.
+    /// Returns the messages that steps have received, with the step.
     #[must_use]
     pub fn steered(&self) -> Vec<String> {
         locked(&self.steered).clone()
@@ -102,7 +102,7 @@ impl Scripted {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Returns how often it was cleaned.
+    /// Returns the number of cleanups.
     #[must_use]
     pub fn cleaned(&self) -> usize {
         self.cleaned.load(Ordering::Relaxed)
@@ -176,7 +176,7 @@ impl Performer for Scripted {
     }
 }
 
-/// The same performer for each task.
+/// A factory that returns the same performer for each task.
 #[derive(Clone, Debug)]
 pub struct OnePerformer(pub Arc<Scripted>);
 
@@ -191,7 +191,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns what leads to the goal at once.
+/// Returns a result that leads to the goal at once.
 #[must_use]
 pub fn found_right(kind: StepKind) -> Found {
     match kind {
@@ -246,7 +246,7 @@ pub(crate) fn worked(end: WorkEnd) -> Found {
     Found::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
 }
 
-/// Evidence of a diff with so many lines whose check exits with this code.
+/// Returns the evidence of a diff with so many lines, whose check exits with this code.
 pub(crate) fn evidence(lines: u64, code: i32) -> Found {
     let file =
         ChangedFile { path: "src/sums.py".to_owned(), kind: ChangeKind::Modified, added: lines, removed: 0 };

@@ -1,4 +1,4 @@
-//! Sessions and environments of a task, as its host provides them.
+//! Sessions and environments that a host provides for a task.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::task::{Spent, WorkEnd, WorkLimits};
 
-/// A directory in which something is worked on or tried, with everything that it shares with no other one.
+/// A workspace: a directory for a session or for judged commands, with variables that no other workspace shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
@@ -29,19 +29,19 @@ pub struct Place {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Assignment {
-    /// Id of the session. One that exists goes on.
+    /// Id of the session. An existing session continues.
     pub session: String,
     /// Task that it belongs to, for the record.
     pub task: String,
-    /// Message. One that is on record already is not sent again.
+    /// Message. A message that is already on record is not sent again.
     pub message: String,
     /// Messages that arrived before the session was open.
     pub steering: Vec<SteeringMessage>,
-    /// Place to work in.
+    /// Workspace of the session.
     pub place: Place,
-    /// Model; the host's own if it is absent.
+    /// Model. Default: the model of the host.
     pub model: Option<String>,
-    /// Effort of reasoning.
+    /// Reasoning effort.
     pub effort: Option<String>,
     /// JSON Schema that the last response has to match.
     pub answer: Option<Value>,
@@ -49,7 +49,7 @@ pub struct Assignment {
     pub limits: WorkLimits,
 }
 
-/// Message for a session that is working, or about to.
+/// Message for a session that is working or about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteeringMessage {
     /// Text.
@@ -64,15 +64,15 @@ pub struct SteeringMessage {
 pub struct Worked {
     /// End.
     pub end: WorkEnd,
-    /// The last response, if it had to match a schema and does.
+    /// The last response, if a schema was required and it matches.
     pub answer: Option<Value>,
     /// Costs.
     pub spent: Spent,
-    /// Error that ended the work, such as one of a provider.
+    /// Error that ended the work, such as an error of a provider.
     pub error: Option<String>,
 }
 
-/// A session that could not work, and why.
+/// Reason why a session could not work.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct WorkerError(pub String);
@@ -80,11 +80,11 @@ pub struct WorkerError(pub String);
 /// Number of loop warnings after which a session is interrupted and its work ends with [`WorkEnd::Loop`].
 pub const MAX_LOOPS: u32 = 2;
 
-/// Lets sessions work.
+/// Runs sessions.
 #[async_trait]
 pub trait Worker: fmt::Debug + Send + Sync {
-    /// Carries out an assignment, and closes its session. When `cancel` is tripped, the session is suspended, and nothing of it
-    /// runs when this returns. A session that loops is interrupted after [`MAX_LOOPS`] warnings.
+    /// Carries out an assignment, and closes its session. When `cancel` is cancelled, the session is suspended, and has no
+    /// running process when this returns. A session that loops is interrupted after [`MAX_LOOPS`] warnings.
     ///
     /// # Errors
     ///
@@ -99,16 +99,16 @@ pub trait Worker: fmt::Debug + Send + Sync {
 /// An environment in which commands run.
 pub struct OpenPlace {
     environment: Arc<dyn ExecutionEnvironment>,
-    /// Kept as long as the environment is used.
+    /// Kept while the environment is in use.
     _guard: Box<dyn Any + Send + Sync>,
 }
 
-/// Environments for commands that we run ourselves.
+/// Opens environments for judged commands and sessions.
 #[async_trait]
 pub trait Places: fmt::Debug + Send + Sync {
-    /// Opens an environment whose working directory is the place, for judged commands and for sessions alike. Its commands
-    /// have the variables of the place, and should be able to change nothing outside of it. A sandbox may set `TMPDIR` to
-    /// another directory, which its commands can write to and no other place shares.
+    /// Opens an environment whose working directory is the workspace, for judged commands and for sessions alike. Its
+    /// commands have the variables of the workspace, and should not be able to change files outside of it. A sandbox may set
+    /// `TMPDIR` to another directory, which its commands can write to and no other workspace shares.
     ///
     /// # Errors
     ///
@@ -117,13 +117,13 @@ pub trait Places: fmt::Debug + Send + Sync {
 }
 
 impl Place {
-    /// Creates a place with these variables.
+    /// Creates a workspace with these variables.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, variables: BTreeMap<String, String>) -> Self {
         Self { root: root.into(), variables }
     }
 
-    /// Returns the directory that everything of the place is in.
+    /// Returns the directory that contains all files of the workspace.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.root.parent().unwrap_or(&self.root)
@@ -131,7 +131,7 @@ impl Place {
 }
 
 impl Worked {
-    /// Creates an end of work.
+    /// Creates a result of work.
     #[must_use]
     pub fn new(end: WorkEnd, spent: Spent) -> Self {
         Self { end, answer: None, spent, error: None }
@@ -153,7 +153,7 @@ impl Worked {
 }
 
 impl OpenPlace {
-    /// Creates an open place; `guard` is dropped after it.
+    /// Creates an open workspace. `guard` is dropped after the environment.
     #[must_use]
     pub fn new(environment: Arc<dyn ExecutionEnvironment>, guard: impl Any + Send + Sync) -> Self {
         Self { environment, _guard: Box::new(guard) }

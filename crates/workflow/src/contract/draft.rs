@@ -1,4 +1,4 @@
-//! Contracts that a model drafts from a text, for a person to accept.
+//! Contracts that a model drafts from a text, for a user to accept.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{AnchorPlan, Check, Contract, ContractError, Pass, Scope};
 use crate::results::ResultsFormat;
 
-/// Answer of a session that drafts a contract. It says what proves the goal, and nothing about budgets and people.
+/// Answer of a session that drafts a contract. It contains the evidence for the goal, and no budgets or gates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Draft {
@@ -25,7 +25,7 @@ struct DraftedCheck {
 }
 
 impl Draft {
-    /// Returns the form of a draft.
+    /// Returns the JSON Schema of a draft.
     pub(crate) fn schema() -> Value {
         json!({
             "type": "object",
@@ -70,7 +70,7 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// [`ContractError`], with all that is wrong.
+    /// [`ContractError`], with all problems.
     pub(crate) fn contract(self) -> Result<Contract, ContractError> {
         let mut contract = Contract::new(self.goal);
         contract.checks = self.checks.into_iter().map(DraftedCheck::check).collect();
@@ -87,7 +87,7 @@ impl DraftedCheck {
     fn check(self) -> Check {
         let check = Check::new(self.name, self.command);
         match self.results {
-            // What failed before may fail still.
+            // Tests that failed before may still fail.
             Some(results) => check.with_results(results).with_pass(Pass::NoWorse),
             None => check,
         }
@@ -95,11 +95,11 @@ impl DraftedCheck {
 }
 
 impl Contract {
-    /// Returns the contract as a file in TOML, without the state from which a task starts.
+    /// Returns the contract as a TOML file, without the base and the drafting session.
     ///
     /// # Errors
     ///
-    /// The reason, for a number that TOML does not have.
+    /// The reason, for a number that TOML cannot represent.
     pub fn to_toml(&self) -> Result<String, ContractError> {
         let file = Self { base: None, drafted: None, ..self.clone() };
         toml::to_string_pretty(&file).map_err(|error| ContractError::Syntax(error.to_string()))

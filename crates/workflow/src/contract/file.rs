@@ -1,4 +1,4 @@
-//! Contracts from files, and what is wrong with them.
+//! Contracts from files, and their validation.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub enum ContractError {
     /// The file is not TOML, or has a field that no contract has.
     #[error("the contract cannot be read: {0}")]
     Syntax(String),
-    /// It contradicts itself, or lacks something. Each text says what was expected.
+    /// It contradicts itself, or is incomplete. Each text contains the expectation.
     #[error("the contract is wrong: {}", .0.join("; "))]
     Wrong(Vec<String>),
 }
@@ -27,7 +27,7 @@ impl Contract {
     ///
     /// # Errors
     ///
-    /// [`ContractError`], with all that is wrong.
+    /// [`ContractError`], with all problems.
     pub fn parse(text: &str) -> Result<Self, ContractError> {
         let mut contract: Self = toml::from_str(text)
             .map_err(|error| ContractError::Syntax(error.to_string().trim_end().to_owned()))?;
@@ -38,11 +38,11 @@ impl Contract {
         Ok(contract)
     }
 
-    /// Checks that the contract can be kept, and that something would prove it.
+    /// Checks that the contract is valid, and that its evidence would prove the goal.
     ///
     /// # Errors
     ///
-    /// [`ContractError::Wrong`], with all that is wrong.
+    /// [`ContractError::Wrong`], with all problems.
     pub fn check(&self) -> Result<(), ContractError> {
         let mut problems = Vec::new();
         let mut expect = |is_right: bool, problem: &str| {
@@ -87,7 +87,7 @@ impl Contract {
         if problems.is_empty() { Ok(()) } else { Err(ContractError::Wrong(problems)) }
     }
 
-    /// Something has to prove that the goal was reached.
+    /// Requires evidence that proves the goal.
     fn check_proof(&self, problems: &mut Vec<String>) {
         match &self.anchor {
             AnchorPlan::Test => {}
@@ -116,7 +116,7 @@ impl Contract {
             Ok(rules) => rules,
             Err(error) => return problems.push(format!("scope: {error}")),
         };
-        // A file that is named must be one that can change.
+        // A file that is named explicitly must be allowed to change.
         let is_file = |path: &&String| !path.contains(['*', '?', '[', '{']) && !path.ends_with('/');
         for path in self.scope.paths.iter().filter(is_file) {
             if rules.is_protected(path) {

@@ -1,4 +1,4 @@
-//! Which files may change.
+//! Rules for the files that may change.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::Scope;
 
-/// Files that judge, which stay as they are unless a contract says otherwise: tests, their configuration, continuous
-/// integration, lock files, and what changes the meaning of other files for git. Files that a tool prefers to one of these are
+/// Files that affect the verdict. They must not change unless a contract allows it: tests, their configuration, continuous
+/// integration, lock files, and files that change how git treats other files. Files that a tool prefers to one of these are
 /// listed as well: a candidate that adds such a file makes the other one ineffective without changing it.
 const PROTECTED: [&str; 91] = [
     "**/test/**",
@@ -104,7 +104,7 @@ const PROTECTED: [&str; 91] = [
     "**/.envrc",
 ];
 
-/// Files that hold tests, among those that are protected: an anchor may add to them.
+/// Protected files that contain tests. An anchor may add to them.
 const TESTS: [&str; 15] = [
     "**/test/**",
     "**/tests/**",
@@ -123,7 +123,7 @@ const TESTS: [&str; 15] = [
     "**/*Tests.*",
 ];
 
-/// A pattern that is none.
+/// Invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{pattern}` is no pattern: {reason}")]
 #[non_exhaustive]
@@ -134,7 +134,7 @@ pub struct InvalidPattern {
     pub reason: String,
 }
 
-/// The patterns of a [`Scope`], ready to judge paths. Paths are those of git: from the root of the repository, with `/`.
+/// The compiled patterns of a [`Scope`]. Paths have the form of git: relative to the root of the repository, with `/`.
 ///
 /// Tests, their configuration, continuous integration and lock files are protected unless the scope names them as
 /// `unprotected`.
@@ -153,7 +153,7 @@ impl PathRules {
     ///
     /// # Errors
     ///
-    /// [`InvalidPattern`] for the first one that is none.
+    /// [`InvalidPattern`] for the first invalid pattern.
     pub fn new(scope: &Scope) -> Result<Self, InvalidPattern> {
         Ok(Self {
             paths: if scope.paths.is_empty() { None } else { Some(set(&scope.paths)?) },
@@ -165,21 +165,21 @@ impl PathRules {
         })
     }
 
-    /// Returns whether a file is in the scope. Files that are protected may be in it as well.
+    /// Returns whether a file is in the scope. Protected files may be in it as well.
     #[must_use]
     pub fn is_in_scope(&self, path: &str) -> bool {
         let path = Path::new(path);
         self.paths.as_ref().is_none_or(|paths| paths.is_match(path)) && !self.except.is_match(path)
     }
 
-    /// Returns whether a file has to stay as it is.
+    /// Returns whether a file must not change.
     #[must_use]
     pub fn is_protected(&self, path: &str) -> bool {
         let path = Path::new(path);
         self.protected.is_match(path) || self.usual.is_match(path) && !self.unprotected.is_match(path)
     }
 
-    /// Returns whether a file holds tests.
+    /// Returns whether a file contains tests.
     #[must_use]
     pub fn is_test(&self, path: &str) -> bool {
         self.tests.is_match(Path::new(path))
@@ -194,7 +194,7 @@ fn set(patterns: &[impl AsRef<str>]) -> Result<GlobSet, InvalidPattern> {
         if pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
             return Err(invalid("expected a path from the root of the repository".to_owned()));
         }
-        // A directory stands for what is in it.
+        // A directory matches all files in it.
         let glob = pattern.strip_suffix('/').map(|directory| format!("{directory}/**"));
         let built = GlobBuilder::new(glob.as_deref().unwrap_or(pattern)).literal_separator(true).build();
         set.add(built.map_err(|error| invalid(error.kind().to_string()))?);

@@ -9,7 +9,7 @@ use crate::names::named;
 ///
 /// # Errors
 ///
-/// The mistake, in words.
+/// The problems, as text.
 pub(super) fn judge(
     check: &Check,
     before: &[CommandRun],
@@ -48,7 +48,7 @@ pub(super) fn judge(
     })
 }
 
-/// Returns why runs on the base say too little for a check that compares with them, in words.
+/// Returns the reason why runs on the base are insufficient for a check that compares with them, as text.
 pub(crate) fn incomparable(check: &Check, before: &[CommandRun]) -> Option<String> {
     if check.pass != Pass::NoWorse {
         return None;
@@ -94,7 +94,7 @@ fn compare(check: &Check, before: &Observation, now: &Observation, problems: &mu
     }
 }
 
-/// The exit code has to agree with the tests.
+/// Checks that the exit code agrees with the tests.
 fn judge_ends(check: &Check, before: &Observation, now: &Observation, problems: &mut Vec<String>) {
     let fails = now.tests.values().any(|found| matches!(found, Stability::Fails | Stability::Breaks));
     if fails && now.ends.contains(&End::Exited(0)) {

@@ -18,13 +18,13 @@ use crate::task::{Input, Task};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TaskLine {
-    /// The contract, which is the first one.
+    /// The contract, in the first line.
     Contract(Box<Contract>),
-    /// Each other one.
+    /// An input, in each other line.
     Input(Box<Moment>),
 }
 
-/// Input of a task, and its time, as on record.
+/// Recorded input of a task, with its time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Moment {
@@ -32,7 +32,7 @@ pub struct Moment {
     pub seq: u64,
     /// Time at which it was recorded.
     pub at: Timestamp,
-    /// Id under which it was posted, if a person said it.
+    /// Id under which it was posted, if it is a signal.
     pub posted: Option<String>,
     /// Principal that posted it, if the application names one.
     pub by: Option<Principal>,
@@ -40,7 +40,7 @@ pub struct Moment {
     pub input: Input,
 }
 
-/// Reads the journal of a task from its first line on, and follows it.
+/// Reads the journal of a task from its first line, and follows it.
 pub struct TaskReader {
     id: SessionId,
     reader: Box<dyn Reader>,
@@ -56,11 +56,11 @@ impl fmt::Debug for TaskReader {
 }
 
 impl TaskReader {
-    /// Begins with the first line.
+    /// Opens the journal at its first line.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NotFound`] and the like.
+    /// [`StoreError::NotFound`], and other errors of the store.
     pub async fn open(store: &dyn SessionStore, id: &SessionId) -> Result<Self, StoreError> {
         let reader = store.read(id, 1).await?;
         Ok(Self { id: id.clone(), reader, blobs: store.blobs(id), pending: None })
@@ -68,12 +68,12 @@ impl TaskReader {
 
     /// Returns the next line; `None` after the last one. May be called again then.
     ///
-    /// Cancel safe: a line that a cancelled call would have returned is returned by the next one.
+    /// Cancel safe: the next call returns the line that a cancelled call would have returned.
     ///
     /// # Errors
     ///
-    /// [`TaskHostError::NotATask`], and [`TaskHostError::Store`]: with [`StoreError::Reset`], read again from the first
-    /// line on.
+    /// [`TaskHostError::NotATask`], and [`TaskHostError::Store`]. After [`StoreError::Reset`], read again from the first
+    /// line.
     pub async fn next(&mut self) -> Result<Option<TaskLine>, TaskHostError> {
         loop {
             if self.pending.is_none() {

@@ -7,15 +7,15 @@ use serde_json::Value;
 use crate::contract::Contract;
 use crate::task::Input;
 
-/// Version of the journal. A later one is refused.
+/// Version of the journal. Any other version is refused.
 const VERSION: u32 = 1;
 
 /// A line of the journal of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    /// The first one.
+    /// The first line.
     Contract(Box<Contract>),
-    /// One of the others.
+    /// Any other line.
     Input {
         at: Timestamp,
         /// Id under which it was posted.
@@ -42,11 +42,11 @@ pub(super) struct InputLine {
 }
 
 impl Line {
-    /// Parses a line; `None` for one of the store itself.
+    /// Parses a line. Returns `None` for a line of the store itself.
     ///
     /// # Errors
     ///
-    /// The mistake, in words.
+    /// The problem, as text.
     pub(super) fn parse(object: &str) -> Result<Option<Self>, String> {
         let value: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
         if value.get("task").is_some() {

@@ -36,7 +36,7 @@ impl Performance<'_> {
         let commit = match &facts.patch {
             None => base.clone(),
             Some(patch) => {
-                // Tests of the same command that fail without it prove nothing.
+                // Tests of the same command that fail without the patch prove nothing.
                 let clean = Clean::at(self, &base).await?;
                 let before = clean.seen(self, line, 1).await?;
                 let before = Observation::of(&before);
@@ -55,7 +55,7 @@ impl Performance<'_> {
         Ok(Found::Anchor(Box::new(facts)))
     }
 
-    /// Finds a file of the anchor in which a control runs, and fails.
+    /// Finds a file of the anchor in which a control runs and fails.
     async fn place_for_control(
         &self,
         commit: &str,
@@ -68,7 +68,7 @@ impl Performance<'_> {
         Ok(control.is_some_and(|control| control.is_seen_failing()).then_some(file))
     }
 
-    /// Lets a session propose an anchor.
+    /// Runs a session that proposes an anchor.
     async fn proposal(
         &mut self,
         base: &str,

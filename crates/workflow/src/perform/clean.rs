@@ -1,4 +1,4 @@
-//! Clean clones, in which commands run whose results are judged.
+//! Clean clones for judged commands.
 
 use pintle_env::EnvError;
 
@@ -9,14 +9,14 @@ use crate::evidence::Control;
 use crate::repository::remove_directory;
 use crate::worker::Place;
 
-/// Returns whether runs in one clone differ. A run may have left files that the next one stumbles over: then each has to have a
-/// separate clone, and only results that differ there are flaky.
+/// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
+/// separate clone, and only results that still differ are flaky.
 pub(super) fn differ(runs: &[CommandRun]) -> bool {
     let observed = Observation::of(runs);
     observed.ends.len() > 1 || observed.having(Stability::Flaky).next().is_some()
 }
 
-/// A clean clone, in which commands are judged.
+/// A clean clone for judged commands.
 pub(super) struct Clean {
     pub(super) place: Place,
     commit: String,
@@ -35,7 +35,7 @@ impl Clean {
         Ok(Runs::new(&self.place, open, of.performer.blobs.as_ref(), of.cancel))
     }
 
-    /// Prepares the clone, and returns why that failed, with the end of the output.
+    /// Prepares the clone. Returns the reason if this fails, with the end of the output.
     pub(super) async fn not_prepared(&self, of: &Performance<'_>) -> Result<Option<String>, StepError> {
         let Some(prepare) = &of.contract().prepare else { return Ok(None) };
         let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
@@ -89,8 +89,8 @@ impl Clean {
         }
     }
 
-    /// Runs a command with a control in a file; `None` for a file that cannot have one. The clone is a new one, since code that
-    /// ran in another may have made a link of the file.
+    /// Runs a command with a control in a file. Returns `None` for a file that cannot have a control. Uses a new clone,
+    /// because code that ran in an existing clone may have replaced the file with a link.
     pub(super) async fn control(
         of: &Performance<'_>,
         commit: &str,
@@ -121,7 +121,7 @@ impl Clean {
         Ok(true)
     }
 
-    /// Removes the clone and returns the result. After a failure, a clone stays if another process has the task.
+    /// Removes the clone and returns the result. After a failure, keeps the clone if another process owns the task.
     ///
     /// # Errors
     ///

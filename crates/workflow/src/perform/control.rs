@@ -1,8 +1,8 @@
-//! Controls: tests that must fail, in the languages that are known.
+//! Controls: tests that must fail, in the supported languages.
 
 use pintle_agent::SessionId;
 
-/// Returns how a test that fails is written at the end of a file; `None` for languages that are not known.
+/// Returns a function that writes a failing test for the end of a file, or `None` for unsupported languages.
 pub(super) fn form(path: &str) -> Option<fn(&str) -> String> {
     let (_, extension) = path.rsplit_once('.')?;
     Some(match extension {
@@ -15,7 +15,7 @@ pub(super) fn form(path: &str) -> Option<fn(&str) -> String> {
     })
 }
 
-/// Returns a name that nobody knew before.
+/// Returns an unpredictable name.
 pub(super) fn name() -> String {
     let id = SessionId::generate();
     let unique: String = id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();

@@ -1,4 +1,4 @@
-//! Drafts of contracts: a session reads a clone of the repository, and says what would prove the goal.
+//! Drafts of contracts: a session reads a clone of the repository, and proposes evidence for the goal.
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,16 +9,16 @@ use crate::repository::{TaskRepository, remove_directory};
 use crate::task::{Spent, WorkLimits};
 use crate::worker::{Assignment, WorkerError};
 
-/// Number of drafts that a session may make: after the first one it is told what is wrong.
+/// Maximum number of drafts of a session. Each request after the first one contains the problems of the previous draft.
 const ATTEMPTS: usize = 3;
 
 impl RepositoryPerformer {
-    /// Lets a session draft a contract from a text, such as that of an issue. It works in a clone that is removed afterwards. The
-    /// contract has one candidate, no budget and no gates: those are for people.
+    /// Runs a session that drafts a contract from a text, such as an issue. It works in a clone that is removed afterwards.
+    /// The contract has one candidate, no budget and no gates: users set these.
     ///
     /// # Errors
     ///
-    /// [`WorkerError`], if three drafts cannot be kept, if the session fails, or if `cancel` is tripped.
+    /// [`WorkerError`], if three drafts are invalid, if the session fails, or if `cancel` is cancelled.
     pub async fn draft(
         &self,
         base: Base,

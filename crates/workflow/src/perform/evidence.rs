@@ -1,4 +1,4 @@
-//! Runs judged commands: the checks on the base, and everything on the change of a candidate.
+//! Runs judged commands: the checks on the base, and the anchor and the checks on the change of a candidate.
 
 use super::clean::{Clean, differ};
 use super::runs::Line;
@@ -36,7 +36,7 @@ impl Performance<'_> {
         Ok(Found::Baseline(baseline))
     }
 
-    /// Puts the diff of a candidate into a clean clone, and runs everything there.
+    /// Applies the diff of a candidate to clean clones, and runs the anchor and all checks there.
     pub(super) async fn evidence(&mut self) -> Result<Found, StepError> {
         let work = self.candidate().and_then(|candidate| candidate.attempts().last()?.work.clone());
         let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
@@ -69,8 +69,8 @@ impl Performance<'_> {
         Ok(Found::Evidence(Box::new(facts)))
     }
 
-    /// Runs a command in a separate clean clone: another command may have let the code change what is beside the files that
-    /// are compared, such as installed dependencies. Adds what keeps the clone from being judged to the facts.
+    /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not
+    /// compared, such as installed dependencies. Adds problems that prevent a verdict on the clone to the facts.
     async fn tried(
         &self,
         commit: &str,
@@ -137,7 +137,7 @@ impl Performance<'_> {
         let anchored =
             |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
         let rules = self.task.rules();
-        // New files next to tests, such as snapshots, change none of them.
+        // New files next to tests, such as snapshots, do not change the tests.
         let is_judging = |file: &ChangedFile| {
             file.kind != ChangeKind::Added && (rules.is_protected(&file.path) || anchored(&file.path))
         };

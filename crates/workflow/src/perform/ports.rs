@@ -1,17 +1,17 @@
-//! Ports that nobody else listens on.
+//! Free ports.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use tokio::net::TcpListener;
 
-/// Number of ports of a place.
+/// Number of ports of a workspace.
 const PORTS: usize = 4;
 
-/// Returns variables with free ports: `PORT`, and all of them in `PINTLE_PORTS`. They are free now; programs that take any port,
-/// whichever it is, may be given one of them later.
+/// Returns variables with free ports: `PORT`, and all of them in `PINTLE_PORTS`. They are free now. The system may later
+/// assign one of them to a program that requests any free port.
 pub(super) async fn free() -> io::Result<BTreeMap<String, String>> {
-    // All at once, so that each is another one.
+    // All listeners are open at once, so that the ports differ.
     let mut listeners = Vec::with_capacity(PORTS);
     for _ in 0..PORTS {
         listeners.push(TcpListener::bind(("127.0.0.1", 0)).await?);

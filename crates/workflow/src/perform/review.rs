@@ -7,7 +7,7 @@ use crate::repository::remove_directory;
 use crate::task::{Candidate, Found, ReviewFacts, WorkLimits};
 
 impl Performance<'_> {
-    /// Lets a separate session review a change that has its evidence.
+    /// Runs a separate session that reviews a change with its evidence.
     pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<Found, StepError> {
         let proof = self.candidate().and_then(Candidate::proof);
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();

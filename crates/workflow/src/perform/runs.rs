@@ -1,4 +1,4 @@
-//! Commands of a task: run by us, with their results and their output.
+//! Runs the commands of a task, and collects their results and their output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::contract::{Check, default_timeout};
 use crate::results::{ResultsFormat, TestRun};
 use crate::worker::{OpenPlace, Place};
 
-/// Most bytes of results that are parsed.
+/// Maximum size of parsed results, in bytes.
 const MAX_RESULTS: u64 = 16 << 20;
 
-/// Most bytes of output that are kept of each end.
+/// Maximum size of output that is kept of each end, in bytes.
 const MAX_KEPT: usize = 128 << 10;
 
-/// A shell adds the number of a signal to this code.
+/// A shell adds the number of a signal to this exit code.
 const SIGNALS: i32 = 128;
 
-/// A command to run, and where its results are.
+/// A command to run, and the location of its results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     command: &'a str,
@@ -57,7 +57,7 @@ impl<'a> From<&'a Anchor> for Line<'a> {
     }
 }
 
-/// A place in which commands run.
+/// A workspace in which commands run.
 pub(super) struct Runs<'a> {
     place: &'a Place,
     open: OpenPlace,
@@ -75,8 +75,8 @@ impl<'a> Runs<'a> {
         Self { place, open, blobs, cancel }
     }
 
-    /// Runs a command several times, one after the other, and ends everything that runs here, also after a failure. A command that
-    /// does not end is not tried again.
+    /// Runs a command several times, one after the other. Then ends all processes of the environment, also after a failure.
+    /// A command that times out or cannot be run is not repeated.
     pub(super) async fn repeat_and_close(
         self,
         line: Line<'_>,
@@ -108,8 +108,8 @@ impl<'a> Runs<'a> {
         }
         let command =
             line.results.map_or_else(|| line.command.to_owned(), |format| format.command(line.command));
-        // The environment has the variables of the place. A request with them would replace the `TMPDIR` of a sandbox by a
-        // directory that its commands cannot write to.
+        // The environment has the variables of the workspace. A request with them would replace the `TMPDIR` of a sandbox by
+        // a directory that its commands cannot write to.
         let request = ExecRequest::new(command)
             .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
             .with_working_dir(&self.place.root);
@@ -144,13 +144,13 @@ impl<'a> Runs<'a> {
         Ok(run)
     }
 
-    /// Removes a report that was there before: it is not of this run.
+    /// Removes an older report, which does not belong to this run.
     async fn remove_report(&self, report: &str) -> Result<(), String> {
         let path = self.place.root.join(report);
         let Some(directory) = self.inside(path.parent().unwrap_or(&path), report).await? else {
             return Ok(());
         };
-        // A link itself is removed, and not what it leads to.
+        // Removes a link itself, not its target.
         let path = directory.join(path.file_name().unwrap_or_default());
         match self.open.environment().remove(&path).await {
             Ok(()) | Err(EnvError::NotFound { .. }) => Ok(()),
@@ -176,7 +176,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Returns where a path of the place really is; `None` if it is not there.
+    /// Returns the canonical form of a path in the workspace, or `None` if it does not exist.
     async fn inside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>, String> {
         let environment = self.open.environment();
         if !environment.file_exists(path).await.map_err(|error| error.to_string())? {

@@ -8,7 +8,7 @@ use crate::task::{Candidate, Found, WorkFacts, WorkLimits};
 use crate::worker::Assignment;
 
 impl Performance<'_> {
-    /// Lets a candidate work.
+    /// Runs the session of a candidate.
     pub(super) async fn work(
         &mut self,
         feedback: Option<&str>,
@@ -22,7 +22,7 @@ impl Performance<'_> {
         assignment.steering = steering;
         let place = assignment.place.clone();
         let worked = self.let_work(assignment).await?;
-        // Taken now: jobs that still run change nothing that counts.
+        // Taken now, so that later changes by running jobs do not count.
         let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
         let (diff, unfit) = match taken {
             Ok(diff) => (Some(diff), None),
@@ -32,7 +32,7 @@ impl Performance<'_> {
         Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
     }
 
-    /// Makes the place of a candidate, and returns the commit that it starts from and its assignment.
+    /// Creates the workspace of a candidate, and returns its start commit and its assignment.
     async fn prepared(
         &self,
         feedback: Option<&str>,

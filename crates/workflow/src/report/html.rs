@@ -1,5 +1,5 @@
-//! A report as one page that needs nothing else: its sentences are those of the Markdown, and the bill, the diffs and the timeline
-//! come behind them.
+//! A report as one self-contained page. Its sentences are the same as in the Markdown. The bill, the diffs and the timeline
+//! follow.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,13 +8,13 @@ use super::{Block, Line, Piece, Report, Table};
 use crate::local::Moment;
 use crate::task::{Found, Input, Outcome, Signal, Spent, StepId, StepKind};
 
-/// Most bytes of a diff that are shown.
+/// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
 
 /// Beginning of the first line of each file in a patch.
 const FILE: &str = "diff --git ";
 
-/// Nothing is loaded and nothing runs, whatever a model has written.
+/// The policy blocks all loads and scripts, even if a model's text contains markup.
 const HEAD: &str = "<!doctype html>
 <html lang=\"en\">
 <head>
@@ -54,8 +54,8 @@ pub struct ShownDiff {
 }
 
 impl Report<'_> {
-    /// Returns the report as one page of HTML that loads nothing, with these diffs (up to 512 KiB of each) and these inputs as its
-    /// timeline. Text of models and people is shown as text.
+    /// Returns the report as one HTML page without external resources, with these diffs (up to 512 KiB of each) and these
+    /// inputs as its timeline. Text of models and users is escaped.
     #[must_use]
     pub fn to_html(&self, diffs: &[ShownDiff], moments: &[Moment]) -> String {
         let title = escaped(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
@@ -96,7 +96,7 @@ impl Report<'_> {
         text
     }
 
-    /// Returns what each kind of step and each candidate has cost.
+    /// Returns the costs of each kind of step and of each candidate.
     fn bills(&self, moments: &[Moment]) -> String {
         let mut kinds = BTreeMap::<StepKind, Spent>::new();
         let mut candidates = BTreeMap::<Option<usize>, Spent>::new();
@@ -116,7 +116,8 @@ impl Report<'_> {
         by_kind + &by_candidate
     }
 
-    /// Returns the lane that a step was paid for. Candidates that were not chosen have cost something too, and the bill says so.
+    /// Returns the lane that a step was paid for, with a note whether the candidate was chosen: other candidates have costs
+    /// too.
     fn payer(&self, candidate: Option<usize>) -> String {
         let chosen = match candidate {
             Some(candidate) if self.is_chosen(candidate) => ", which was chosen",
@@ -153,19 +154,19 @@ fn without_binary(patch: &str) -> String {
         if is_binary {
             continue;
         }
-        // Lines of a text file have a sign before them, so this line is no content.
+        // Lines of a text file have a prefix, so this line is not content.
         is_binary = line.trim_end() == "GIT binary patch";
         text.push_str(if is_binary { "The file is binary; its content is not shown.\n" } else { line });
     }
     text
 }
 
-/// Returns the lines of a patch, with marks for those that were added and removed.
+/// Returns the lines of a patch, with marks for added and removed lines.
 fn diff_lines(patch: &str) -> String {
     let (mut html, mut is_head) = (String::new(), true);
     for line in patch.lines() {
         is_head = (is_head || line.starts_with(FILE)) && !line.starts_with("@@ ");
-        // After the head, such a line is content with two signs of its own, like a comment in SQL.
+        // After the head, such a line is content that starts with two signs, like a comment in SQL.
         let is_path = is_head && (line.starts_with("+++ ") || line.starts_with("--- "));
         let text = escaped(line);
         let _ = match line.as_bytes().first() {
@@ -177,7 +178,7 @@ fn diff_lines(patch: &str) -> String {
     html
 }
 
-/// Returns what happened, in order.
+/// Returns the inputs of the task as a table, in order.
 fn timeline(moments: &[Moment]) -> String {
     let rows: Vec<Vec<String>> = moments.iter().map(row_of).collect();
     let head = &["time", "lane", "what", "took", "cost"];
@@ -248,7 +249,7 @@ fn table(table: &Table) -> String {
     text
 }
 
-/// Returns the attributes of an element that scrolls: the keyboard reaches it, and it has a name.
+/// Returns the attributes of a scrollable element, which make it focusable and give it a name.
 fn region(name: &str) -> String {
     format!("role=\"region\" aria-label=\"{}\" tabindex=\"0\"", escaped(name))
 }
@@ -279,7 +280,7 @@ fn code(text: &str) -> String {
     format!("<code>{}</code>", escaped(text))
 }
 
-/// Returns text with its code. A backtick beside another one, or without a second one, is itself.
+/// Returns text with its code formatted. An adjacent or unpaired backtick is literal.
 fn inline(text: &str) -> String {
     let is_tick = |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)) == Some(&b'`');
     let ticks = text.match_indices('`').map(|(at, _)| at);
@@ -294,7 +295,7 @@ fn inline(text: &str) -> String {
     html + &escaped(part(end, text.len()))
 }
 
-/// Returns text that is nothing but text, in elements and in quoted attributes.
+/// Escapes text for elements and for quoted attributes.
 fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for character in text.chars() {
@@ -312,7 +313,8 @@ fn escaped(text: &str) -> String {
     html
 }
 
-/// Returns whether a character has no shape, or changes the order in which a line is read: what is seen would not be what is there.
+/// Returns whether a character is invisible or changes the reading order of a line, so that the rendered text would differ
+/// from the real text.
 fn is_hidden(character: char) -> bool {
     matches!(
         character,

@@ -6,14 +6,14 @@ use crate::diff::{ChangeKind, ChangedFile};
 /// Mode of a symbolic link.
 const LINK: &str = "120000";
 
-/// Files that changed, and links among them with the hash of their targets.
+/// Changed files, and the links among them with the hash of their targets.
 type Changes = (Vec<ChangedFile>, Vec<(String, String)>);
 
 /// Parses the changes of files.
 ///
 /// # Errors
 ///
-/// [`RepositoryError::Unfit`] for a repository inside, whose files git would not show.
+/// [`RepositoryError::Unfit`] for a nested repository, whose files git would not show.
 pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
     let mut links = Vec::new();
     let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -44,7 +44,7 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
                 return Err(unreadable());
             };
             let file = files.iter_mut().find(|file| file.path == path).ok_or_else(unreadable)?;
-            // Files that are no text have `-`.
+            // Binary files have `-`.
             file.added = added.parse().unwrap_or(0);
             let at_least = u64::from(file.kind != ChangeKind::Added && removed == "-");
             file.removed = removed.parse().unwrap_or(at_least);
@@ -54,11 +54,11 @@ pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
     Ok((files, links))
 }
 
-/// Returns whether a link at `path` leads out of the tree that it is in.
+/// Returns whether a link at `path` leads out of its tree.
 pub(super) fn leads_out(path: &str, target: &str) -> bool {
     let parts = || target.split('/').filter(|part| !matches!(*part, "" | "."));
     let above = parts().take_while(|part| *part == "..").count();
-    // Further on, a part may be a link itself, and `..` lead anywhere.
+    // A later part may be a link itself, and `..` after it could lead anywhere.
     let later = parts().skip(above).any(|part| part == "..");
     target.starts_with('/') || later || above >= path.split('/').count()
 }

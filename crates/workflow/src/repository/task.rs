@@ -15,30 +15,30 @@ use crate::command_run::Reference;
 use crate::diff::{ChangedFile, Diff};
 use crate::git::{Git, GitError};
 
-/// Most bytes of new and changed files that are taken from a candidate.
+/// Maximum size of a candidate's new and changed files, in bytes.
 const MAX_CHANGED_BYTES: u64 = 64 << 20;
 
-/// Number of commits of the history that candidates see.
+/// Depth of the history in clones of candidates.
 const HISTORY: &str = "--depth=50";
 
-/// Name of the commit from which a task starts, in its repository.
+/// Reference to the start commit of a task, in its repository.
 const BASE: &str = "refs/pintle/base";
 
 /// Directories that tools leave behind, links to such directories, and files in them. They are not part of a change.
 const EXCLUDED: &str = "__pycache__\n*.pyc\n.pytest_cache\n.mypy_cache\n.ruff_cache\n/target\nnode_modules\n";
 
-/// Directory of build output, in which a project may have other files as well.
+/// Directory of build output, which may contain other files of a project as well.
 const TARGET: &str = "target";
 
-/// File that marks a directory whose contents can be built again. Cargo marks its target directory.
+/// File that marks a directory whose contents can be rebuilt. Cargo marks its target directory.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// Entries that cargo makes in its target directory: directories, hidden files and the tag. Git does not read directories that
-/// are excluded, which have many files.
+/// Entries that cargo creates in its target directory: directories, hidden files and the tag. Git does not read excluded
+/// directories, which have many files.
 const CACHE_ENTRIES: [&str; 3] =
     ["--exclude=/target/*/", "--exclude=/target/.*", "--exclude=/target/CACHEDIR.TAG"];
 
-/// Most paths that are kept of those that a change leaves out.
+/// Maximum number of reported paths that a change leaves out.
 const MAX_DROPPED: usize = 50;
 
 /// The repository of a task.
@@ -49,12 +49,12 @@ pub struct TaskRepository {
 }
 
 impl TaskRepository {
-    /// Opens the repository of a task below `directory`, and fetches the commit that it starts from unless it is there. Nobody
-    /// else may open it meanwhile.
+    /// Opens the repository of a task below `directory`, and fetches its start commit unless it is there. Must not run
+    /// concurrently for the same directory.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Git`] if the user's repository does not have the commit any more.
+    /// [`RepositoryError::Git`] if the user's repository no longer has the commit.
     pub async fn open(
         machine: Arc<dyn ExecutionEnvironment>,
         directory: &Path,
@@ -71,12 +71,12 @@ impl TaskRepository {
                 Err(error @ GitError::Run(_)) => return Err(error.into()),
             }
         }
-        // A process that was killed may have left a part of it, with locks that stay.
+        // A killed process may have left an incomplete repository with stale locks.
         remove_directory(machine.as_ref(), &repository.directory).await?;
         machine.create_directory(&repository.directory).await?;
         git.run(&["init", "--quiet", "--bare", "--template="]).await?;
         machine.write(&repository.directory.join("info/exclude"), EXCLUDED.as_bytes()).await?;
-        // The base comes last: it says that the repository is whole.
+        // The base is fetched last: it marks the repository as complete.
         git.run(&[
             "fetch",
             "--quiet",
@@ -99,7 +99,7 @@ impl TaskRepository {
         Ok(tempfile::tempdir_in(&self.directory)?)
     }
 
-    /// Returns remarks about the base, for the report: parts of it that are not there.
+    /// Returns remarks about missing parts of the base, for the report.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl TaskRepository {
         BASE
     }
 
-    /// Returns the commit that a patch leads to from another one. The same patch gives the same commit.
+    /// Returns the commit that results from a patch on another commit. The same patch gives the same commit.
     ///
     /// # Errors
     ///
@@ -145,7 +145,8 @@ impl TaskRepository {
         Ok(git.run(&["commit-tree", &tree, "-p", from, "-m", "Change of a task"]).await?)
     }
 
-    /// Makes a new clone of a commit at `root`, with a separate history and fresh time stamps. The previous contents are removed.
+    /// Creates a new clone of a commit at `root`, with a separate history and fresh time stamps. Removes the previous
+    /// contents.
     ///
     /// # Errors
     ///
@@ -153,11 +154,11 @@ impl TaskRepository {
     pub async fn clone_to(&self, root: &Path, commit: &str) -> Result<(), RepositoryError> {
         remove_directory(self.machine.as_ref(), root).await?;
         self.machine.create_directory(root).await?;
-        // The commit needs a name, to be fetched: a unique one, which no other process has locked.
+        // A fetch needs a reference to the commit. A unique name avoids locks of other processes.
         let commit = self.git().run(&["rev-parse", "--verify", &format!("{commit}^{{commit}}")]).await?;
         let name = format!("refs/pintle/clones/{}", SessionId::generate());
         self.git().run(&["update-ref", &name, &commit]).await?;
-        // The clone is new, so its own settings are ours.
+        // The clone is new, so its settings can be trusted.
         let git = Git::of_task(&self.machine, &root.join(".git")).with_work_tree(root);
         git.run(&["init", "--quiet", "--template="]).await?;
         let source = self.directory.display().to_string();
@@ -169,7 +170,7 @@ impl TaskRepository {
         Ok(())
     }
 
-    /// Applies a patch to the files of a clone that no other session has used.
+    /// Applies a patch to the files of a clone that no session has used.
     ///
     /// # Errors
     ///
@@ -184,12 +185,12 @@ impl TaskRepository {
         Ok(())
     }
 
-    /// Reads the files below `root`, and returns how they differ from a commit. Its patch is kept in `blobs`.
+    /// Reads the files below `root`, and returns their diff from a commit. Stores the patch in `blobs`.
     ///
     /// # Errors
     ///
     /// [`RepositoryError::Unfit`] for changes that cannot be judged: above 64 MiB, with files that cannot be read, or with a
-    /// repository inside.
+    /// nested repository.
     pub async fn diff(&self, root: &Path, from: &str, blobs: &dyn Blobs) -> Result<Diff, RepositoryError> {
         let tree = self.tree(root, from).await?;
         let files = self.changed(from, &tree).await?;
@@ -201,13 +202,13 @@ impl TaskRepository {
         Ok(Diff { patch: Reference { hash: hash.to_string(), bytes }, files, dropped })
     }
 
-    /// Returns what a change of the files below `root` leaves out although the project does not ignore it: new files below
+    /// Returns the paths below `root` that a change leaves out although the project does not ignore them: new files below
     /// `target/`, and submodules with files. Build output of cargo is left out without a report.
     async fn dropped(&self, root: &Path, from: &str) -> Result<Vec<String>, RepositoryError> {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
         git.run(&["read-tree", from]).await?;
-        // Files that this repository excludes are not files of the project.
+        // The excludes of this repository do not belong to the project.
         let mut arguments = vec!["ls-files", "-z", "--others", "--exclude-per-directory=.gitignore"];
         let tag = root.join(TARGET).join(CACHE_TAG);
         if self.machine.file_exists(&tag).await.unwrap_or(false) {
@@ -230,7 +231,7 @@ impl TaskRepository {
         Ok(dropped)
     }
 
-    /// Reads the files below `root`, and returns which of them differ from a commit.
+    /// Reads the files below `root`, and returns the files that differ from a commit.
     ///
     /// # Errors
     ///
@@ -244,10 +245,10 @@ impl TaskRepository {
     async fn tree(&self, root: &Path, from: &str) -> Result<String, RepositoryError> {
         let scratch = self.scratch()?;
         let git = self.git().with_work_tree(root).with_index(&scratch.path().join("index"));
-        // Without what an index knows about time stamps, each file is read.
+        // The new index has no time stamps, so git reads each file.
         git.run(&["read-tree", from]).await?;
         if let Some(path) = untracked_repositories(&git).await?.first() {
-            // One without a commit has nothing that git could add.
+            // Git cannot add a repository without a commit.
             return Err(repository_inside(path.trim_end_matches('/')));
         }
         self.check_size(&git, root).await?;
@@ -270,7 +271,7 @@ impl TaskRepository {
         Ok(files)
     }
 
-    /// Returns the size of a changed file; 0 if it is gone.
+    /// Returns the size of a changed file, or 0 if it does not exist.
     async fn length(&self, root: &Path, name: &[u8]) -> u64 {
         use std::os::unix::ffi::OsStrExt as _;
         let path = root.join(std::ffi::OsStr::from_bytes(name));

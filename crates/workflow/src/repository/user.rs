@@ -8,7 +8,7 @@ use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use super::{RepositoryError, apply_to_index, explained, untracked_repositories};
 use crate::git::{Git, GitError};
 
-/// A repository of the user, seen from one of its directories.
+/// A repository of the user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UserRepository {
@@ -19,7 +19,7 @@ pub struct UserRepository {
     pub head: String,
     /// Branch that is checked out; `None` for a detached head.
     pub branch: Option<String>,
-    /// Number of files with changes that are not committed, and of files that git does not know.
+    /// Number of files with uncommitted changes and of untracked files.
     pub changed: usize,
 }
 
@@ -29,8 +29,7 @@ pub struct UserRepository {
 pub struct WorkingTreeSnapshot {
     /// The commit.
     pub commit: String,
-    /// Repositories inside of the working tree whose files are not in the commit: untracked ones, and submodules with local
-    /// changes.
+    /// Nested repositories whose files are not in the commit: untracked repositories, and submodules with local changes.
     pub left_out: Vec<String>,
 }
 
@@ -39,7 +38,7 @@ impl UserRepository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Unusable`] outside of a repository, in a bare one, and in one without a commit.
+    /// [`RepositoryError::Unusable`] outside of a repository, in a bare repository, and in a repository without a commit.
     pub async fn find(
         machine: Arc<dyn ExecutionEnvironment>,
         directory: &Path,
@@ -71,8 +70,9 @@ impl UserRepository {
         Ok(Self { machine, root: PathBuf::from(root), head, branch, changed })
     }
 
-    /// Makes a commit of the working tree as it is now, whose parent is the commit that is checked out. Neither the working tree
-    /// nor its index changes; `name` keeps the commit from being removed, until [`remove_snapshot`](Self::remove_snapshot).
+    /// Creates a commit of the current working tree, whose parent is the checked-out commit. Neither the working tree nor
+    /// its index changes. The reference `name` protects the commit from garbage collection until
+    /// [`remove_snapshot`](Self::remove_snapshot).
     ///
     /// # Errors
     ///
@@ -80,11 +80,11 @@ impl UserRepository {
     pub async fn snapshot(&self, name: &str) -> Result<WorkingTreeSnapshot, RepositoryError> {
         let scratch = scratch()?;
         let git = Git::of_user(&self.machine, &self.root);
-        // The user's own index knows new submodules.
+        // Only the user's index contains new submodules.
         let mut left_out = untracked_repositories(&git).await?;
         let git = git.with_index(&scratch.path().join("index"));
         git.run(&["read-tree", &self.head]).await?;
-        // Git would add the commit of such a repository without its files, and fails if it has none.
+        // Git would add the commit of such a repository without its files, and fails without a commit.
         let excluded: Vec<String> = left_out
             .iter()
             .map(|name| format!(":(exclude,top,literal){}", name.trim_end_matches('/')))
@@ -101,8 +101,8 @@ impl UserRepository {
         Ok(WorkingTreeSnapshot { commit, left_out })
     }
 
-    /// Removes the name of a [snapshot](Self::snapshot) from the repository at `root`, so that git removes the commit once no
-    /// branch has it. A name that does not exist is fine, and so is a repository that does not exist any more.
+    /// Removes the reference to a [snapshot](Self::snapshot) from the repository at `root`, so that git can remove the
+    /// commit once no branch contains it. A missing reference or repository is not an error.
     ///
     /// # Errors
     ///
@@ -118,12 +118,12 @@ impl UserRepository {
         Ok(())
     }
 
-    /// Makes a branch with one commit: a patch on top of a commit. The working tree and its index stay as they are. Returns the
-    /// commit.
+    /// Creates a branch with one commit: a patch on top of a commit. The working tree and its index do not change. Returns
+    /// the commit.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Unusable`] if the repository does not have `base` any more, and [`RepositoryError::Git`] if the branch
+    /// [`RepositoryError::Unusable`] if the repository no longer has `base`, and [`RepositoryError::Git`] if the branch
     /// exists or the patch cannot be applied; nothing is changed then.
     pub async fn commit_to_branch(
         &self,
@@ -146,24 +146,24 @@ impl UserRepository {
         let tree = git.run(&["write-tree"]).await?;
         let commit = git.bytes(&["commit-tree", &tree, "-p", base], Some(message.as_bytes())).await?;
         let commit = String::from_utf8_lossy(&commit).trim().to_owned();
-        // The zeros say that it must not exist.
+        // Zeros require that the branch does not exist.
         let none = "0".repeat(commit.len());
         git.run(&["update-ref", &format!("refs/heads/{branch}"), &commit, &none]).await?;
         Ok(commit)
     }
 
-    /// Makes a worktree of git at `path` with a branch that exists.
+    /// Creates a git worktree at `path` for an existing branch.
     ///
     /// # Errors
     ///
-    /// [`RepositoryError::Git`], such as that the directory exists.
+    /// [`RepositoryError::Git`], for example if the directory exists.
     pub async fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), RepositoryError> {
         let path = path.display().to_string();
         Git::of_user(&self.machine, &self.root).run(&["worktree", "add", "--quiet", &path, branch]).await?;
         Ok(())
     }
 
-    /// Applies a patch to the working tree, all of it or nothing. The index stays as it is.
+    /// Applies a patch to the working tree, completely or not at all. The index does not change.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl UserRepository {
     }
 }
 
-/// Returns the name that keeps a snapshot.
+/// Returns the reference that protects a snapshot.
 fn snapshot_reference(name: &str) -> String {
     format!("refs/pintle/tasks/{name}")
 }

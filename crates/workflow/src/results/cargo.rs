@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str) -> TestRun {
                 run.problem(format!("{} ended without a summary", open.name));
             }
             suites += 1;
-            // Documentation has two suites: examples that are compiled together, and the others.
+            // Documentation has two suites: examples that are compiled together, and all other examples.
             let name = name.clone().unwrap_or_else(|| suites.to_string());
             suite = Some(Suite { name, planned: Some(planned), ..Suite::default() });
         } else if let Some(counts) = summary(line) {
@@ -80,7 +80,7 @@ fn planned(line: &str) -> Option<usize> {
     count.strip_suffix(" tests").or_else(|| count.strip_suffix(" test"))?.parse().ok()
 }
 
-/// Returns a test and what became of it: `test name ... ok`.
+/// Returns a test and its outcome: `test name ... ok`.
 fn result(line: &str) -> Option<(&str, TestStatus)> {
     // The reason of an ignored test may have these dots as well.
     let (test, status) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -101,13 +101,13 @@ fn example(test: &str) -> Option<(String, usize)> {
     Some((format!("{before}{kind}"), line.parse().ok()?))
 }
 
-/// Names the examples of an item by their order: a change further up moves their lines.
+/// Names the examples of an item by their order, because a change further up moves their lines.
 fn add_examples(examples: Examples, run: &mut TestRun) {
     for (item, mut found) in examples {
         found.sort_by_key(|(line, _)| *line);
         let (mut number, mut last) = (0, None);
         for (line, status) in found {
-            // One that is reported twice has its number twice, which is a problem.
+            // An example that is reported twice gets the same number twice, which is a problem.
             if last != Some(line) {
                 number += 1;
             }
@@ -117,12 +117,12 @@ fn add_examples(examples: Examples, run: &mut TestRun) {
     }
 }
 
-/// Returns a name with its number, if it is not the first one.
+/// Returns a name with its number, unless the number is 1.
 fn numbered(name: String, number: usize) -> String {
     if number > 1 { format!("{name} ({number})") } else { name }
 }
 
-/// Returns how many tests passed, failed and were ignored, of a summary.
+/// Returns the numbers of passed, failed and ignored tests in a summary.
 fn summary(line: &str) -> Option<[usize; 3]> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let count = |name: &str| {

@@ -4,14 +4,14 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{MAX_TESTS, TestRun, TestStatus};
 
-/// Most elements and texts of a file.
+/// Maximum number of elements and texts of a file.
 const MAX_NODES: u32 = 20 * MAX_TESTS as u32;
 
-/// Most attributes of an element. The parser compares each of them with all others.
+/// Maximum number of attributes of an element. The parser compares each attribute with all others.
 const MAX_ATTRIBUTES: usize = 100;
 
-/// Most namespaces that an element and those around it declare. The parser copies and compares them for every further element
-/// that declares one.
+/// Maximum number of namespaces that an element and its ancestors declare. The parser copies and compares them for every
+/// further element that declares a namespace.
 const MAX_NAMESPACES: usize = 20;
 
 pub(super) fn parse(text: &str) -> TestRun {
@@ -33,8 +33,8 @@ pub(super) fn parse(text: &str) -> TestRun {
         run.problem(format!("the file has `{}` where JUnit XML has `testsuites`", root.tag_name().name()));
         return run;
     }
-    // The numbers of the nodes of all tests and of those that failed, in the order of the file. Nodes in a suite are numbered
-    // without a gap, so that the tests of a suite are counted without a walk through it: suites may be nested to any depth.
+    // Node numbers of all tests and of the failed tests, in the order of the file. Nodes in a suite are numbered without a
+    // gap, so its tests are counted without a walk through it: suites may be nested to any depth.
     let (mut tests, mut failed) = (Vec::new(), Vec::new());
     for case in root.descendants().filter(|node| node.has_tag_name("testcase")) {
         let (number, status) = (case.id().get_usize(), status_of(case));
@@ -56,10 +56,10 @@ pub(super) fn parse(text: &str) -> TestRun {
     run
 }
 
-/// Returns the limit that a file exceeds of those that the parser does not have, and beyond which it takes far more time than the
-/// size of the file explains. Markup that is not XML ends the search, since it ends the parser as well.
+/// Returns the exceeded limit, if any. The parser lacks these limits, and beyond them its time grows far out of proportion
+/// to the size of the file. Markup that is not XML ends the search, because it ends the parser as well.
 fn exceeded(text: &str) -> Option<String> {
-    // Numbers of namespaces that each of the open elements declares.
+    // Number of namespaces that each open element declares.
     let mut open: Vec<usize> = Vec::new();
     let (mut inherited, mut rest) = (0, text);
     loop {
@@ -118,7 +118,7 @@ fn status_of(case: Node<'_, '_>) -> TestStatus {
     }
 }
 
-/// Compares the sums of a suite with the numbers of its tests, and of those that failed.
+/// Compares the sums of a suite with the numbers of its tests and of its failed tests.
 fn check(suite: Node<'_, '_>, tests: usize, failed: usize, run: &mut TestRun) {
     let number = |name: &str| suite.attribute(name).and_then(|text| text.parse::<usize>().ok());
     let name = suite.attribute("name").unwrap_or("a suite");

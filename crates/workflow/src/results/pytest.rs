@@ -1,4 +1,4 @@
-//! Output of `pytest`, as it names tests with `-v` or `-rA`.
+//! Output of `pytest` with `-v` or `-rA`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::{TestRun, TestStatus};
 
 pub(super) fn parse(text: &str) -> TestRun {
     let mut run = TestRun::default();
-    // Both forms may be printed, and an error in the clean-up of a test that passed is a second line.
+    // Both forms may be printed, and an error in the teardown of a passed test is a second line.
     let mut found: BTreeMap<String, TestStatus> = BTreeMap::new();
     let mut summed = None;
     let mut in_summary = false;
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> TestRun {
     run
 }
 
-/// Returns whether a line is a heading or the end: `==== text ====`. A long text leaves room for one sign at each end.
+/// Returns whether a line is a heading or the end: `==== text ====`. A long text leaves room for one `=` at each end.
 fn is_rule(line: &str) -> bool {
     let is_framed = line.starts_with("==") && line.ends_with("==") && line.len() > 4;
     is_framed || line.starts_with("= ") && line.ends_with(" =")
@@ -61,7 +61,7 @@ fn verbose(line: &str) -> Option<(&str, TestStatus)> {
 /// `FAILED tests/test_a.py::test_b - assert 1 == 2`
 fn short(line: &str) -> Option<(&str, TestStatus)> {
     let (word, rest) = line.split_once(' ')?;
-    // Skipped tests are not named there, and an error of a module has no test.
+    // The summary does not name skipped tests, and an error of a module has no test.
     let test = without_message(rest);
     // Before version 8, nothing separates the reason of an unexpected pass.
     let test = if word == "XPASS" { without_words(test) } else { test };
@@ -69,7 +69,7 @@ fn short(line: &str) -> Option<(&str, TestStatus)> {
     Some((test, status(word)?))
 }
 
-/// Returns the test at the start of a line. Its parameters may have the sign that separates it from the message.
+/// Returns the test at the start of a line. Its parameters may contain the separator of the message.
 fn without_message(line: &str) -> &str {
     let test = line.split(" - ").next().unwrap_or(line);
     if !test.contains('[') || test.ends_with(']') {
@@ -81,7 +81,7 @@ fn without_message(line: &str) -> &str {
     }
 }
 
-/// Returns the test at the start of a line in which words follow.
+/// Returns the test at the start of a line, without the text that follows.
 fn without_words(line: &str) -> &str {
     let end = if line.contains('[') { line.find("] ").map(|end| end + 1) } else { line.find(' ') };
     end.and_then(|end| line.get(..end)).unwrap_or(line)
@@ -97,7 +97,7 @@ fn status(word: &str) -> Option<TestStatus> {
     })
 }
 
-/// A test that passed and whose clean-up failed is broken.
+/// A passed test whose teardown failed is broken.
 fn worse(one: TestStatus, other: TestStatus) -> TestStatus {
     let weight = |status| match status {
         TestStatus::Passed => 0,
@@ -124,11 +124,11 @@ fn counts(line: &str) -> Option<BTreeMap<&str, usize>> {
 fn check(counts: &BTreeMap<&str, usize>, run: &mut TestRun) {
     let count = |names: &[&str]| names.iter().filter_map(|name| counts.get(name)).sum::<usize>();
     let (passed, failed) = (count(&["passed", "xpassed"]), count(&["failed"]));
-    // Without `-v`, tests that passed are not named; nothing is proved by them then.
+    // Without `-v`, passed tests are not named, and prove nothing.
     for (what, named, summed) in
         [("passed", run.count(TestStatus::Passed), passed), ("failed", run.count(TestStatus::Failed), failed)]
     {
-        // A test whose clean-up failed is counted twice.
+        // A test whose teardown failed is counted twice.
         let errors = count(&["error", "errors"]);
         if named > summed || named + errors < summed {
             run.problem(format!("{named} {what} tests are named, and the summary has {summed}"));

@@ -5,13 +5,13 @@ use super::{TestRun, TestStatus};
 /// Spaces before the lines of a subtest.
 const INDENT: usize = 4;
 
-/// Deepest subtest that is read.
+/// Maximum depth of parsed subtests.
 const MAX_DEPTH: usize = 32;
 
 /// Tests at one depth.
 #[derive(Debug, Default)]
 struct Level {
-    /// Name of the subtest that these are in.
+    /// Name of the subtest that contains these tests.
     name: Option<String>,
     planned: Option<usize>,
     found: usize,
@@ -110,7 +110,7 @@ fn test(content: &str) -> Option<(Option<String>, TestStatus)> {
     let name = if rest.starts_with("# ") { "" } else { name };
     let directive = directive.to_ascii_uppercase();
     let status = match passed {
-        // A test that is to be written may fail.
+        // A `TODO` test may fail.
         _ if directive.starts_with("SKIP") || directive.starts_with("TODO") => TestStatus::Skipped,
         true => TestStatus::Passed,
         false => TestStatus::Failed,

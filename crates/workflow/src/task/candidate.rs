@@ -1,4 +1,4 @@
-//! Candidates: each works, is judged, and tries again with what is missing.
+//! Candidates. Each works on the goal, is judged, and tries again with the missing evidence as feedback.
 
 use super::step::{Order, ReviewFacts, Step, StepId, StepKind, WorkEnd, WorkFacts, WorkLimits};
 use crate::contract::Contract;
@@ -12,13 +12,13 @@ pub struct Candidate {
     attempts: Vec<Attempt>,
     /// Number of times that a review has sent it back.
     sent_back: u32,
-    /// Number of times that a person has.
+    /// Number of times that a user has refused it.
     refused: u32,
-    /// Words of people for its next attempt.
+    /// User messages for its next attempt.
     pub(super) words: Vec<String>,
-    /// Words that an attempt which has begun was given: its message stays the same when it begins again.
+    /// User messages in the prompt of a started attempt. The prompt stays the same when the attempt is restarted.
     given: Option<Vec<String>>,
-    /// Reason why it does not go on.
+    /// Reason why it has stopped.
     out: Option<String>,
     spent: Spent,
     /// Costs without reviews.
@@ -30,9 +30,9 @@ pub struct Candidate {
 pub struct Attempt {
     /// End of the work, once it has ended.
     pub work: Option<WorkFacts>,
-    /// Facts about its diff, once they were collected.
+    /// Facts about its diff, once they are collected.
     pub facts: Option<CandidateFacts>,
-    /// Its proof, or what is missing.
+    /// Its proof, or the missing evidence.
     pub verdict: Option<Result<Proof, Vec<Finding>>>,
     /// Its review.
     pub review: Option<ReviewFacts>,
@@ -58,14 +58,14 @@ impl Candidate {
         &self.attempts
     }
 
-    /// Returns what its steps have cost.
+    /// Returns the costs of its steps.
     #[must_use]
     pub fn spent(&self) -> &Spent {
         &self.spent
     }
 
-    /// Returns what it has cost without its reviews, in US dollars, if all prices are known. A review must not change which
-    /// candidate is the best.
+    /// Returns its costs without reviews, in US dollars, if all prices are known. A review must not change which candidate
+    /// is the best.
     pub(super) fn work_usd(&self) -> Option<f64> {
         self.worked.known_usd()
     }
@@ -77,13 +77,13 @@ impl Candidate {
         }
     }
 
-    /// Returns why it does not go on, if it does not.
+    /// Returns the reason why it has stopped, if it has.
     #[must_use]
     pub fn out(&self) -> Option<&str> {
         self.out.as_deref()
     }
 
-    /// Returns the proof of its newest attempt, unless it was sent back or is out.
+    /// Returns the proof of its newest attempt, unless it was sent back or has stopped.
     #[must_use]
     pub fn proof(&self) -> Option<&Proof> {
         let attempt =
@@ -108,25 +108,25 @@ impl Candidate {
         u32::try_from(self.attempts.len()).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Returns whether an attempt before this one has ended by itself or at a limit, so that its session knows the goal.
+    /// Returns whether the end of an attempt's work is on record, so that the session already knows the goal.
     #[must_use]
     pub(crate) fn knows_goal(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.work.is_some())
     }
 
-    /// Returns whether it is out since its budget is used up.
+    /// Returns whether it has stopped because its budget is used up.
     pub(super) fn is_at_limit(&self) -> bool {
         let newest = self.attempts.last().and_then(|attempt| attempt.work.as_ref());
         self.out.is_some() && newest.is_some_and(|work| work.end == WorkEnd::Limit)
     }
 
-    /// Returns the external failure of its newest attempt, if there is one.
+    /// Returns the external failure of its newest attempt, if any.
     #[must_use]
     pub fn external_failure(&self) -> Option<&ExternalFailure> {
         self.attempts.last()?.failure.as_ref()
     }
 
-    /// Returns whether it works, or is judged.
+    /// Returns whether it is neither proved nor stopped.
     pub(super) fn is_going(&self) -> bool {
         self.out.is_none() && self.proof().is_none()
     }
@@ -136,13 +136,13 @@ impl Candidate {
         self.attempts.last().is_some_and(|attempt| attempt.work.is_some() && attempt.verdict.is_none())
     }
 
-    /// Returns whether it would try again since evidence is missing.
+    /// Returns whether it would try again because evidence is missing.
     pub(super) fn has_failed(&self) -> bool {
         let newest = self.attempts.last().and_then(|attempt| attempt.verdict.as_ref());
         self.is_going() && matches!(newest, Some(Err(_)))
     }
 
-    /// Returns its next step, if it is neither proved nor out.
+    /// Returns its next step, if it is neither proved nor stopped.
     pub(super) fn next_step(&self, index: usize, limits: &WorkLimits) -> Option<Step> {
         if !self.is_going() {
             return None;
@@ -173,7 +173,7 @@ impl Candidate {
         (!lines.is_empty()).then_some(lines)
     }
 
-    /// Begins an attempt. What people say from now on reaches its session, or else the next attempt.
+    /// Starts an attempt. Later user messages reach its session, or else the next attempt.
     pub(super) fn begin(&mut self) {
         self.given = Some(std::mem::take(&mut self.words));
     }
@@ -213,7 +213,7 @@ impl Candidate {
         let is_external = failure.is_some();
         let is_begun = self.attempts.last().is_some_and(|attempt| attempt.verdict.is_none());
         if !is_begun {
-            // No session may have had them.
+            // It is possible that no session has received the messages.
             let given = self.given.take().unwrap_or_default();
             self.words.splice(0..0, given);
             self.attempts.push(Attempt::default());
@@ -245,7 +245,7 @@ impl Candidate {
         }
     }
 
-    /// Sends it back with what a person said.
+    /// Sends it back with the message of a user.
     pub(super) fn send_back(&mut self, words: String, contract: &Contract) {
         self.refused += 1;
         if let Some(newest) = self.attempts.last_mut() {
@@ -256,7 +256,7 @@ impl Candidate {
         }
     }
 
-    /// Begins no other attempt.
+    /// Stops the candidate, with a reason.
     pub(super) fn give_up(&mut self, why: &str) {
         self.out = Some(why.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Ends of a task.
+//! Outcomes of a task.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use super::step::{ReviewFacts, StepId};
 use crate::contract::Gate;
 use crate::evidence::Proof;
 
-/// End of a task.
+/// Outcome of a task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The goal was reached, and this proves it.
+    /// The goal was reached, with a proof.
     Done(Box<Done>),
-    /// It cannot go on by itself.
+    /// It cannot continue automatically.
     Blocked(BlockedBy),
     /// The budget is used up.
     Limit {
-        /// Which part of it.
+        /// Part of the budget.
         limit: LimitKind,
-        /// Best candidate that was proved and not reviewed.
+        /// Best candidate that is proved but not reviewed.
         best: Option<usize>,
     },
     /// It was cancelled.
@@ -27,7 +27,7 @@ pub enum Outcome {
         /// Reason.
         reason: String,
     },
-    /// A step that everything depends on could not be carried out.
+    /// A step that the task depends on could not be carried out.
     Failed {
         /// The step.
         step: StepId,
@@ -36,7 +36,7 @@ pub enum Outcome {
     },
 }
 
-/// A goal that was reached. It cannot be made without a [`Proof`], which only evidence gives.
+/// A goal that was reached. It requires a [`Proof`], which only evidence provides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Done {
     candidate: usize,
@@ -44,20 +44,20 @@ pub struct Done {
     review: Option<ReviewFacts>,
 }
 
-/// Reason why a task cannot go on by itself.
+/// Reason why a task cannot continue automatically.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BlockedBy {
-    /// No anchor was found. What was wrong with each proposal.
+    /// No anchor was found. Contains the problems of each proposal.
     NoAnchor(Vec<Vec<String>>),
     /// No candidate reached the goal.
     NoCandidate,
-    /// A person refused.
+    /// A user refused.
     Refused {
-        /// The refused result.
+        /// Gate at which the user refused.
         gate: Gate,
-        /// Words of the person.
+        /// Message of the user.
         words: Option<String>,
     },
 }
@@ -91,7 +91,7 @@ impl Done {
         &self.proof
     }
 
-    /// Returns the review, if the contract wants one.
+    /// Returns the review, if the contract requires one.
     #[must_use]
     pub fn review(&self) -> Option<&ReviewFacts> {
         self.review.as_ref()

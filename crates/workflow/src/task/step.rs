@@ -1,4 +1,4 @@
-//! Steps of a task, and what they find.
+//! Steps of a task, and their results.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ use crate::spent::Spent;
 pub enum StepKind {
     /// All checks run on the base.
     Baseline,
-    /// A model proposes an anchor, and we run it; or we run the one of the contract.
+    /// A model proposes an anchor, or the contract contains one. The performer runs it.
     Anchor,
     /// A candidate works on the goal.
     Work,
-    /// The diff of a candidate is put on a clean worktree, and everything is run there.
+    /// The diff of a candidate is applied to a clean clone, and the anchor and all checks run there.
     Evidence,
-    /// A session of its own reviews the diff and the evidence.
+    /// A separate session reviews the diff and the evidence.
     Review,
 }
 
@@ -62,7 +62,7 @@ pub enum Order {
     },
     /// Work on the goal.
     Work {
-        /// Findings about the last attempt, and words of people.
+        /// Findings about the last attempt, and user messages.
         feedback: Option<String>,
         /// Limits.
         limits: WorkLimits,
@@ -89,7 +89,7 @@ impl Order {
     }
 }
 
-/// Limits of a session that works for a task: its share of what is left.
+/// Limits of a session that works for a task: its share of the remaining budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkLimits {
     /// US dollars.
@@ -129,9 +129,10 @@ pub enum Found {
     Review(ReviewFacts),
     /// The step could not be carried out.
     Failed {
-        /// Reason, for people.
+        /// Reason, as text for users.
         reason: String,
-        /// Whether no proposal and no candidate caused it: a session, a call of its model, a sandbox or the store failed.
+        /// Whether the cause is neither a proposal nor a candidate: a session, a call of its model, a sandbox or the store
+        /// failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_external: bool,
     },
@@ -142,12 +143,12 @@ pub enum Found {
 pub struct WorkFacts {
     /// Session that worked.
     pub session: String,
-    /// End. The session's own word on its success does not count.
+    /// End. The session's claim of success does not count.
     pub end: WorkEnd,
-    /// Changes of the candidate since the anchor, at this end. Later ones do not count.
+    /// Changes of the candidate since the anchor, when its work ended. Later changes do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Diff>,
-    /// Reason why its changes cannot be taken over.
+    /// Reason why its changes cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<String>,
 }
@@ -156,7 +157,7 @@ pub struct WorkFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkEnd {
-    /// By itself.
+    /// Without an error or a limit.
     Finished,
     /// At a limit of its budget. Earlier versions recorded the other limits as this one.
     Limit,
@@ -191,43 +192,43 @@ impl WorkEnd {
 pub struct ReviewFacts {
     /// Session that reviewed.
     pub session: String,
-    /// Faults that have to be mended; none if the reviewer accepts.
+    /// Faults that have to be fixed. Empty if the reviewer accepts.
     pub findings: Vec<String>,
     /// Remarks of the reviewer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remarks: String,
 }
 
-/// Signal of a person to a task.
+/// Signal of a user to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Signal {
-    /// Words to a candidate, or to all of them.
+    /// Message to one candidate, or to all candidates.
     Steer {
         /// Number of the candidate, from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<usize>,
-        /// Words.
+        /// Text of the message.
         text: String,
     },
     /// A decision.
     Decide(Decision),
-    /// Stop everything.
+    /// Cancel the task.
     Cancel {
         /// Reason, for the report.
         reason: String,
     },
 }
 
-/// A decision of a person.
+/// A decision of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Gate that is decided on.
+    /// Gate of the decision.
     pub gate: Gate,
-    /// Whether the task goes on.
+    /// Whether the user approves.
     pub is_approved: bool,
-    /// Required changes; a refusal without words ends the task.
+    /// Required changes. A refusal without them ends the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
@@ -245,7 +246,7 @@ impl Found {
         Self::Failed { reason: reason.into(), is_external: false }
     }
 
-    /// Returns whether a step of this kind can find it.
+    /// Returns whether it can be the result of a step of this kind.
     pub(super) fn is_of(&self, kind: StepKind) -> bool {
         match self {
             Self::Baseline(_) => kind == StepKind::Baseline,
