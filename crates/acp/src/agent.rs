@@ -12,16 +12,16 @@ use crate::host::AgentHost;
 use crate::lines::Lines;
 use crate::outbox::{Outbox, write};
 
-/// Bytes of a line of a client, by default: a prompt with many images has some ten million.
+/// Default maximum length of a client's line, in bytes. A prompt with many images has about ten million.
 const MAX_LINE: usize = 64 << 20;
 
-/// How long a client that has closed its end may take to read the rest.
+/// Time that a client has to read the remaining messages after it closed its end.
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 
 /// Agent of the Agent Client Protocol, version 1.
 ///
-/// It serves any number of connections. What a client does wrong is answered with an error and ends neither the connection
-/// nor a session.
+/// It serves any number of connections. An invalid message gets an error as response and ends neither the connection nor a
+/// session.
 #[derive(Clone, Debug)]
 pub struct AcpAgent {
     host: Arc<dyn AgentHost>,
@@ -35,22 +35,22 @@ impl AcpAgent {
         Self { host: Arc::new(host), max_line: MAX_LINE }
     }
 
-    /// Sets the maximum length of a line of a client, in bytes. Default 64 MiB. A longer line is dropped and answered with an
-    /// error.
+    /// Sets the maximum length of a client's line, in bytes. The default is 64 MiB. A longer line is dropped and answered
+    /// with an error.
     #[must_use]
     pub fn with_max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
         self
     }
 
-    /// Serves a client until it closes `reader`. Then turns are cancelled, every session of the connection is closed by its
-    /// [controls](crate::SessionControls::close), and what was sent until then is written.
+    /// Serves a client until it closes `reader`. Then cancels turns, closes every session of the connection through its
+    /// [controls](crate::SessionControls::close), and writes the remaining messages.
     ///
-    /// Dropping the future drops the sessions, which ends everything that they started.
+    /// Dropping the future drops the sessions and ends all work that they started.
     ///
     /// # Errors
     ///
-    /// [`ServeError`] if reading or writing fails; sessions are closed all the same.
+    /// [`ServeError`] if reading or writing fails. The sessions are closed even then.
     pub async fn serve(
         &self,
         reader: impl AsyncRead + Unpin,
@@ -78,7 +78,7 @@ impl AcpAgent {
         let closing = async {
             let in_time = tokio::time::timeout(FLUSH_TIME, connection.close()).await;
             if in_time.is_err() {
-                // The client does not read: sessions wait for it no longer.
+                // The client does not read. Sessions no longer wait for it.
                 outbox.give_up();
                 connection.close().await;
             }

@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use crate::wire::{CallContent, Location, PlanEntry, ToolKind};
 
-/// Bytes of output that a client is shown; the model may get more or less.
+/// Maximum bytes of output in an update. The model may get more or less.
 const MAX_OUTPUT: usize = 64 << 10;
 
-/// Bytes of a diff that a client is shown.
+/// Maximum bytes of a diff in an update.
 const MAX_DIFF: usize = 1 << 20;
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const MAX_TITLE: usize = 160;
 
 /// Fields of arguments that name a file or a directory, in all toolsets.
 const PATHS: [&str; 6] = ["file_path", "path", "absolute_path", "notebook_path", "dir_path", "directory"];
 
-/// Fields of arguments that have a patch.
+/// Fields of arguments that contain a patch.
 const PATCHES: [&str; 2] = ["patch", "input"];
 
-/// Fields that say best what a call is about, besides paths.
+/// Fields that best describe the subject of a call, besides paths.
 const SUBJECTS: [&str; 8] = ["command", "cmd", "pattern", "query", "url", "description", "task", "prompt"];
 
 pub(crate) fn kind(kind: CallKind) -> ToolKind {
@@ -39,7 +39,7 @@ pub(crate) fn kind(kind: CallKind) -> ToolKind {
     }
 }
 
-/// Returns one line that says what a call does.
+/// Returns a one-line title for a call.
 pub(crate) fn title(tool: &str, kind: CallKind, arguments: &Value) -> String {
     let subject = subject(kind, arguments);
     let verb = match kind {
@@ -77,7 +77,7 @@ fn subject(kind: CallKind, arguments: &Value) -> Option<String> {
     }
 }
 
-/// Returns the files that a patch in the arguments names. A tool without a schema has the patch instead of arguments.
+/// Returns the files that a patch in the arguments names. The arguments of a tool without a schema are the patch itself.
 fn patched_paths(arguments: &Value) -> Vec<String> {
     let fields = PATCHES.iter().filter_map(|field| arguments.get(field));
     let patch = std::iter::once(arguments).chain(fields).find_map(Value::as_str);
@@ -107,7 +107,7 @@ pub(crate) fn locations(arguments: &Value, directory: &Path) -> Vec<Location> {
     paths.iter().map(|path| Location { path: absolute(path, directory), line: None }).collect()
 }
 
-/// Returns the files that were changed.
+/// Returns the changed files.
 pub(crate) fn changed_locations(changes: &[FileChange], directory: &Path) -> Vec<Location> {
     changes.iter().map(|change| Location { path: absolute(&change.path, directory), line: None }).collect()
 }
@@ -129,7 +129,7 @@ fn absolute(path: &str, directory: &Path) -> PathBuf {
     resolved
 }
 
-/// Returns the diffs of changes: one for each hunk.
+/// Returns the diffs of changes, one for each hunk.
 pub(crate) fn diffs(changes: &[FileChange], directory: &Path) -> Vec<CallContent> {
     changes.iter().flat_map(|change| diff(change, directory)).collect()
 }
@@ -163,13 +163,13 @@ fn hunks(diff: &str) -> Vec<Hunk> {
             hunks.push(Hunk::default());
             continue;
         }
-        // Before the first hunk are the names of the files.
+        // File names precede the first hunk.
         let Some(Hunk { old, new }) = hunks.last_mut() else { continue };
         let (mark, text) = (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
         match mark {
             '-' => old.push_str(text),
             '+' => new.push_str(text),
-            // "\ No newline at end of file" is about the line before.
+            // "\ No newline at end of file" applies to the previous line.
             '\\' => {
                 for (side, other) in [(&mut *old, '+'), (&mut *new, '-')] {
                     if last != other && side.ends_with('\n') {
@@ -187,7 +187,7 @@ fn hunks(diff: &str) -> Vec<Hunk> {
     hunks
 }
 
-/// Returns output as a block of code, so that a client that renders Markdown shows it as it is.
+/// Returns output as a fenced code block, so that a client that renders Markdown shows it verbatim.
 pub(crate) fn output(output: &Output) -> Option<CallContent> {
     if output.is_empty() {
         return None;
@@ -203,7 +203,7 @@ pub(crate) fn output(output: &Output) -> Option<CallContent> {
     Some(CallContent::text(fenced(&text)))
 }
 
-/// Returns the text between fences that are longer than any within it.
+/// Returns the text between fences that are longer than any run of backticks in it.
 pub(crate) fn fenced(text: &str) -> String {
     let (mut longest, mut run) = (2, 0);
     for c in text.chars() {
@@ -215,12 +215,12 @@ pub(crate) fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{end}{fence}")
 }
 
-/// Returns whether the tool writes down plans, which a client shows as plans and not as calls.
+/// Returns whether the tool records plans. Clients show its calls as plans.
 pub(crate) fn is_plan_tool(tool: &str) -> bool {
     plan_fields(tool).is_some()
 }
 
-/// Returns the names of the list of steps and of the text of a step in the arguments of a tool for plans.
+/// Returns the names of the fields for the list of steps and the text of a step, if the tool records plans.
 fn plan_fields(tool: &str) -> Option<(&'static str, &'static str)> {
     match tool {
         "update_plan" => Some(("plan", "step")),
@@ -229,7 +229,7 @@ fn plan_fields(tool: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Returns the plan that a call writes down, if its tool is one for plans.
+/// Returns the plan that a call records, if its tool records plans.
 pub(crate) fn plan(tool: &str, arguments: &Value) -> Option<Vec<PlanEntry>> {
     let (list, text) = plan_fields(tool)?;
     let entry = |step: &Value| {

@@ -1,4 +1,4 @@
-//! The client: requests and notifications to it.
+//! Requests and notifications to the client.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -28,11 +28,11 @@ pub struct Client {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientFeatures {
-    /// It returns the text of files as its user sees them, unsaved changes included.
+    /// The client returns the text of files with unsaved changes.
     pub reads_files: bool,
-    /// It writes text files, with what is open of them.
+    /// The client writes text files and updates their open buffers.
     pub writes_files: bool,
-    /// It runs commands in terminals of its own.
+    /// The client runs commands in its terminals.
     pub terminals: bool,
     pub(crate) notices: bool,
     pub(crate) compactions: bool,
@@ -50,9 +50,9 @@ struct Shared {
 struct State {
     features: ClientFeatures,
     waiting: HashMap<i64, oneshot::Sender<Result<Value, RpcError>>>,
-    /// Sessions that the client knows of. It refuses requests of others.
+    /// Sessions that the client knows. It refuses requests about other sessions.
     announced: HashSet<String>,
-    /// Takes the questions about terminals of each session.
+    /// Senders of questions about terminals, by session.
     terminals: HashMap<String, mpsc::UnboundedSender<TerminalQuestion>>,
 }
 
@@ -60,9 +60,9 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct TerminalQuestion {
     pub(crate) command: String,
-    /// The terminal, once the command runs in it. It is then shown.
+    /// Terminal in which the command runs. The client then shows it in the call.
     pub(crate) terminal: Option<String>,
-    /// Takes whether a call of a tool runs the command.
+    /// Receives whether a tool call runs the command.
     pub(crate) answer: oneshot::Sender<bool>,
 }
 
@@ -72,23 +72,23 @@ impl Client {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns what the client offers, as it said when the connection began.
+    /// Returns the capabilities that the client declared in `initialize`.
     #[must_use]
     pub fn features(&self) -> ClientFeatures {
         self.state().features
     }
 
-    /// Returns whether the client knows the session, so that requests about it are answered.
+    /// Returns whether the client knows the session and therefore answers requests about it.
     #[must_use]
     pub fn knows(&self, session: &str) -> bool {
         self.state().announced.contains(session)
     }
 
-    /// Returns the text of a file as the user sees it, with unsaved changes.
+    /// Returns the text of a file, including unsaved changes.
     ///
     /// # Errors
     ///
-    /// Those of the client, for instance if there is no such file.
+    /// An error of the client, for instance if there is no such file.
     pub(crate) async fn read_text_file(&self, session: &str, path: &Path) -> Result<String, ClientError> {
         let params = json!({"sessionId": session, "path": path});
         let result: Value = self.request("fs/read_text_file", &params).await?;
@@ -96,7 +96,7 @@ impl Client {
         serde_json::from_value(content).map_err(ClientError::Malformed)
     }
 
-    /// Writes a text file, with what is open of it.
+    /// Writes a text file and updates its open buffer.
     pub(crate) async fn write_text_file(
         &self,
         session: &str,
@@ -125,13 +125,13 @@ impl Client {
         serde_json::from_value(result).map_err(ClientError::Malformed)
     }
 
-    /// Sends a request from a destructor, whose result nobody waits for.
+    /// Sends a request from a destructor. Its result is ignored.
     pub(crate) fn request_now(&self, method: &str, params: &impl Serialize) {
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         self.shared.outbox.send_now(&rpc::request(id, method, params));
     }
 
-    /// Takes the response to a request. One that nobody waits for any more is dropped.
+    /// Handles the response to a request. Drops it if no caller waits for it any more.
     pub(crate) fn answered(&self, id: &Id, result: Result<Value, RpcError>) {
         let Id::Number(id) = id else { return };
         if let Some(waiting) = self.state().waiting.remove(id) {
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    /// Ends all requests: the client is gone.
+    /// Fails all pending requests, because the client has disconnected.
     pub(crate) fn disconnect(&self) {
         self.state().waiting.clear();
     }
@@ -166,7 +166,7 @@ impl Client {
         };
     }
 
-    /// Says that the client knows a session from now on, and who shows the terminals of its commands.
+    /// Records that the client knows a session. Returns the questions about terminals of the session's commands.
     pub(crate) fn announce(&self, session: &str) -> mpsc::UnboundedReceiver<TerminalQuestion> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.state();
@@ -181,7 +181,7 @@ impl Client {
         state.terminals.remove(session);
     }
 
-    /// Returns whether a call of a tool runs the command. If it has a terminal, the client is shown it there.
+    /// Returns whether a tool call runs the command. If the command has a terminal, the client also shows it in the call.
     pub(crate) async fn runs_for_call(&self, session: &str, command: &str, terminal: Option<&str>) -> bool {
         let (sender, answer) = oneshot::channel();
         let (command, terminal) = (command.to_owned(), terminal.map(str::to_owned));
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// Request that waits. If it is dropped before it is answered, the client is told.
+/// Pending request. Dropping it before the response arrives cancels it at the client.
 struct Waiting<'a> {
     client: &'a Client,
     id: i64,

@@ -1,4 +1,4 @@
-//! One connection: reads the client's messages and hands them on.
+//! One connection, which reads and dispatches the client's messages.
 
 mod table;
 mod task;
@@ -35,9 +35,9 @@ pub(crate) struct Connection {
     requests: Requests,
     table: Table,
     is_initialized: bool,
-    /// Tasks of requests. One that opens a session returns it.
+    /// Tasks of requests. A task that opens a session returns it.
     asking: JoinSet<Option<Box<SessionTask>>>,
-    /// Requests of `asking`, should a host panic.
+    /// Requests of `asking`, to be answered if the host panics.
     asked: HashMap<TaskId, Id>,
     /// Tasks of sessions.
     sessions: JoinSet<()>,
@@ -77,10 +77,10 @@ impl Connection {
         }
     }
 
-    /// Cancels everything and waits until every session is closed. May be called again if it was dropped.
+    /// Cancels all work and waits until every session is closed. May be called again if the future was dropped.
     pub(crate) async fn close(&mut self) {
         self.table.entries().iter().for_each(|entry| entry.close());
-        // A session that is being opened is closed by its host, or with its task.
+        // A session that is being opened is closed by its host or with its task.
         self.asking.shutdown().await;
         while let Some(ended) = self.sessions.join_next_with_id().await {
             self.closed(ended).await;
@@ -102,15 +102,15 @@ impl Connection {
 
     async fn refuse(&self, id: &Id, error: RpcError) {
         tracing::debug!(%id, code = error.code, message = error.message, "a message is refused");
-        // If the client is gone, nobody waits for the answer.
+        // If the client is gone, the response is dropped.
         let _ = self.client.reply(id, Err(error)).await;
     }
 
-    /// Handles a request: answers it, or has it answered.
+    /// Handles a request: answers it, or passes it to a task that answers it.
     ///
     /// # Errors
     ///
-    /// The error to answer with, if the request was not taken.
+    /// The error of the response, if the request was not accepted.
     async fn request(&mut self, id: &Id, method: &str, params: Value) -> Result<(), RpcError> {
         if method == "initialize" {
             let initialized = self.initialize(&rpc::params(params)?);
@@ -182,7 +182,7 @@ impl Connection {
         entry.prompt(id.clone(), input).inspect_err(|_refused| self.requests.release(id))
     }
 
-    /// Handles a notification. Unknown ones, and those that are wrong, are nobody's to answer.
+    /// Handles a notification. Unknown and invalid notifications are ignored, because they have no response.
     fn notified(&self, method: &str, params: Value) {
         let handled = match method {
             "session/cancel" => rpc::params(params).map(|Cancel { session_id }| self.cancel(&session_id)),
@@ -214,7 +214,7 @@ impl Connection {
         }
     }
 
-    /// Takes the end of what was done for a request.
+    /// Handles the end of a request's task.
     async fn answered(&mut self, ended: Result<(TaskId, Option<Box<SessionTask>>), JoinError>) {
         match ended {
             Ok((task, opened)) => {
@@ -235,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Takes the end of a session.
+    /// Handles the end of a session's task.
     async fn closed(&mut self, ended: Result<(TaskId, ()), JoinError>) {
         let (task, has_failed) = match &ended {
             Ok((task, ())) => (*task, false),

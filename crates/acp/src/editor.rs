@@ -1,4 +1,4 @@
-//! Files and commands of an environment, by way of the client.
+//! Files and commands of an environment, accessed through the client.
 
 mod terminal;
 
@@ -14,19 +14,20 @@ use pintle_env::{EnvError, ExecRequest, ExecResult, ExecutionEnvironment, FileKi
 
 use crate::client::Client;
 
-/// Bytes of the largest file that is read and written by way of the client.
+/// Maximum size of a file that is read or written through the client, in bytes.
 const MAX_FILE: u64 = 8 << 20;
 
-/// How long the client may take to read or write a file.
+/// Time that the client has to read or write a file.
 const FILE_TIME: Duration = Duration::from_secs(10);
 
-/// Environment whose text files are those of the client: reads see unsaved changes, and writes change what is open.
+/// Environment with the client's text files: reads include unsaved changes, and writes update open buffers.
 ///
-/// It wraps the environment in which the client's files are. Everything else stays there: searches, listings and metadata see
-/// the files on disk, and so do reads of files that are no UTF-8 text or larger than 8 MiB, and all files until the client
-/// knows the session. A client that does not answer within ten seconds is not waited for: the file on disk is read, and a write fails. Wrappers that confine or reject belong around this one, and not within.
+/// It wraps the environment that contains the client's files. Searches, listings and metadata use the files on disk. So do
+/// reads of files that are not UTF-8 text or are larger than 8 MiB, and of all files until the client knows the session. If
+/// the client does not answer within ten seconds, the file on disk is read, and a write fails. Environments that confine or
+/// reject must wrap this one, not the inner one.
 ///
-/// Commands run in the environment within, unless the [`TerminalSwitch`] is on, the client has terminals, and a call of a tool
+/// Commands run in the inner environment, unless the [`TerminalSwitch`] is on, the client has terminals, and a tool call
 /// runs the command.
 #[derive(Clone, Debug)]
 pub struct EditorEnvironment {
@@ -36,34 +37,34 @@ pub struct EditorEnvironment {
     terminals: TerminalSwitch,
 }
 
-/// Whether commands may run in terminals of the client now, outside every sandbox of ours. Clones share the state.
+/// Whether commands may run in the client's terminals, outside any sandbox. Clones share the state.
 ///
-/// An application turns it on only while every command is asked about or allowed by a rule of the user, and never in a mode in
-/// which commands run unasked because a sandbox holds them.
+/// An application turns it on only while every command needs approval or is allowed by a rule of the user. It must be off
+/// in a mode in which commands run without approval because a sandbox confines them.
 #[derive(Clone, Debug, Default)]
 pub struct TerminalSwitch(Arc<AtomicBool>);
 
 impl TerminalSwitch {
-    /// Creates a switch, which is off by default.
+    /// Creates a switch in this state. The default switch is off.
     #[must_use]
     pub fn new(is_on: bool) -> Self {
         Self(Arc::new(AtomicBool::new(is_on)))
     }
 
-    /// Returns whether commands run in terminals of the client.
+    /// Returns whether commands run in the client's terminals.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Switches, from the next command on.
+    /// Sets the state for later commands.
     pub fn set(&self, is_on: bool) {
         self.0.store(is_on, Ordering::Release);
     }
 }
 
 impl EditorEnvironment {
-    /// Wraps the environment of a session with this id.
+    /// Wraps the environment of the session with this id.
     #[must_use]
     pub fn new(
         inner: Arc<dyn ExecutionEnvironment>,
@@ -74,13 +75,13 @@ impl EditorEnvironment {
         Self { inner, client, session: session.into(), terminals }
     }
 
-    /// Returns the path that the client knows the file by.
+    /// Returns the path by which the client knows the file.
     async fn real_path(&self, path: &Path) -> PathBuf {
         let resolved = self.inner.resolve(path);
         self.inner.canonicalize(&resolved).await.unwrap_or(resolved)
     }
 
-    /// Returns the bytes of a text file as the user sees them; `None` if the file is not read by way of the client.
+    /// Returns the bytes of a text file with unsaved changes; `None` if it has none or is not read through the client.
     async fn edited(&self, path: &Path) -> Option<Vec<u8>> {
         if !self.client.features().reads_files || !self.client.knows(&self.session) {
             return None;
@@ -104,18 +105,18 @@ impl EditorEnvironment {
                 return None;
             }
         };
-        // Editors have their own line ends and no byte order mark. Without changes, what is on disk counts.
+        // Editors normalise line ends and omit the byte order mark. Without other changes, the contents on disk count.
         let is_changed = plain(&edited) != plain(saved_text);
         (is_changed && !edited.contains('\0')).then(|| edited.into_bytes())
     }
 
-    /// Writes a text file by way of the client. Returns false if it is not written so.
+    /// Writes a text file through the client. Returns false if the environment must write it instead.
     async fn write_edited(&self, path: &Path, bytes: &[u8]) -> Result<bool, EnvError> {
         if !self.client.features().writes_files || !self.client.knows(&self.session) {
             return Ok(false);
         }
         let Some(text) = text(bytes).filter(|text| text.len() as u64 <= MAX_FILE) else { return Ok(false) };
-        // The file with its directories, if they are new.
+        // The new file and its new directories.
         let mut created = Vec::new();
         match self.inner.metadata(path).await {
             Ok(metadata) if metadata.kind == FileKind::File && metadata.read_only_mode().is_none() => {}
@@ -126,7 +127,7 @@ impl EditorEnvironment {
                 created.push(self.real_path(path).await);
                 created.extend(directories);
             }
-            // The environment knows what is wrong.
+            // The environment reports the error.
             Ok(_) | Err(_) => return Ok(false),
         }
         let real_path = self.real_path(path).await;
@@ -142,7 +143,7 @@ impl EditorEnvironment {
         written.map(|()| true)
     }
 
-    /// Returns the directories of a path that do not exist, the deepest first.
+    /// Returns the missing directories of a path, the deepest first.
     async fn missing_directories(&self, path: &Path) -> Vec<PathBuf> {
         let resolved = self.inner.resolve(path);
         let mut missing = Vec::new();
@@ -155,8 +156,8 @@ impl EditorEnvironment {
         missing
     }
 
-    /// Removes a new file that the client did not write, and its new directories. A file that has changed since stays, and a
-    /// directory that is not empty.
+    /// Removes a new file that the client did not write, and its new directories. Keeps a file that has changed since, and
+    /// directories that are not empty.
     async fn remove_created(&self, created: &[PathBuf], bytes: &[u8]) {
         let Some(file) = created.first() else { return };
         if self.inner.read(file, None).await.is_ok_and(|found| found != bytes) {
@@ -171,7 +172,7 @@ impl EditorEnvironment {
     }
 
     fn uses_terminal(&self, request: &ExecRequest) -> bool {
-        // A terminal takes no input of ours.
+        // The client's terminal accepts no input from the agent.
         let can =
             request.stdin.is_none() && self.client.features().terminals && self.client.knows(&self.session);
         can && self.terminals.is_on()
@@ -187,7 +188,7 @@ impl ExecutionEnvironment for EditorEnvironment {
     }
 
     fn command_limits(&self) -> Option<String> {
-        // In a terminal of the client, no sandbox holds a command.
+        // No sandbox confines a command in the client's terminal.
         let is_held = !(self.terminals.is_on() && self.client.features().terminals);
         self.inner.command_limits().filter(|_| is_held)
     }
@@ -203,7 +204,7 @@ impl ExecutionEnvironment for EditorEnvironment {
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        // The session runs commands of its own, which nobody wants to watch.
+        // The session also runs its own commands. Users need not see these in a terminal.
         let uses_terminal = self.uses_terminal(&request)
             && self.client.runs_for_call(&self.session, &request.command, None).await;
         if !uses_terminal {
@@ -223,7 +224,7 @@ impl ExecutionEnvironment for EditorEnvironment {
         Ok(edited.get(at(range.start)..at(range.end)).unwrap_or_default().to_vec())
     }
 
-    // By ranges, each of them would be a request for the complete text, and the user may change it in between.
+    // A read by ranges would request the complete text for each range, and the user may change it in between.
     async fn read_file(
         &self,
         path: &Path,
@@ -243,12 +244,12 @@ impl ExecutionEnvironment for EditorEnvironment {
     }
 }
 
-/// Returns the text of a file that an editor can have open.
+/// Returns the text of a file that an editor can open.
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// Returns the text as editors hold it.
+/// Returns the text without a byte order mark and with line feeds only.
 fn plain(text: &str) -> String {
     text.trim_start_matches('\u{feff}').replace("\r\n", "\n")
 }

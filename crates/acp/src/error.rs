@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::outbox::Disconnected;
 use crate::rpc::RpcError;
 
-/// Reason why the host did not do what a client asked for. The client gets it as the error of its request.
+/// Reason why the host did not fulfil a client's request. The client gets it as the error of the response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
@@ -22,26 +22,26 @@ pub enum HostError {
     /// There is no session with this id.
     #[error("there is no session `{0}`")]
     NoSuchSession(String),
-    /// Another process, or another connection, has the session.
+    /// Another process or connection has the session.
     #[error("session `{id}` is in use by {holder}")]
     Held {
         /// Id of the session.
         id: String,
-        /// Holder, for people, such as `pintle with process id 4711`.
+        /// Holder, as text for users, such as `pintle with process id 4711`.
         holder: String,
     },
-    /// The session works in another directory than the client asked for.
+    /// The session works in a directory other than the requested one.
     #[error("session `{id}` works in {}", directory.display())]
     OtherDirectory {
         /// Id of the session.
         id: String,
-        /// Directory in which it works.
+        /// Working directory of the session.
         directory: PathBuf,
     },
-    /// A parameter of the request is wrong.
+    /// A parameter of the request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{what}")]
     Failed {
         /// Description of the failure.
@@ -72,7 +72,7 @@ impl HostError {
     }
 }
 
-/// Reason why the client did not do what it was asked for.
+/// Reason why the client did not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -82,12 +82,12 @@ pub enum ClientError {
     /// The client answered with an error.
     #[error("the client answered with error {code}: {message}")]
     Refused {
-        /// Its code, of JSON-RPC.
+        /// JSON-RPC error code.
         code: i64,
-        /// Its message.
+        /// Error message.
         message: String,
     },
-    /// The result of the client does not have the form that the protocol asks for.
+    /// The client's result does not have the form that the protocol requires.
     #[error("the client's result is malformed")]
     Malformed(#[source] serde_json::Error),
 }
@@ -98,7 +98,7 @@ impl From<Disconnected> for ClientError {
     }
 }
 
-/// Reason why a connection ended otherwise than by its client.
+/// Error that ended a connection.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {

@@ -1,4 +1,4 @@
-//! The conversation so far as updates, for a client that opens a session. Pure functions.
+//! Conversation history as updates, for a client that opens a session. Pure functions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use pintle_tools::FileChange;
 use crate::calls;
 use crate::wire::{CallContent, CallStatus, CallUpdate, ContentBlock, SessionUpdate};
 
-/// Data about the calls of a session that only its events have, and not its history.
+/// Data about calls that the events of a session contain, but its history does not.
 #[derive(Debug, Default)]
 pub(crate) struct KnownCalls(HashMap<String, KnownCall>);
 
@@ -23,7 +23,7 @@ struct KnownCall {
 }
 
 impl KnownCalls {
-    /// Adds what an event says.
+    /// Adds the data of an event.
     #[expect(clippy::wildcard_enum_match_arm, reason = "two kinds of events are about calls")]
     pub(crate) fn add(&mut self, event: &SessionEvent) {
         match &event.kind {
@@ -57,7 +57,7 @@ impl Replay<'_> {
         match turn.kind {
             TurnKind::User | TurnKind::Steering => user(turn, &message_id),
             TurnKind::Assistant => self.assistant(index, turn, &message_id),
-            // Shown with their calls.
+            // Results are shown with their calls.
             TurnKind::ToolResults | TurnKind::System | _ => Vec::new(),
         }
     }
@@ -117,7 +117,7 @@ impl Replay<'_> {
             locations: (!locations.is_empty()).then_some(locations),
             raw_input: Some((*call.arguments).clone()),
             raw_output: None,
-            // Calls of the history have ids of their own, so that no call to come has the same.
+            // The prefix keeps ids of past calls distinct from ids of future calls.
             tool_call_id: format!("h{index}/{}", call.id),
         })
     }

@@ -12,29 +12,29 @@ use crate::client::Client;
 use crate::error::HostError;
 use crate::settings::{Choice, OptionValue, SessionSettings};
 
-/// Opens the sessions that a client asks for. Implemented by embedding applications.
+/// Opens the sessions that a client requests. Implemented by embedding applications.
 ///
 /// Every method may be called for several sessions concurrently. Its future is dropped if the client cancels the request or
-/// goes away; what was opened until then is the host's to close.
+/// disconnects. The host then closes the resources that it opened until then.
 #[async_trait]
 pub trait AgentHost: fmt::Debug + Send + Sync {
-    /// Returns what the client is told about the agent.
+    /// Returns the description of the agent for the client.
     fn info(&self) -> AgentInfo;
 
     /// Authenticates the user by a method of [`AgentInfo::auth_methods`].
     ///
     /// # Errors
     ///
-    /// A [`HostError`] if that failed. By default, no method is supported.
+    /// A [`HostError`] if authentication failed. No method is supported by default.
     async fn authenticate(&self, method: &str) -> Result<(), HostError> {
         Err(HostError::Invalid(format!("there is no authentication method `{method}`")))
     }
 
-    /// Ends the authentication of the user, if [`AgentInfo::logs_out`]. Sessions that are open keep what they have.
+    /// Ends the authentication of the user, if [`AgentInfo::logs_out`]. Open sessions keep their credentials.
     ///
     /// # Errors
     ///
-    /// A [`HostError`] if the user is authenticated still. By default, it is not supported.
+    /// A [`HostError`] if the user is still authenticated. Not supported by default.
     async fn logout(&self) -> Result<(), HostError> {
         Err(HostError::Unsupported("logouts".to_owned()))
     }
@@ -46,12 +46,12 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
     /// A [`HostError`], such as [`AuthenticationRequired`](HostError::AuthenticationRequired).
     async fn new_session(&self, request: NewSession, client: &Client) -> Result<OpenSession, HostError>;
 
-    /// Opens a session that exists and that this connection does not have yet. A run that its record left unfinished is
-    /// interrupted, since nobody asked for it to continue. The session should therefore be built last.
+    /// Opens an existing session that is not open on this connection. An unfinished run of its record is interrupted,
+    /// because the client did not ask to continue it. The host should therefore build the session last.
     ///
     /// # Errors
     ///
-    /// [`NoSuchSession`](HostError::NoSuchSession), [`Held`](HostError::Held) if somebody else has it, and
+    /// [`NoSuchSession`](HostError::NoSuchSession), [`Held`](HostError::Held) if another process or connection has it, and
     /// [`OtherDirectory`](HostError::OtherDirectory) unless the session works in the directory of the request.
     async fn load_session(
         &self,
@@ -73,12 +73,12 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
         Err(HostError::Unsupported("lists of sessions".to_owned()))
     }
 
-    /// Deletes a session, if [`AgentInfo::deletes_sessions`]. One that this connection had open was closed before.
+    /// Deletes a session, if [`AgentInfo::deletes_sessions`]. It is no longer open on this connection.
     ///
     /// # Errors
     ///
-    /// [`Held`](HostError::Held) if somebody else has it. [`NoSuchSession`](HostError::NoSuchSession) is no error for the
-    /// client. By default, it is not supported.
+    /// [`Held`](HostError::Held) if another process or connection has it. [`NoSuchSession`](HostError::NoSuchSession) is
+    /// not reported to the client as an error. Not supported by default.
     async fn delete_session(&self, id: &str) -> Result<(), HostError> {
         let _ = id;
         Err(HostError::Unsupported("deleting sessions".to_owned()))
@@ -87,30 +87,29 @@ pub trait AgentHost: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn AgentHost) = |_| {};
 
-/// Sets what a client can set of one session, and closes it. Implemented by embedding applications.
+/// Controls of one session: settings, slash commands and closing. Implemented by embedding applications.
 ///
-/// By default a session has no settings, and is suspended when it is closed.
+/// By default, a session has no settings and is suspended when it is closed.
 #[async_trait]
 pub trait SessionControls: fmt::Debug + Send + Sync {
-    /// Returns the present settings. Read when the session is opened and whenever they may have changed.
+    /// Returns the current settings. Called when the session is opened and whenever the settings may have changed.
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
     }
 
-    /// Takes an event of the session or of one of its subagents, before the client is shown it. Those of a record come
-    /// first. By default, nothing is done.
+    /// Observes an event of the session or of one of its subagents, before the client gets its updates. Events of the
+    /// record come first. Does nothing by default.
     fn observe(&self, event: &SessionEvent) {
         let _ = event;
     }
 
-    /// Returns the cost of the session so far in US dollars, if it is known. It goes with what the client is told about
-    /// tokens.
+    /// Returns the cost of the session so far in US dollars, if it is known. Updates about token usage contain it.
     fn cost(&self) -> Option<f64> {
         None
     }
 
-    /// Returns the context window of the model in tokens, if it is known. Without it, the client is told about tokens only
-    /// once the session says how full the window is, which it does at every tenth.
+    /// Returns the context window of the model in tokens, if it is known. Without it, the client gets token usage only
+    /// after the session reports how full the window is, which happens at every tenth.
     fn context_window(&self) -> Option<u64> {
         None
     }
@@ -119,7 +118,7 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`HostError::Invalid`] if there is none with this id.
+    /// [`HostError::Invalid`] if there is no mode with this id.
     async fn set_mode(&self, mode: &str) -> Result<(), HostError> {
         Err(HostError::Invalid(format!("there is no mode `{mode}`")))
     }
@@ -134,12 +133,12 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         Err(HostError::Invalid(format!("there is no option `{id}`")))
     }
 
-    /// Carries out a slash command of the settings. `input` is the text that follows its name. Dropped if the turn is
+    /// Runs a slash command of the settings. `input` is the text after its name. The future is dropped if the turn is
     /// cancelled.
     ///
     /// # Errors
     ///
-    /// A [`HostError`] if that failed.
+    /// A [`HostError`] if the command failed.
     async fn run_command(
         &self,
         name: &str,
@@ -150,12 +149,12 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         Err(HostError::Invalid(format!("there is no command `{name}`")))
     }
 
-    /// Allows calls like this one for the rest of the session, by the rules that the request suggests. The client offers it
-    /// only if there are some.
+    /// Allows similar calls for the rest of the session, by the rules that the request suggests. The client offers it only
+    /// if the request suggests rules.
     ///
     /// # Errors
     ///
-    /// A [`HostError`] if the rules cannot be added. The call itself then runs all the same, once.
+    /// A [`HostError`] if the rules cannot be added. The call itself still runs once.
     async fn allow_always(&self, request: &ApprovalRequest) -> Result<(), HostError> {
         let _ = request;
         Err(HostError::Unsupported("rules".to_owned()))
@@ -166,7 +165,7 @@ pub trait SessionControls: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Closes the session, whose last turn has ended. By default it is suspended, so that it can be loaded again.
+    /// Closes the session, whose last turn has ended. By default, suspends it, so that it can be loaded again.
     async fn close(&self, session: Session) {
         session.suspend().await;
     }
@@ -180,11 +179,11 @@ const _: fn(&dyn SessionControls) = |_| {};
 pub struct AgentInfo {
     /// Name for programs.
     pub name: String,
-    /// Name for people.
+    /// Display name.
     pub title: Option<String>,
     /// Version.
     pub version: String,
-    /// Ways to authenticate. Default none.
+    /// Authentication methods. Default none.
     pub auth_methods: Vec<Choice>,
     /// Whether sessions can be loaded. Default false.
     pub loads_sessions: bool,
@@ -194,7 +193,7 @@ pub struct AgentInfo {
     pub deletes_sessions: bool,
     /// Whether the user can log out. Default false.
     pub logs_out: bool,
-    /// Whether the model may get images. Default true.
+    /// Whether prompts may contain images. Default true.
     pub images: bool,
     /// Whether MCP servers over HTTP are accepted. Default false.
     pub mcp_http: bool,
@@ -219,9 +218,9 @@ impl AgentInfo {
     }
 
     setters! {
-        /// Sets the name for people.
+        /// Sets the display name.
         pub fn with_title(title: impl Into<String>) => title = Some(title.into());
-        /// Sets the ways to authenticate.
+        /// Sets the authentication methods.
         pub fn with_auth_methods(methods: impl IntoIterator<Item = Choice>) => auth_methods = methods.into_iter().collect();
         /// Sets whether sessions can be loaded.
         pub fn with_loading(loads: bool) => loads_sessions = loads;
@@ -231,25 +230,25 @@ impl AgentInfo {
         pub fn with_deletion(deletes: bool) => deletes_sessions = deletes;
         /// Sets whether the user can log out.
         pub fn with_logout(logs_out: bool) => logs_out = logs_out;
-        /// Sets whether the model may get images.
+        /// Sets whether prompts may contain images.
         pub fn with_images(images: bool) => images = images;
         /// Sets whether MCP servers over HTTP are accepted.
         pub fn with_mcp_http(accepts: bool) => mcp_http = accepts;
     }
 }
 
-/// Circumstances in which a session is to work.
+/// Working directory and MCP servers of a requested session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// Working directory, absolute, as the client names it.
+    /// Absolute working directory, as the client specifies it.
     pub directory: PathBuf,
-    /// MCP servers that the client wants the session to have.
+    /// MCP servers that the client requests for the session.
     pub mcp_servers: Vec<McpServerSpec>,
 }
 
-/// MCP server that a client declares. It was not declared by the user's own configuration, so it needs the same trust as one
-/// that a project declares.
+/// MCP server that a client declares. The user's own configuration does not declare it, so it needs the same trust as a
+/// server that a project declares.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerSpec {
@@ -261,7 +260,7 @@ pub struct McpServerSpec {
 
 impl fmt::Debug for McpServerSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables and headers hold keys.
+        // Variables and headers contain keys.
         f.debug_struct("McpServerSpec").field("name", &self.name).finish_non_exhaustive()
     }
 }
@@ -275,7 +274,7 @@ pub enum McpTransport {
         command: String,
         /// Its arguments.
         arguments: Vec<String>,
-        /// Names and values of variables.
+        /// Names and values of environment variables.
         variables: Vec<(String, String)>,
     },
     /// A URL, over streamable HTTP.
@@ -302,27 +301,27 @@ impl fmt::Debug for McpTransport {
 pub struct OpenSession {
     /// The session. Its id is the one that the client uses.
     pub session: Session,
-    /// Sets what the client can set, and closes the session.
+    /// Controls of the session.
     pub controls: Arc<dyn SessionControls>,
-    /// Directory in which it works, absolute.
+    /// Absolute working directory.
     pub directory: PathBuf,
 }
 
 impl OpenSession {
-    /// Creates an open session. A client that asked for another directory is refused, and the session closed again.
+    /// Creates an open session. If the client requested another directory, it gets an error and the session is closed.
     #[must_use]
     pub fn new(session: Session, controls: Arc<dyn SessionControls>, directory: impl Into<PathBuf>) -> Self {
         Self { session, controls, directory: directory.into() }
     }
 }
 
-/// Part of the sessions that a client wants to see.
+/// Query for a page of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListSessions {
-    /// Only those that work in this directory.
+    /// Only sessions that work in this directory.
     pub directory: Option<PathBuf>,
-    /// [`SessionPage::next`] of the page before; `None` for the first page.
+    /// [`SessionPage::next`] of the previous page; `None` for the first page.
     pub cursor: Option<String>,
 }
 
@@ -355,16 +354,16 @@ impl SessionPage {
 pub struct SessionSummary {
     /// Id.
     pub id: String,
-    /// Directory in which it works, absolute.
+    /// Absolute working directory.
     pub directory: PathBuf,
-    /// Title for people.
+    /// Display title.
     pub title: Option<String>,
     /// Time of the last change, in RFC 3339.
     pub updated_at: Option<String>,
 }
 
 impl SessionSummary {
-    /// Creates a summary without a title and a time.
+    /// Creates a summary without title and time.
     #[must_use]
     pub fn new(id: impl Into<String>, directory: impl Into<PathBuf>) -> Self {
         Self { id: id.into(), directory: directory.into(), title: None, updated_at: None }
@@ -382,7 +381,7 @@ impl SessionSummary {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum CommandResult {
-    /// The model gets this message, and the turn is its response.
+    /// The model gets this message. The turn ends with its response.
     Prompt(UserMessage),
     /// The turn ends with this text for the user. The model does not get it.
     Said(String),

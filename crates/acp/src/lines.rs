@@ -5,7 +5,7 @@ use std::io;
 use pintle_env::{LineSplitter, LineTooLong};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// Reads lines, and never holds more of one than the limit.
+/// Reads lines, and never holds more of a line than the limit.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
@@ -17,8 +17,8 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { reader, splitter: LineSplitter::new(limit) }
     }
 
-    /// Returns the next line that is not blank; `None` at the end of the stream. The bytes after the last line feed are a
-    /// line as well. Cancel safe.
+    /// Returns the next line that is not blank; `None` at the end of the stream. The bytes after the last line feed count
+    /// as a line. Cancel safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, LineTooLong>>> {
         let is_blank = |line: &Result<Vec<u8>, LineTooLong>| {
             line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty())

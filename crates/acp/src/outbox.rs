@@ -1,4 +1,4 @@
-//! Messages on their way to the client, of bounded size.
+//! Queue of messages to the client, of bounded size.
 
 use std::io;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes that wait for a client to read them. Whoever sends more waits.
+/// Maximum bytes in the queue. Senders wait for room.
 const CAPACITY: u32 = 8 << 20;
 
 /// Overhead of a message in addition to its bytes.
 const OVERHEAD: usize = 256;
 
-/// The client reads no more.
+/// The client no longer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client is gone")]
 pub(crate) struct Disconnected;
@@ -39,7 +39,7 @@ pub(crate) struct Outgoing {
 #[derive(Debug)]
 struct Queued {
     line: Vec<u8>,
-    /// Gives the room back once the line is written.
+    /// Releases the room once the line is written.
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -52,12 +52,12 @@ impl Outbox {
         (Self { queue: sender, room, finished }, outgoing)
     }
 
-    /// Has [`write`] end once it has written what was sent.
+    /// Makes [`write`] return after it has written the queued messages.
     pub(crate) fn finish(&self) {
         self.finished.cancel();
     }
 
-    /// Gives the client up: whoever waits for room learns that it is gone.
+    /// Gives up the client. Senders that wait for room get an error.
     pub(crate) fn give_up(&self) {
         self.room.close();
     }
@@ -70,9 +70,10 @@ impl Outbox {
         self.queue.send(Queued { line, _room: Some(room) }).map_err(|_closed| Disconnected)
     }
 
-    /// Sends a short message without waiting, for destructors. Their number is bounded by that of what they end.
+    /// Sends a short message without waiting, for destructors. Their number is bounded by the pending requests and
+    /// terminals.
     pub(crate) fn send_now(&self, message: &Value) {
-        // Nothing is left to end at a client that is gone.
+        // A client that is gone has nothing left to cancel or release.
         let _ = self.queue.send(Queued { line: encode(message), _room: None });
     }
 }
@@ -94,11 +95,11 @@ fn encode(message: &Value) -> Vec<u8> {
     line
 }
 
-/// Writes the messages until the last sender is gone, or says that it has finished.
+/// Writes the messages until all senders are dropped or one calls `finish`.
 ///
 /// # Errors
 ///
-/// The first error of `writer`. Senders find out that the client is gone.
+/// The first error of `writer`. Later messages of senders are refused.
 pub(crate) async fn write(mut outgoing: Outgoing, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
     let result = async {
         while let Some(queued) = outgoing.next().await {

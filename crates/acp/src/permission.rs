@@ -1,4 +1,4 @@
-//! Calls that need approval: the client's user decides.
+//! Approval of calls by the client's user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::wire::{
     Selection,
 };
 
-/// How long the session may take to publish a request whose event it has emitted.
+/// Time that the session has to publish a request after it emitted its event.
 const PUBLISH_TIME: Duration = Duration::from_secs(2);
 
-/// Interval between two looks for it.
+/// Interval at which the published request is looked up.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Request for approval, as its event names it.
+/// Request for approval, as described by its event.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) call_id: String,
@@ -33,7 +33,8 @@ pub(crate) struct Asked {
     pub(crate) handle: SessionHandle,
 }
 
-/// Asks the client and decides. Dropped once no decision is needed, which cancels the request at the client.
+/// Asks the client and submits the decision. The future is dropped once no decision is needed, which cancels the request
+/// at the client.
 pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
     let Some(request) = published(&asked).await else { return };
     let is_always_offered = entry.controls.can_allow_always() && !request.suggested_rules.is_empty();
@@ -54,7 +55,7 @@ pub(crate) async fn ask(client: Client, entry: Arc<Entry>, asked: Asked) {
         Ok(Selection::Selected { .. }) => Decision::Deny { reason: None },
         // The client cancels the turn, or is about to.
         Ok(Selection::Cancelled) => return entry.cancel(),
-        // The session is suspended with the request.
+        // The session is suspended with the pending request.
         Err(ClientError::Disconnected) => return,
         Err(error) => {
             Decision::Deny { reason: Some(format!("the user could not be asked: {}", error_chain(&error))) }
@@ -84,7 +85,7 @@ async fn published(asked: &Asked) -> Option<Arc<ApprovalRequest>> {
     tokio::time::timeout(PUBLISH_TIME, search).await.ok()
 }
 
-/// Returns the call with what it would do.
+/// Returns the call with the reason and the dry run of the request.
 fn described(request: &ApprovalRequest, asked: &Asked, entry: &Entry) -> CallUpdate {
     let mut content = Vec::new();
     if !request.reason.is_empty() {

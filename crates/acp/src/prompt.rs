@@ -1,4 +1,4 @@
-//! Prompts: from the protocol's content to a message for the model.
+//! Conversion of prompts from content of the protocol to messages for the model.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use pintle_llm::ImageData;
 use crate::rpc::RpcError;
 use crate::wire::{ContentBlock, ResourceContents};
 
-/// Returns the message of a prompt. Text and links are in the order of the prompt, the content of embedded resources follows.
+/// Returns the message of a prompt. Text and links keep the order of the prompt. The content of embedded resources follows.
 pub(crate) fn message(prompt: &[ContentBlock]) -> Result<UserMessage, RpcError> {
     let (mut text, mut resources, mut images) = (String::new(), String::new(), Vec::new());
     for block in prompt {
@@ -28,7 +28,7 @@ pub(crate) fn message(prompt: &[ContentBlock]) -> Result<UserMessage, RpcError> 
                     {
                         images.push(image(blob, mime)?);
                     }
-                    // Bytes that no model reads: the link names them.
+                    // Models do not read other bytes. The link names them.
                     ResourceContents { .. } => {}
                 }
             }
@@ -42,7 +42,7 @@ pub(crate) fn message(prompt: &[ContentBlock]) -> Result<UserMessage, RpcError> 
     Ok(message)
 }
 
-/// Returns name and input of a slash command, if the text of a prompt is one.
+/// Returns name and input of a slash command, if the text of a prompt is a slash command.
 pub(crate) fn slash_command(text: &str) -> Option<(&str, &str)> {
     let command = text.trim_start().strip_prefix('/')?;
     let end = command.find(char::is_whitespace).unwrap_or(command.len());
@@ -66,7 +66,7 @@ fn name_of(uri: &str) -> &str {
     uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
 }
 
-/// Returns the content of a resource in tags that it cannot close itself.
+/// Returns the content of a resource in tags that the content cannot close.
 fn embedded(uri: &str, content: &str) -> String {
     let content = content.replace("</resource", "<\\/resource");
     let uri = uri.replace('"', "%22");

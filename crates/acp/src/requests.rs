@@ -1,4 +1,4 @@
-//! Requests of the client that are not answered yet.
+//! Unanswered requests of the client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use crate::client::Client;
 use crate::rpc::{Id, RpcError};
 
-/// Requests that may wait at once. More are answered with an error.
+/// Maximum number of concurrent requests. Further requests are answered with an error.
 pub(crate) const MAX_REQUESTS: usize = 256;
 
-/// Answers requests, each once. Cheap to clone.
+/// Answers each request once. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     client: Client,
@@ -25,7 +25,7 @@ pub(crate) struct Requests {
 pub(crate) enum Open {
     /// By cancelling its prompt.
     Prompt { session: String },
-    /// By dropping what is done for it.
+    /// By dropping the future that answers it.
     Other(CancellationToken),
 }
 
@@ -34,11 +34,11 @@ impl Requests {
         Self { client, open: Arc::default() }
     }
 
-    /// Takes a request.
+    /// Registers a request.
     ///
     /// # Errors
     ///
-    /// The error to answer with, if its id is in use or too many requests wait.
+    /// The error of the response, if its id is in use or too many requests are pending.
     pub(crate) fn take(&self, id: &Id, open: Open) -> Result<(), RpcError> {
         let mut requests = self.open();
         if requests.contains_key(id) {
@@ -57,12 +57,12 @@ impl Requests {
         self.open().get(id).cloned()
     }
 
-    /// Gives up a request that was taken and is answered elsewhere.
+    /// Removes a registered request that is answered elsewhere.
     pub(crate) fn release(&self, id: &Id) {
         self.open().remove(id);
     }
 
-    /// Answers a request that was taken.
+    /// Answers a registered request.
     pub(crate) async fn answer(&self, id: &Id, result: Result<impl Serialize, RpcError>) {
         let result = result.and_then(|result| {
             serde_json::to_value(result).map_err(|error| RpcError::new(RpcError::INTERNAL, error.to_string()))
@@ -72,7 +72,7 @@ impl Requests {
 
     async fn answer_with(&self, id: &Id, result: Result<Value, RpcError>) {
         self.open().remove(id);
-        // If the client is gone, nobody waits for the answer.
+        // If the client is gone, the response is dropped.
         let _ = self.client.reply(id, result).await;
     }
 

@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Id of a request, chosen by whoever sends it.
+/// Id of a request, chosen by its sender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Id {
     Number(i64),
     Text(String),
-    /// Allowed and discouraged by JSON-RPC; also the id of a response to a message that has none.
+    /// Allowed and discouraged by JSON-RPC; also the id of a response to a message without an id.
     Null,
 }
 
@@ -44,7 +44,7 @@ impl RpcError {
     pub(crate) const CANCELLED: i64 = -32800;
     pub(crate) const AUTHENTICATION_REQUIRED: i64 = -32000;
     pub(crate) const NOT_FOUND: i64 = -32002;
-    /// Ours: the session is there, and in a state or place that does not allow the request.
+    /// Defined by this crate: the session exists, but its state or its holder does not allow the request.
     pub(crate) const CONFLICT: i64 = -32010;
 
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
@@ -85,7 +85,7 @@ pub(crate) enum Incoming {
         id: Id,
         result: Result<Value, RpcError>,
     },
-    /// Not a message. The error is answered.
+    /// Invalid message. The error is the response.
     Invalid {
         id: Id,
         error: RpcError,
@@ -137,7 +137,7 @@ fn response(id: Option<Id>, result: Option<Value>, error: Option<Value>) -> Inco
     Incoming::Response { id, result }
 }
 
-/// Reads the parameters of a request or a notification. Missing ones are read as none.
+/// Parses the parameters of a request or a notification. Missing parameters count as an empty object.
 pub(crate) fn params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
     let params = if params.is_null() { json!({}) } else { params };
     serde_json::from_value(params)

@@ -1,4 +1,4 @@
-//! Task of a session: shows its events to the client, and carries out the prompts one after the other.
+//! Task of a session. It sends the session's events to the client and runs the prompts one after the other.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -27,16 +27,16 @@ use crate::turns::{Current, Entry, Input, Opening, OpeningKind};
 use crate::updates::Mapper;
 use crate::wire::{Command, ContentBlock, Cost, Opened, SessionUpdate, StopReason, config_options, modes};
 
-/// Interval at which a prompt checks for the end of a turn that another client began.
+/// Interval at which a queued prompt checks for the end of a turn that another client started.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// State of the current prompt.
+/// Future of the current prompt.
 type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
 
-/// End of what the current prompt waited for.
+/// Result of the current prompt.
 enum Done {
     Run(Box<Result<Outcome, SessionError>>),
-    /// `None` if it was cancelled.
+    /// `None` if the command was cancelled.
     Command(Option<Result<CommandResult, HostError>>),
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct SessionTask {
     asked: HashMap<(SessionId, String), AbortHandle>,
     /// Settings that the client knows.
     settings: SessionSettings,
-    /// Sequence number of the first event that the client has not seen in the history.
+    /// Sequence number of the first event that does not come from the record.
     first_new: u64,
-    /// Whether events are new, and not those of the record.
+    /// Whether events are new. Until then, they come from the record.
     is_live: bool,
     remarks: u64,
 }
@@ -101,7 +101,7 @@ impl SessionTask {
         let entry = Arc::clone(&self.entry);
         self.chores().await;
         while !entry.is_settled() {
-            // In this order: all events of a run are in the log before its outcome is known.
+            // The order matters: all events of a run are in the log before its outcome is known.
             tokio::select! {
                 biased;
                 () = entry.asked() => self.chores().await,
@@ -118,7 +118,7 @@ impl SessionTask {
         }
     }
 
-    /// Does what was asked for besides turns, and begins the next one.
+    /// Starts the next prompt and handles the other requests.
     async fn chores(&mut self) {
         self.begin();
         let chores = self.entry.chores();
@@ -158,11 +158,11 @@ impl SessionTask {
         self.settings = settings;
     }
 
-    /// Returns the conversation so far as updates.
+    /// Returns the conversation history as updates.
     fn history(&self) -> Vec<SessionUpdate> {
         let mut known = KnownCalls::default();
         let mut events = self.session.events();
-        // Those of the record, and those that were logged since.
+        // The events of the record, and the events logged since.
         while let Some(Some(event)) = events.next().now_or_never() {
             known.add(&event);
         }
@@ -186,7 +186,7 @@ impl SessionTask {
             self.update(&update).await;
         }
         match &event.kind {
-            // The first one may have become the title.
+            // The first input may have become the title.
             EventKind::UserInput { .. } if event.depth == 0 => self.announce_settings().await,
             EventKind::ApprovalRequested { .. } => self.ask(event),
             EventKind::ApprovalDecided { call_id, .. } => {
@@ -238,9 +238,9 @@ impl SessionTask {
         let _ = answer.send(runs_for_call);
     }
 
-    /// Begins the next prompt, unless a turn is in progress.
+    /// Starts the next prompt, unless a turn is in progress.
     fn begin(&mut self) {
-        // Another client may have begun a turn.
+        // Another client may have started a turn.
         if self.work.is_some() || self.session.state() == SessionState::Processing {
             return;
         }
@@ -277,7 +277,7 @@ impl SessionTask {
     async fn outcome(&mut self, outcome: Result<Outcome, SessionError>) -> Result<StopReason, RpcError> {
         match outcome {
             Ok(outcome) => {
-                // The question of a tool is no text of the model.
+                // A tool's question is not part of the model's text.
                 if outcome.status == OutcomeStatus::AwaitingInput {
                     self.say(&outcome.text).await;
                 }
@@ -289,9 +289,9 @@ impl SessionTask {
         }
     }
 
-    /// Reports why the result of a run may be incomplete, and the error of a limit, for which a stop reason has no text.
+    /// Sends the warning of an incomplete result and the error of a full context. A stop reason has no text for them.
     async fn explain_end(&mut self, outcome: &Outcome) {
-        // A client with notices has the warning from its event.
+        // A client with notices already has the warning from its event.
         let warning = outcome.warning.as_deref().filter(|_| !self.client.features().notices);
         let is_limit = outcome.status == OutcomeStatus::ContextFull;
         let error = outcome.error.as_ref().filter(|_| is_limit).map(|error| error.message.as_str());
@@ -300,11 +300,11 @@ impl SessionTask {
         }
     }
 
-    /// Answers the current prompt and begins the next one.
+    /// Answers the current prompt and starts the next one.
     async fn end(&mut self, reason: Result<StopReason, RpcError>) {
         self.mapper.settle();
         if let Some(Current { request, cancel }) = self.entry.end() {
-            // Whatever else happened: who cancels is told that it was.
+            // A cancelled prompt always ends as cancelled, whatever its result.
             let reason = if cancel.is_cancelled() { Ok(StopReason::Cancelled) } else { reason };
             self.answer(&request, reason).await;
         }
@@ -316,7 +316,7 @@ impl SessionTask {
         self.requests.answer(request, result).await;
     }
 
-    /// Tells the client which settings have changed.
+    /// Sends the changed settings to the client.
     async fn announce_settings(&mut self) {
         let settings = self.entry.controls.settings();
         let before = std::mem::replace(&mut self.settings, settings);
@@ -337,7 +337,7 @@ impl SessionTask {
         }
     }
 
-    /// Shows a text that the session has not streamed.
+    /// Sends a text that the session has not streamed.
     async fn say(&mut self, text: &str) {
         self.remarks += 1;
         let message_id = format!("s{}", self.remarks);

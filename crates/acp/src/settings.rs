@@ -8,7 +8,7 @@ use pintle_env::setters;
 pub struct SessionSettings {
     /// Modes, if the session has any.
     pub modes: Option<Modes>,
-    /// Options, in the order in which they are shown.
+    /// Options, in display order.
     pub options: Vec<ConfigOption>,
     /// Slash commands.
     pub commands: Vec<SlashCommand>,
@@ -29,7 +29,7 @@ impl SessionSettings {
     }
 }
 
-/// Modes of a session, of which one is current.
+/// Modes of a session and the current mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// Id of the current mode.
@@ -38,27 +38,27 @@ pub struct Modes {
     pub available: Vec<Choice>,
 }
 
-/// Something that can be chosen.
+/// Item that can be selected: a mode, a value of an option or an authentication method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// Id, by which the client chooses it.
+    /// Id by which the client selects it.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Explanation for people.
+    /// Description for the user.
     pub description: Option<String>,
 }
 
 impl Choice {
-    /// Creates a choice without an explanation.
+    /// Creates a choice without a description.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
         Self { id: id.into(), name: name.into(), description: None }
     }
 
     setters! {
-        /// Sets the explanation.
+        /// Sets the description.
         pub fn with_description(description: impl Into<String>) => description = Some(description.into());
     }
 }
@@ -67,20 +67,20 @@ impl Choice {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigOption {
-    /// Id, by which the client sets it.
+    /// Id by which the client sets it.
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Explanation for people.
+    /// Description for the user.
     pub description: Option<String>,
-    /// Category, so that a client can place it.
+    /// Category, by which a client can arrange options.
     pub category: OptionCategory,
-    /// Values and the current one.
+    /// Values, and the current one.
     pub kind: OptionKind,
 }
 
 impl ConfigOption {
-    /// Creates an option without an explanation.
+    /// Creates an option without a description.
     #[must_use]
     pub fn new(
         id: impl Into<String>,
@@ -92,7 +92,7 @@ impl ConfigOption {
     }
 
     setters! {
-        /// Sets the explanation.
+        /// Sets the description.
         pub fn with_description(description: impl Into<String>) => description = Some(description.into());
     }
 }
@@ -109,21 +109,21 @@ pub enum OptionCategory {
     ModelSetting,
     /// The reasoning effort.
     Reasoning,
-    /// Anything else.
+    /// Any other option.
     Other,
 }
 
 /// Values of an option, and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// One of several.
+    /// One of several choices.
     Select {
         /// Id of the current choice.
         current: String,
         /// All choices.
         choices: Vec<Choice>,
     },
-    /// On or off. Clients that do not know switches are not shown this one.
+    /// On or off. Omitted for clients that do not support switches.
     Switch(bool),
 }
 
@@ -142,21 +142,21 @@ pub enum OptionValue {
 pub struct SlashCommand {
     /// Name without the slash.
     pub name: String,
-    /// Description for people.
+    /// Description for the user.
     pub description: String,
-    /// Hint at what may follow the name; `None` if nothing may.
+    /// Hint for the input after the name; `None` if the command takes no input.
     pub input: Option<String>,
 }
 
 impl SlashCommand {
-    /// Creates a command that nothing follows.
+    /// Creates a command without input.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self { name: name.into(), description: description.into(), input: None }
     }
 
     setters! {
-        /// Sets the hint at what may follow.
+        /// Sets the hint for the input.
         pub fn with_input(hint: impl Into<String>) => input = Some(hint.into());
     }
 }

@@ -1,4 +1,4 @@
-//! Why a turn ended, in the words of the protocol. Pure functions.
+//! Stop reasons of the protocol for the outcomes of turns. Pure functions.
 
 use pintle_agent::{Outcome, OutcomeStatus};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::wire::StopReason;
 ///
 /// # Errors
 ///
-/// The error that ended the run, if one did.
+/// The error of a failed run.
 pub(crate) fn reason(outcome: &Outcome) -> Result<StopReason, RpcError> {
     match outcome.status {
         // The question is shown; the next prompt answers it.

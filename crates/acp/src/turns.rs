@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::host::SessionControls;
 use crate::rpc::{Id, RpcError};
 
-/// Session of a connection, as requests see it. Its task does what is asked for.
+/// Session of a connection, as shared with requests. The session's task carries out the requests.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) id: String,
@@ -29,10 +29,10 @@ pub(crate) struct Entry {
 struct Turns {
     current: Option<Current>,
     queue: VecDeque<Prompt>,
-    /// Prompts that were cancelled before they began, and are to be answered.
+    /// Prompts that were cancelled before they started and are not answered yet.
     cancelled: Vec<Id>,
     openings: Vec<Opening>,
-    /// Whether the settings may have changed, and which of them the client has set itself.
+    /// Whether the settings may have changed.
     changed: bool,
     is_closing: bool,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Current {
     pub(crate) cancel: CancellationToken,
 }
 
-/// Prompt that waits.
+/// Queued prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub(crate) request: Id,
     pub(crate) input: Input,
-    /// Whether the client was told that it waits.
+    /// Whether the client was notified that the prompt waits.
     is_announced: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Prompt {
 #[derive(Debug)]
 pub(crate) enum Input {
     Message(UserMessage),
-    /// The images go with the message that the command may become.
+    /// The images become part of the message that the command may return.
     Command {
         name: String,
         input: String,
@@ -65,7 +65,7 @@ pub(crate) enum Input {
     },
 }
 
-/// Request to open the session, which its task answers.
+/// Request to open the session. The session's task answers it.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) request: Id,
@@ -75,17 +75,17 @@ pub(crate) struct Opening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpeningKind {
     New,
-    /// The client is shown the history.
+    /// The client gets the history.
     Load,
     Resume,
 }
 
-/// Work of the task of a session in addition to turns.
+/// Work of a session's task in addition to turns.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
     pub(crate) openings: Vec<Opening>,
     pub(crate) cancelled: Vec<Id>,
-    /// Number of prompts that wait and that the client was not told about.
+    /// Number of queued prompts without a notification to the client.
     pub(crate) waiting: usize,
     pub(crate) settings_changed: bool,
 }
@@ -101,11 +101,11 @@ impl Entry {
         Self { id, handle, controls, directory, closed, turns: Mutex::default(), wake: Notify::new() }
     }
 
-    /// Adds a prompt.
+    /// Queues a prompt.
     ///
     /// # Errors
     ///
-    /// The error to answer with, if the session is closing.
+    /// The error of the response, if the session is closing.
     pub(crate) fn prompt(&self, request: Id, input: Input) -> Result<(), RpcError> {
         let mut turns = self.turns();
         if turns.is_closing {
@@ -116,7 +116,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Has the session's task answer a request to open it.
+    /// Queues a request to open the session, which the session's task answers.
     ///
     /// # Errors
     ///
@@ -131,13 +131,13 @@ impl Entry {
         Ok(())
     }
 
-    /// Has the client told about settings that may have changed.
+    /// Makes the session's task send changed settings to the client.
     pub(crate) fn settings_changed(&self) {
         self.turns().changed = true;
         self.wake.notify_one();
     }
 
-    /// Cancels everything that was asked for. Does not wait for the end, and may be called again.
+    /// Cancels the current and the queued prompts. Does not wait for their end, and may be called again.
     pub(crate) fn cancel(&self) {
         let mut turns = self.turns();
         let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
@@ -145,7 +145,7 @@ impl Entry {
         if let Some(current) = &turns.current {
             current.cancel.cancel();
         }
-        // A turn that somebody else began ends as well. While the lock is held, no prompt begins that was not cancelled.
+        // A turn that another client started ends as well. While the lock is held, no other prompt starts.
         self.interrupt();
         self.wake.notify_one();
     }
@@ -163,20 +163,20 @@ impl Entry {
         }
     }
 
-    /// Stops the turn. If the session takes no command now, its task tries again.
+    /// Interrupts the turn. A failure is only logged.
     pub(crate) fn interrupt(&self) {
         if let Err(error) = self.handle.interrupt() {
             tracing::debug!(session = self.id, %error, "the turn was not interrupted");
         }
     }
 
-    /// Cancels everything and closes the session once the turn has ended.
+    /// Cancels the prompts, and closes the session once the turn has ended.
     pub(crate) fn close(&self) {
         self.turns().is_closing = true;
         self.cancel();
     }
 
-    /// Waits until something was asked for. Cancel safe.
+    /// Waits for new work of the session's task. Cancel safe.
     pub(crate) async fn asked(&self) {
         self.wake.notified().await;
     }
@@ -196,7 +196,7 @@ impl Entry {
         }
     }
 
-    /// Begins the next prompt, if none is current: `begin` is called before it can be cancelled.
+    /// Starts the next prompt, if none is current. Calls `begin` before the prompt can be cancelled.
     pub(crate) fn begin<T>(&self, begin: impl FnOnce(Input, &Current) -> T) -> Option<T> {
         let mut turns = self.turns();
         if turns.current.is_some() {
@@ -209,31 +209,31 @@ impl Entry {
         Some(begun)
     }
 
-    /// Goes on with the current prompt, unless it was cancelled: `begin` is called before it can be.
+    /// Continues the current prompt, unless it was cancelled. Calls `begin` before the prompt can be cancelled.
     pub(crate) fn go_on<T>(&self, begin: impl FnOnce() -> T) -> Option<T> {
         let turns = self.turns();
         let is_cancelled = turns.current.as_ref().is_none_or(|current| current.cancel.is_cancelled());
         (!is_cancelled).then(begin)
     }
 
-    /// Ends the current prompt. Later cancellations do not concern it.
+    /// Ends the current prompt. Later cancellations do not affect it.
     pub(crate) fn end(&self) -> Option<Current> {
         self.turns().current.take()
     }
 
-    /// Returns whether prompts wait although none is current.
+    /// Returns whether prompts are queued although none is current.
     pub(crate) fn is_held_up(&self) -> bool {
         let turns = self.turns();
         turns.current.is_none() && !turns.queue.is_empty()
     }
 
-    /// Returns whether nothing is left to do before the session can be closed.
+    /// Returns whether the session is closing and all its prompts are finished and answered.
     pub(crate) fn is_settled(&self) -> bool {
         let turns = self.turns();
         turns.is_closing && turns.current.is_none() && turns.cancelled.is_empty() && turns.queue.is_empty()
     }
 
-    /// Refuses everything from now on, and returns what was asked for.
+    /// Refuses requests from now on. Returns the unanswered requests.
     pub(crate) fn shut(&self) -> Vec<Id> {
         let mut turns = self.turns();
         turns.is_closing = true;

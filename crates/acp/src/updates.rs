@@ -12,10 +12,10 @@ use crate::calls;
 use crate::client::ClientFeatures;
 use crate::wire::{CallContent, CallStatus, CallUpdate, ContentBlock, SessionUpdate};
 
-/// Bytes from the end of a running tool's output that a client is shown.
+/// Maximum bytes in updates about a running tool's output, from the end of the output.
 const LIVE_OUTPUT: usize = 8 << 10;
 
-/// How often it is shown, in milliseconds.
+/// Minimum interval between these updates, in milliseconds.
 const LIVE_INTERVAL: i64 = 200;
 
 /// Maps the events of a session and of its subagents.
@@ -39,14 +39,14 @@ pub(crate) struct Mapper {
 #[derive(Debug, Default)]
 struct Segment {
     message_id: String,
-    /// Bytes that were shown. After a gap, nothing more is shown before the end of the segment.
+    /// Bytes sent so far. After a gap, no more are sent before the end of the segment.
     shown: usize,
 }
 
 /// Call of a tool.
 #[derive(Debug, Default)]
 struct Call {
-    /// A model may use an id twice. Later calls of the same id get another one for the client.
+    /// A model may reuse an id. The client gets a different id for each later call.
     uses: usize,
     is_open: bool,
     is_plan: bool,
@@ -77,17 +77,17 @@ impl Mapper {
         self.window = window;
     }
 
-    /// Says that the next input is one of the client.
+    /// Expects the next input to come from the client.
     pub(crate) fn expect_input(&mut self) {
         self.own_inputs += 1;
     }
 
-    /// Says that no input of the client is left to be handled: one that was stopped before has no event.
+    /// Expects no more inputs of the client. An input that was stopped earlier has no event.
     pub(crate) fn settle(&mut self) {
         self.own_inputs = 0;
     }
 
-    /// Returns the id of a call for the client.
+    /// Returns the id by which the client knows a call.
     pub(crate) fn call_id(&self, session: &SessionId, call_id: &str) -> String {
         let uses = self.calls.get(&(session.clone(), call_id.to_owned())).map_or(1, |call| call.uses);
         let id = if uses > 1 { format!("{call_id}#{uses}") } else { call_id.to_owned() };
@@ -115,7 +115,7 @@ impl Mapper {
             EventKind::ToolCallEnd { call_id, output, error, exit_code, changes, .. } => {
                 self.ended(event, call_id, &Ending { output, error: *error, exit_code: *exit_code, changes })
             }
-            // Of subagents, clients see the calls only.
+            // Clients see only the calls of subagents.
             _ if event.depth > 0 => Vec::new(),
             EventKind::UserInput { content, .. } => self.input(event, content),
             EventKind::SteeringInjected { content, .. } => vec![user_chunk(event, content)],
@@ -159,8 +159,8 @@ impl Mapper {
         }
     }
 
-    /// Returns what a person should know about an event: as a notice, and if the client has none, as a thought, unless it
-    /// matters little.
+    /// Returns the message about an event for the user: as a notice, or as a thought if the client does not support notices
+    /// and the message is important.
     #[expect(clippy::wildcard_enum_match_arm, reason = "clients are told about few kinds of events")]
     fn remarks(&self, event: &SessionEvent, kind: &EventKind) -> Vec<SessionUpdate> {
         let (severity, text, matters) = match kind {
@@ -186,7 +186,7 @@ impl Mapper {
         }
     }
 
-    /// Returns a remark of ours, which is no text of the model.
+    /// Returns a remark of the agent, which is not text of the model.
     pub(crate) fn remark(&self, severity: &'static str, text: &str, message_id: &str) -> SessionUpdate {
         if self.features.notices {
             SessionUpdate::Notice { severity, title: text.to_owned() }
@@ -222,7 +222,7 @@ impl Mapper {
         self.calls.entry((event.session_id.clone(), call_id.to_owned())).or_default()
     }
 
-    /// Opens the call, if it is not open. Returns whether the client does not know it yet.
+    /// Opens the call, if it is not open. Returns whether the call is new to the client.
     fn open(&mut self, event: &SessionEvent, call_id: &str) -> bool {
         let call = self.call(event, call_id);
         if call.is_open {
@@ -323,7 +323,7 @@ impl Mapper {
         let terminal = call.terminal.take();
         let Ending { output, error, exit_code, changes } = ending;
         let mut content = calls::diffs(changes, &self.directory);
-        // A client shows the output of its terminal itself.
+        // The client itself shows the output of its terminal.
         content.extend(terminal.clone().map(|terminal_id| CallContent::Terminal { terminal_id }));
         if (content.is_empty() && terminal.is_none()) || error.is_some() {
             content.extend(calls::output(output));
@@ -344,12 +344,12 @@ impl Mapper {
         })]
     }
 
-    /// Returns whether a call is open that runs the command. Other commands are those of the session itself.
+    /// Returns whether an open call runs the command. The session itself runs other commands.
     pub(crate) fn runs(&self, command: &str) -> bool {
         self.calls.values().any(|call| call.runs(command))
     }
 
-    /// Returns the update that shows the terminal in which a command was started, if a call is open that runs the command.
+    /// Returns the update that shows a command's terminal, if an open call runs the command.
     pub(crate) fn terminal(&mut self, terminal_id: &str, command: &str) -> Option<SessionUpdate> {
         let ((session, call_id), call) = self.calls.iter_mut().find(|(_, call)| call.runs(command))?;
         call.terminal = Some(terminal_id.to_owned());
@@ -361,7 +361,7 @@ impl Mapper {
 }
 
 impl Call {
-    /// Returns whether the call is open and runs this command, which tools may wrap, in no terminal so far.
+    /// Returns whether the call is open, has no terminal yet, and runs this command. Tools may wrap the command.
     fn runs(&self, command: &str) -> bool {
         let is_within = |line: &str| !line.trim().is_empty() && command.contains(line);
         self.is_open && self.terminal.is_none() && self.command.as_deref().is_some_and(is_within)
@@ -381,7 +381,7 @@ impl Segment {
         Self { message_id: message_id(event), shown: 0 }
     }
 
-    /// Returns the delta, unless one before it is missing.
+    /// Returns the delta, unless an earlier delta is missing.
     fn delta(&mut self, event: &SessionEvent, delta: &str) -> Option<String> {
         let offset = event.offset.and_then(|offset| usize::try_from(offset).ok());
         if offset.is_some_and(|offset| offset != self.shown) {
@@ -391,7 +391,7 @@ impl Segment {
         Some(delta.to_owned())
     }
 
-    /// Returns what was not shown of the complete text.
+    /// Returns the part of the complete text that was not sent.
     fn rest(&mut self, text: &str) -> Option<String> {
         let rest = text.get(self.shown..).unwrap_or_default();
         self.shown = text.len();
@@ -417,7 +417,7 @@ fn user_chunk(event: &SessionEvent, content: &str) -> SessionUpdate {
     SessionUpdate::UserMessageChunk { content: ContentBlock::text(content), message_id: message_id(event) }
 }
 
-/// Messages are named by the event that begins them.
+/// Returns the id of the message that starts with this event.
 fn message_id(event: &SessionEvent) -> String {
     format!("m{}", event.seq)
 }

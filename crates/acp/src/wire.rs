@@ -1,6 +1,6 @@
-//! Messages of version 1 of the protocol: those that an agent receives, and those that it sends.
+//! Messages of version 1 of the protocol, received and sent by the agent.
 //!
-//! They are written here and not taken from a crate: see the README.
+//! They are defined here and not taken from a crate: see the README.
 
 mod content;
 mod received;
@@ -21,5 +21,5 @@ pub(crate) use self::update::{
     CallContent, CallStatus, CallUpdate, Command, Cost, Location, PlanEntry, SessionUpdate, ToolKind,
 };
 
-/// The version that is spoken here.
+/// Supported version of the protocol.
 pub(crate) const PROTOCOL_VERSION: u16 = 1;

@@ -1,4 +1,4 @@
-//! The interface over HTTP, version 1.
+//! HTTP interface, version 1.
 
 mod access;
 mod approvals;
@@ -49,7 +49,7 @@ pub(crate) struct App {
     pub(crate) answered: Arc<Answered>,
 }
 
-/// Headers of every response: pages get nothing from elsewhere and are in no frame, and nothing is kept.
+/// Headers of every response. Pages load nothing from other origins and cannot be framed.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -62,7 +62,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Returns all operations, from which the router and the description are made.
+/// Returns all operations, from which the router and the description are built.
 fn operations() -> Vec<Operation> {
     [
         sessions::operations(),
@@ -94,7 +94,7 @@ pub(crate) fn router(app: App) -> Router {
         let router = if operation.is_open() { &mut open } else { &mut guarded };
         *router = std::mem::take(router).route(operation.path, operation.route());
     }
-    // The description lists what clients call, which does not include itself.
+    // The description lists the operations of clients, but not its own route.
     let guarded = guarded
         .route("/v1/openapi.json", get(move || std::future::ready(json_text(&description))))
         .route_layer(from_fn_with_state(app.clone(), once::carry_out))
@@ -143,7 +143,7 @@ struct Health {
     status: &'static str,
 }
 
-/// A server that shuts down, or whose store does not answer, wants no more requests.
+/// Returns 503 if the server is shutting down or its store does not answer.
 async fn ready(State(app): State<App>) -> Response {
     let is_closing = app.hub.closing().is_cancelled();
     let page = pintle_store::Page::of(1);
@@ -164,7 +164,7 @@ fn json_text(text: &str) -> Response {
     ([(axum::http::header::CONTENT_TYPE, media_type)], text.to_owned()).into_response()
 }
 
-/// Returns a response to a request that was accepted, and is carried out from here on.
+/// Returns the response to a request that was accepted and is carried out later.
 fn accepted() -> Response {
     StatusCode::ACCEPTED.into_response()
 }

@@ -1,4 +1,4 @@
-//! Lines about requests that change something.
+//! Audit log of mutating requests.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use pintle_agent::Timestamp;
 use serde::Serialize;
 
-/// Keeps a line about each request with a valid token that changes something. Those without are counted only, among the answers
-/// of [`Server`](crate::Server)'s metrics. Implemented by embedding applications.
+/// Stores a line for each mutating request with a valid token. Requests without a valid token are only counted, among the
+/// responses in [`Server`](crate::Server)'s metrics. Implemented by embedding applications.
 pub trait AuditLog: fmt::Debug + Send + Sync {
-    /// Keeps a line. Called before the answer is sent, so it should not take long. What cannot be kept is the
-    /// implementation's to report.
+    /// Stores a line. Called before the response is sent, so it must return quickly. The implementation reports lines that
+    /// it cannot store.
     fn write(&self, line: &AuditLine);
 }
 
@@ -20,9 +20,9 @@ const _: fn(&dyn AuditLog) = |_| {};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AuditLine {
-    /// Time of the answer.
+    /// Time of the response.
     pub at: Timestamp,
-    /// Name of the token; `None` without a valid one.
+    /// Name of the token; `None` if the server has no tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Tenant of the token.
@@ -30,14 +30,14 @@ pub struct AuditLine {
     pub tenant: Option<String>,
     /// HTTP method.
     pub method: String,
-    /// Path, without a query.
+    /// Path without the query.
     pub path: String,
-    /// Key of the request, if it had one.
+    /// Idempotency key of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Address of the client, or of the proxy before it; `None` on a unix socket.
+    /// Address of the client, or of the proxy in front of it; `None` on a unix socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// HTTP status of the answer.
+    /// HTTP status of the response.
     pub status: u16,
 }

@@ -1,4 +1,4 @@
-//! The console: the pages that the server has in itself.
+//! The web console, whose files are embedded in the server.
 
 use std::sync::LazyLock;
 
@@ -82,7 +82,7 @@ const FILES: &[File] = &[
     file!("types.js"),
 ];
 
-/// Entity tags of the files, in their order.
+/// Entity tags of the files, in the same order.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let tag =
         |file: &File| format!("\"{}\"", blake3::hash(file.bytes).to_hex().get(..16).unwrap_or_default());
@@ -94,7 +94,7 @@ pub(crate) async fn page(headers: HeaderMap) -> Response {
     serve("index.html", &headers)
 }
 
-/// Serves a file that the page names.
+/// Serves a file that the page references.
 pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     serve(&name, &headers)
 }
@@ -104,7 +104,7 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
     let Some((file, tag)) = found else {
         return Problem::new(NOT_FOUND, "the console has no such file").into_response();
     };
-    // A page that is kept is asked about again, so that the console is that of the server.
+    // Browsers revalidate a cached file, so that the console matches the server.
     let mut response = if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

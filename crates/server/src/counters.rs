@@ -1,13 +1,13 @@
-//! Counts of what a server has done since its start.
+//! Counters of a server's activity since its start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pintle_agent::EventKind;
 
-/// Counts since the start of the server. Each only grows.
+/// Counters since the start of the server. All but `streams` only grow.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Answers by the first digit of their status.
+    /// Responses by the first digit of their status.
     answers: [AtomicU64; 6],
     pub(crate) events: AtomicU64,
     pub(crate) runs: AtomicU64,
@@ -15,7 +15,7 @@ pub(crate) struct Counters {
     pub(crate) input_tokens: AtomicU64,
     pub(crate) output_tokens: AtomicU64,
     pub(crate) tool_calls: AtomicU64,
-    /// Streams of events that are open.
+    /// Number of open event streams.
     pub(crate) streams: AtomicU64,
 }
 
@@ -43,7 +43,7 @@ impl Counters {
         }
     }
 
-    /// Returns the number of answers whose status begins with this digit.
+    /// Returns the number of responses whose status starts with this digit.
     pub(crate) fn answers(&self, class: usize) -> u64 {
         self.answers.get(class).map_or(0, |count| count.load(Ordering::Relaxed))
     }

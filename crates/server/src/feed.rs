@@ -1,5 +1,5 @@
-//! The events of one session from any point on: those of the record first, then those of the open session, across every
-//! opening and closing.
+//! Events of one session from any point: first from the record, then from the open session, across every opening and
+//! closing.
 
 mod segments;
 
@@ -18,15 +18,15 @@ use tokio::sync::broadcast;
 use self::segments::Segments;
 use crate::hub::{Change, Hub, Live, Watching};
 
-/// Shortest time between two readings of a record that another process writes.
+/// Minimum time between two reads of a record that another process writes.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Identifies an event that a client has seen. The number alone could be used again, after the machine died with events that
-/// were not on disk; the time tells these apart.
+/// Identifies an event that a client has seen. A sequence number may be reused after a crash that lost events before they
+/// were on disk. The time distinguishes these events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
     pub(crate) seq: u64,
-    /// Time of the event in milliseconds; `None` if the client named the number only.
+    /// Time of the event in milliseconds; `None` if the client sent only the number.
     pub(crate) millis: Option<i64>,
 }
 
@@ -66,28 +66,28 @@ impl FromStr for EventId {
 /// Item of a feed.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// The next event, or a piece of text of an open one.
+    /// The next event, or a piece of the text of an open segment.
     Event(Box<SessionEvent>),
     /// The client's last event is not in the log. The stream restarts from the first event.
     Reset(&'static str),
-    /// Everything that was there when the feed began has been sent.
+    /// All events that existed when the feed started have been sent.
     Ready,
 }
 
 type EventStream = Pin<Box<dyn Stream<Item = SessionEvent> + Send>>;
 
-/// Events of one session. Reads nothing ahead, so that a slow client costs one event.
+/// Events of one session. Live events are not read ahead, so that a slow client costs one event.
 pub(crate) struct Feed {
     hub: Arc<Hub>,
     id: SessionId,
-    /// Session that is opened to have it: itself, or the root of its tree.
+    /// Session that the hub opens for it: the session itself, or the root of its tree.
     root: SessionId,
-    /// Last event that was returned, or that the client has.
+    /// Last event that was returned or that the client has.
     last: Option<EventId>,
     backlog: VecDeque<SessionEvent>,
     /// Damage of the record after the events of the backlog.
     damage: Option<StoreError>,
-    /// Segments of the record, as it was read last.
+    /// Segments of the record, as of the last read.
     segments: Segments,
     source: Source,
     changes: broadcast::Receiver<Change>,
@@ -95,7 +95,7 @@ pub(crate) struct Feed {
 }
 
 enum Source {
-    /// To be found.
+    /// Not determined yet.
     None,
     Live {
         events: EventStream,
@@ -130,11 +130,11 @@ impl Feed {
     ///
     /// # Errors
     ///
-    /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record. Damage is returned after the
-    /// events before it.
+    /// [`StoreError::NotFound`] once the session is deleted, and the errors of reading a record. Damage is returned after
+    /// the preceding events.
     pub(crate) async fn next(&mut self) -> Result<Item, StoreError> {
         match self.advance().await {
-            // Files of a session that is being deleted go one by one.
+            // A deletion removes the files of a session one by one.
             Err(error) if matches!(self.hub.store.summary(&self.id).await, Ok(None)) => {
                 tracing::debug!(%error, "the session was deleted");
                 Err(StoreError::NotFound(self.id.clone()))
@@ -174,7 +174,7 @@ impl Feed {
                     }
                     match events.next().await {
                         Some(event) => self.backlog.push_back(event),
-                        // The log is closed before the session is.
+                        // The log is closed before the session.
                         None => self.leave().await,
                     }
                 }
@@ -187,7 +187,7 @@ impl Feed {
         }
     }
 
-    /// Returns the event unless the client has it, or has the text of which it is a piece.
+    /// Returns the event, unless the client already has it or the complete text of its segment.
     fn take(&mut self, event: SessionEvent) -> Option<Box<SessionEvent>> {
         if event.offset.is_some() {
             if self.segments.have_ended(event.seq) {
@@ -202,7 +202,7 @@ impl Feed {
         Some(Box::new(event))
     }
 
-    /// Waits for the end of a session whose events have ended.
+    /// Waits until a session whose log is closed has ended.
     async fn leave(&mut self) {
         if let Source::Live { live, .. } = &self.source {
             let live = Arc::clone(live);
@@ -211,7 +211,7 @@ impl Feed {
         self.source = Source::None;
     }
 
-    /// Finds out where the next events are, and those that are there.
+    /// Determines the source of the next events and collects the available ones.
     async fn find(&mut self) -> Result<Option<Item>, StoreError> {
         if let Some(live) = self.hub.live(&self.root)
             && let Some((events, first)) = self.events_of(&live)
@@ -219,11 +219,11 @@ impl Feed {
             let watching = live.watch();
             let reset = match first {
                 Some(first) => self.begin_with(first),
-                // It may have events that the log has not any more, or the client is ahead.
+                // The record may have events that the log no longer has, or the client may be ahead.
                 None => self.read_record().await?,
             };
             if reset.is_some() {
-                // Found again, from the first event on.
+                // The next call determines the source again, from the first event.
                 self.backlog.clear();
                 self.damage = None;
             } else {
@@ -231,13 +231,13 @@ impl Feed {
             }
             return Ok(reset);
         }
-        // Before the record is read, so that nothing is missed.
+        // The reader is opened before the record is read, so that no event is missed.
         let mut reader = self.hub.store.read(&self.id, 1).await?;
         loop {
             match reader.next().await {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                // The events before it are sent first.
+                // The events before the damage are sent first.
                 Err(error) if error.is_damage() => break,
                 Err(error) => return Err(error),
             }
@@ -247,8 +247,8 @@ impl Feed {
         Ok(reset)
     }
 
-    /// Returns the events of an open session, and the event that the client saw last with those before it that are to be
-    /// sent, if the log still has it.
+    /// Returns the events of an open session. If the log still has the event that the client saw last, also returns this
+    /// event and the preceding pieces of text.
     fn events_of(&self, live: &Live) -> Option<(EventStream, Option<VecDeque<SessionEvent>>)> {
         if self.id != self.root {
             let id = self.id.clone();
@@ -274,7 +274,7 @@ impl Feed {
         Some((Box::pin(futures_util::stream::iter(read).chain(events)), None))
     }
 
-    /// Begins with what the log has, if its first event is the one that the client saw last.
+    /// Starts with the first events of the log. Returns a reset if they do not contain the event that the client saw last.
     fn begin_with(&mut self, first: VecDeque<SessionEvent>) -> Option<Item> {
         let seen = first.iter().find(|event| event.offset.is_none());
         if let (Some(last), Some(seen)) = (self.last, seen)
@@ -287,11 +287,11 @@ impl Feed {
         None
     }
 
-    /// Reads the events after the last one from the record, up to the first damaged line.
+    /// Reads the events after the client's last event from the record, up to the first damaged line.
     async fn read_record(&mut self) -> Result<Option<Item>, StoreError> {
         let IntactRecord { record, damage, .. } = match read_intact(self.hub.store.as_ref(), &self.id).await {
             Ok(intact) => intact,
-            // It is about to write its first line.
+            // The session has not written its first line yet.
             Err(StoreError::NotFound(_)) if self.last.is_none() => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -318,14 +318,14 @@ impl Feed {
         Ok(reset)
     }
 
-    /// Waits until a session that is not open here may have more events.
+    /// Waits until a session that is not open in this process may have more events.
     async fn wait(&mut self) -> Result<(), StoreError> {
         let Source::Stored { reader } = &mut self.source else { return Ok(()) };
         loop {
             tokio::select! {
                 changed = self.changes.recv() => match changed {
                     Ok(change) if *change.id() != self.root => {}
-                    // One of the changes that were missed may be of this session.
+                    // A missed change may concern this session.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         if self.hub.live(&self.root).is_some() {
                             break;

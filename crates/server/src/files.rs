@@ -1,4 +1,4 @@
-//! Files of a session as they were, and the way back.
+//! Earlier states of a session's files, and their restoration.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use pintle_store::checkpoint::FileDiffs;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Time that the files of a session are compared with, or brought back to.
+/// Point with which the files of a session are compared, or to which they are restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilePoint {
-    /// Before the first change that followed this many entries of the history.
+    /// Before the first change after this many entries of the history.
     Turns(usize),
     /// The checkpoint with this id.
     Checkpoint(String),
@@ -20,25 +20,25 @@ pub enum FilePoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileChanges {
-    /// Id of the checkpoint that they are compared with; `None` if no call has changed anything since.
+    /// Id of the checkpoint for the comparison; `None` if no call has changed files since.
     pub checkpoint: Option<String>,
     /// The changes.
     pub diffs: FileDiffs,
-    /// Paths about which nothing is known.
+    /// Paths whose state is unknown.
     pub unknown: Vec<PathBuf>,
 }
 
-/// Restore of the files of a session.
+/// Request to restore the files of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestoreRequest {
-    /// Point to go back to.
+    /// Point to restore.
     pub point: FilePoint,
-    /// Whether the conversation goes back as well, to the entries of [`FilePoint::Turns`].
+    /// Whether the conversation is also rewound, to the entries of [`FilePoint::Turns`].
     pub conversation: bool,
-    /// Whether files are restored that somebody else may have changed.
+    /// Whether to restore files that another user or process may have changed.
     pub force: bool,
-    /// Whether the report says what would be done, and nothing is.
+    /// Whether to report the effects without applying them.
     pub dry_run: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Traits that an application implements to be served: [`SessionHost`] and [`SessionControls`].
+//! Traits that an application implements to provide sessions: [`SessionHost`] and [`SessionControls`].
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,30 +17,31 @@ use crate::files::{FileChanges, FilePoint, RestoreReport, RestoreRequest};
 /// Opens the sessions of a server. Implemented by embedding applications.
 ///
 /// Each session writes its record to the store of the server, so that it outlives the server. Methods may be called for
-/// several sessions at once. Their futures are not dropped when a client goes away.
+/// several sessions at once. Their futures are not dropped when a client disconnects.
 #[async_trait]
 pub trait SessionHost: fmt::Debug + Send + Sync {
     /// Creates a session with this id in the store, and opens it.
     ///
     /// # Errors
     ///
-    /// [`HostError::Exists`] if there is one with this id, [`HostError::Invalid`] for a request that cannot be met.
+    /// [`HostError::Exists`] if there is a session with this id, [`HostError::Invalid`] for a request that cannot be
+    /// fulfilled.
     async fn create(&self, id: SessionId, request: NewSession) -> Result<OpenSession, HostError>;
 
-    /// Opens a session of the store, which goes on where its record ends.
+    /// Opens a session of the store. The session continues where its record ends.
     ///
     /// # Errors
     ///
     /// [`HostError::NotFound`], [`HostError::Damaged`], and [`HostError::Held`] if another process has it.
     async fn open(&self, id: &SessionId) -> Result<OpenSession, HostError>;
 
-    /// Creates a session with id `fork` that begins with the first `turns` entries of the history of `origin`, which may be
-    /// in use, and opens it. The fork inherits the present mode, rules, environment and limits of `origin`.
+    /// Creates a session with id `fork` that starts with the first `turns` entries of the history of `origin`, which may be
+    /// in use, and opens it. The fork inherits the current mode, rules, environment and limits of `origin`.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than there are, and
-    /// [`HostError::Damaged`] for more entries than there are before a damage.
+    /// [`HostError::NotFound`], [`HostError::Exists`] for `fork`, [`HostError::Invalid`] for more entries than exist, and
+    /// [`HostError::Damaged`] for more entries than exist before a damage.
     async fn fork(&self, origin: &SessionId, turns: usize, fork: SessionId)
     -> Result<OpenSession, HostError>;
 
@@ -51,35 +52,36 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
     /// [`HostError::NotFound`], and [`HostError::Held`] if another process has it.
     async fn delete(&self, id: &SessionId) -> Result<(), HostError>;
 
-    /// Compares the files of a session with what they were. By default no files are known.
+    /// Compares the files of a session with an earlier state. Not supported by default.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], and [`HostError::Invalid`] for a point that there is not.
+    /// [`HostError::NotFound`], and [`HostError::Invalid`] for an unknown point.
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
         let _ = (id, since);
         Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
     }
 
-    /// Restores files of a session that this server does not have open, and takes its conversation back if that is asked
-    /// for. By default no files are known.
+    /// Restores files of a session that this server does not have open, and rewinds its conversation if requested. Not
+    /// supported by default.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], [`HostError::Held`], and [`HostError::Invalid`] for a point that there is not.
+    /// [`HostError::NotFound`], [`HostError::Held`], and [`HostError::Invalid`] for an unknown point.
     async fn restore(&self, id: &SessionId, request: &RestoreRequest) -> Result<RestoreReport, HostError> {
         let _ = (id, request);
         Err(HostError::Invalid("the files of sessions are not known here".to_owned()))
     }
 
-    /// Returns whether a session that begins with these settings lets more calls run without a decision than sessions here do
-    /// by default. It takes the scope `approve` then. By default each mode does.
+    /// Returns whether a session that starts with these settings lets more calls run without a decision than sessions of
+    /// this host do by default. Such settings require the scope `approve`. By default, returns true for every mode.
     fn widens(&self, settings: &SettingsChange) -> bool {
         settings.mode.is_some()
     }
 
-    /// Returns the reason why a fork of a session may let more calls run without a decision than sessions here do by default,
-    /// as text for the client; `None` if it does not. Such a fork takes the scope `approve`. By default each fork does.
+    /// Returns the reason why a fork of a session may let more calls run without a decision than sessions of this host do
+    /// by default, as text for the client; `None` if it does not. Such a fork requires the scope `approve`. By default,
+    /// returns a reason for every fork.
     ///
     /// # Errors
     ///
@@ -89,29 +91,29 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
         Ok(Some("the fork inherits the permissions of its origin".to_owned()))
     }
 
-    /// Returns the cost of one response in US dollars; `None` if a price is unknown, as all are by default.
+    /// Returns the cost of one response in US dollars; `None` if a price is unknown. By default, all prices are unknown.
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         let _ = (provider, model, usage);
         None
     }
 
-    /// Returns a session as one document. By default there are none.
+    /// Returns a session as one document. Not supported by default.
     ///
     /// # Errors
     ///
-    /// [`HostError::NotFound`], and [`HostError::Invalid`] for a kind that there is not.
+    /// [`HostError::NotFound`], and [`HostError::Invalid`] for an unsupported kind.
     async fn document(&self, id: &SessionId, kind: DocumentKind) -> Result<String, HostError> {
         let _ = (id, kind);
         Err(HostError::Invalid("there are no such documents here".to_owned()))
     }
 
-    /// Returns what the summary of a session that is not open says about its settings. By default nothing.
+    /// Returns the settings in the summary of a session that is not open. Empty by default.
     fn settings_of(&self, summary: &Summary) -> SessionSettings {
         let _ = summary;
         SessionSettings::default()
     }
 
-    /// Lists the models that a session can use. By default none are known.
+    /// Lists the models that a session can use. Empty by default.
     fn models(&self) -> Vec<ModelSummary> {
         Vec::new()
     }
@@ -119,35 +121,35 @@ pub trait SessionHost: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn SessionHost) = |_| {};
 
-/// Sets what a client can set of one session, and closes it. Implemented by embedding applications.
+/// Controls of one session: settings, tools and closing. Implemented by embedding applications.
 #[async_trait]
 pub trait SessionControls: fmt::Debug + Send + Sync {
-    /// Returns the present settings.
+    /// Returns the current settings.
     fn settings(&self) -> SessionSettings {
         SessionSettings::default()
     }
 
-    /// Returns the tools that the model is offered. None by default.
+    /// Returns the tools that the model can call. Empty by default.
     fn tools(&self) -> ToolList {
         ToolList::default()
     }
 
-    /// Returns whether a change lets more calls run without a decision. It takes the scope `approve` then. By default each
-    /// change of the mode does.
+    /// Returns whether a change lets more calls run without a decision. Such a change requires the scope `approve`. By
+    /// default, returns true for every change of the mode.
     fn widens(&self, change: &SettingsChange) -> bool {
         change.mode.is_some()
     }
 
-    /// Changes settings on behalf of a principal, which is recorded; `None` if callers have no names. Settings that are `None`
-    /// are unchanged.
+    /// Changes settings on behalf of a principal, which is recorded; `None` if callers have no names. Settings that are
+    /// `None` stay unchanged.
     ///
     /// # Errors
     ///
-    /// [`HostError::Invalid`] for a setting that does not exist here. Nothing is changed then.
+    /// [`HostError::Invalid`] for an unsupported setting. No setting is changed then.
     async fn set(&self, change: &SettingsChange, by: Option<&Principal>) -> Result<(), HostError>;
 
-    /// Ends the session in this process, and everything that it uses here. By default it is suspended, so that it goes on
-    /// where it was when it is opened again.
+    /// Ends the session in this process and releases its resources. By default, suspends it, so that it continues where it
+    /// stopped when it is opened again.
     async fn close(&self, session: Session) {
         session.suspend().await;
     }
@@ -158,17 +160,17 @@ const _: fn(&dyn SessionControls) = |_| {};
 /// Kind of a document about a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// The record, as JSON lines from which it can be read back.
+    /// The record as JSON lines, which can be read back.
     Record,
     /// The conversation as Markdown.
     Markdown,
-    /// The conversation as one page of HTML that needs nothing else.
+    /// The conversation as a self-contained HTML page.
     Html,
     /// The audit of its calls as JSON.
     Audit,
     /// The audit as text.
     AuditText,
-    /// The audit as one page of HTML that needs nothing else.
+    /// The audit as a self-contained HTML page.
     AuditHtml,
 }
 
@@ -178,7 +180,7 @@ pub enum DocumentKind {
 pub struct OpenSession {
     /// The session.
     pub session: Session,
-    /// Sets what a client can set, and closes the session.
+    /// Controls of the session.
     pub controls: Arc<dyn SessionControls>,
 }
 
@@ -270,14 +272,14 @@ impl ModelSummary {
     }
 }
 
-/// Reason why a host did not do what a client asked for.
+/// Reason why a host did not fulfil a client's request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// There is no session with this id.
     #[error("there is no session `{0}`")]
     NotFound(SessionId),
-    /// There is a session with this id already.
+    /// A session with this id already exists.
     #[error("there is a session `{0}` already")]
     Exists(SessionId),
     /// Another process has the session.
@@ -285,10 +287,10 @@ pub enum HostError {
     Held {
         /// Id of the session.
         id: SessionId,
-        /// Holder, for people.
+        /// Holder, as text for users.
         holder: String,
     },
-    /// The record of the session is damaged, and the request needs all of it.
+    /// The record of the session is damaged, and the request needs the complete record.
     #[error("{damage}; {}", possible_fork(id, *entries))]
     Damaged {
         /// Id of the session.
@@ -298,7 +300,7 @@ pub enum HostError {
         /// Number of entries of the history before the damage.
         entries: usize,
     },
-    /// The request cannot be met as it is.
+    /// The request cannot be fulfilled in this form.
     #[error("{0}")]
     Invalid(String),
     /// The request is not allowed here.
@@ -307,10 +309,10 @@ pub enum HostError {
     /// The request is well-formed but cannot be processed.
     #[error("{0}")]
     Unprocessable(String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{what}")]
     Failed {
-        /// Description of the failure, for people. A client gets it.
+        /// Description of the failure for users. The client gets it.
         what: String,
         /// The cause. Only the operator gets it.
         source: Option<Box<dyn Error + Send + Sync>>,

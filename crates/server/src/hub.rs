@@ -1,4 +1,4 @@
-//! The sessions that a server has open.
+//! Open sessions of a server.
 
 mod following;
 mod live;
@@ -30,24 +30,24 @@ use self::state::HubState;
 pub use self::takeover::TakenUp;
 use self::waiting::Tenant;
 
-/// Property of the summaries of sessions that a server takes up again.
+/// Property of the summaries of sessions that a server resumes.
 pub(crate) const SERVED: &str = "served";
 
-/// Changes that wait for a slow subscriber, who looks at everything again when there are more.
+/// Maximum number of changes that wait for a slow subscriber. Beyond it, the subscriber reads the complete state again.
 const CHANGES: usize = 1_024;
 
-/// Open sessions, and the store with all others.
+/// Open sessions, and the store with all other sessions.
 #[derive(Debug)]
 pub(crate) struct Hub {
     pub(crate) host: Arc<dyn SessionHost>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: ServerLimits,
     pub(crate) counters: Arc<Counters>,
-    /// Not locked while anything is awaited.
+    /// Never locked across an await.
     state: Mutex<HubState>,
     /// Notified when a session is closed, and when an opening has ended.
     freed: Notify,
-    /// Held while a session begins without room, so that one session at most is open beyond the limits.
+    /// Held while a session starts without room, so that at most one session is open beyond the limits.
     beyond: tokio::sync::Mutex<()>,
     changes: broadcast::Sender<Change>,
     tasks: Mutex<JoinSet<()>>,
@@ -56,7 +56,7 @@ pub(crate) struct Hub {
     drained: CancellationToken,
 }
 
-/// Something that lists of sessions show.
+/// Change that affects lists of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A session changed.
@@ -103,7 +103,7 @@ impl Hub {
         lock(&self.state).live.values().cloned().collect()
     }
 
-    /// Returns the changes of sessions as they happen.
+    /// Subscribes to the changes of sessions.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
@@ -113,14 +113,14 @@ impl Hub {
         &self.closing
     }
 
-    /// Returns the token that is cancelled when a server that shuts down has closed its sessions. Streams end then: the events of
-    /// the runs that it waited for are sent.
+    /// Returns the token that is cancelled when a server that shuts down has closed its sessions. Streams end only then, so
+    /// that clients get the events of the last runs.
     pub(crate) fn drained(&self) -> &CancellationToken {
         &self.drained
     }
 
     pub(crate) fn changed(&self, id: &SessionId) {
-        // Without a subscriber, nobody needs to know.
+        // Sending fails only without a subscriber.
         let _ = self.changes.send(Change::Of(id.clone()));
     }
 
@@ -128,7 +128,7 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// A problem if there is no room, among others: the request needs the session now.
+    /// A problem, for instance if there is no room, because the request needs the session now.
     pub(crate) async fn open(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
         if let Some(live) = self.live(id) {
             return Ok(live);
@@ -144,7 +144,7 @@ impl Hub {
         self.open_now(id, tenant).await
     }
 
-    /// Opens a session. Its slot and a reservation are held.
+    /// Opens a session. The caller holds its slot and a reservation.
     async fn open_now(self: &Arc<Self>, id: &SessionId, tenant: Tenant) -> Result<Arc<Live>, Problem> {
         let summary = self.store.summary(id).await?;
         let asks =
@@ -154,7 +154,7 @@ impl Hub {
         Ok(self.add(opened, tenant, asks))
     }
 
-    /// Creates a session, unless an earlier request has created it. Returns whether it did not exist.
+    /// Creates a session, unless an earlier request has created it. Returns its id and whether it is new.
     pub(crate) async fn create(
         self: &Arc<Self>,
         id: SessionId,
@@ -180,7 +180,7 @@ impl Hub {
         self.begin(fork.clone(), tenant, || self.host.fork(origin, turns, fork.clone())).await
     }
 
-    /// Begins a session. Without room for it, it is closed at once: what is posted to it waits.
+    /// Starts a session. If there is no room for it, closes it at once, and inputs posted to it wait.
     async fn begin<F>(
         self: &Arc<Self>,
         id: SessionId,
@@ -203,7 +203,7 @@ impl Hub {
             }
         };
         match begin().await {
-            // The client could not find it under the id that it gets.
+            // The client could not find the session under the id in the response.
             Ok(opened) if opened.session.id() != &id => {
                 let other = opened.session.id().clone();
                 opened.controls.close(opened.session).await;
@@ -216,13 +216,13 @@ impl Hub {
                 }
                 Ok((id, true))
             }
-            // Another server was asked the same: the id comes from the key of the request.
+            // Another server got the same request: the id is derived from the request's key.
             Err(HostError::Exists(_)) => Ok((id, false)),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Restores files of a session, which is closed for that unless nothing is to be done.
+    /// Restores files of a session. Closes the session first, unless the request is a dry run.
     pub(crate) async fn restore(
         self: &Arc<Self>,
         id: &SessionId,
@@ -255,7 +255,7 @@ impl Hub {
         Ok(restored?)
     }
 
-    /// Deletes a session of the tree of `root`, which is closed for that. `before` reads its record once it is closed.
+    /// Closes and deletes a session of the tree of `root`. `before` reads the session's record once it is closed.
     pub(crate) async fn delete<F>(
         self: &Arc<Self>,
         id: &SessionId,
@@ -272,7 +272,7 @@ impl Hub {
         before().await;
         lock(&self.state).waiting.remove(id);
         self.host.delete(id).await?;
-        // Without a subscriber, nobody needs to know.
+        // Sending fails only without a subscriber.
         let _ = self.changes.send(Change::Deleted { id: id.clone(), tenant });
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Hub {
         live
     }
 
-    /// Opens a session that is closed, if it has something to do.
+    /// Opens a closed session if it has work.
     fn open_if_work(self: Arc<Self>, id: SessionId) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             let Ok(Some(summary)) = self.store.summary(&id).await else { return };
@@ -298,7 +298,7 @@ impl Hub {
         })
     }
 
-    /// Returns whether a session that is not open has something to do: a run under way, or what was posted to it.
+    /// Returns whether a session that is not open has work: an unfinished run or a posted input.
     async fn has_work(&self, summary: &Summary) -> Result<bool, StoreError> {
         // The inbox of a session that has ended is never read again.
         Ok(summary.is_session()
@@ -306,7 +306,7 @@ impl Hub {
             && (is_under_way(summary) || self.store.has_posted(&summary.id).await?))
     }
 
-    /// Returns whether a request is the first here that decides on a call, or the same as the first.
+    /// Returns whether a request is the first on this server that decides on a call, or a repetition of the first.
     pub(crate) fn decides_first(
         &self,
         id: &SessionId,
@@ -320,7 +320,8 @@ impl Hub {
         first == request
     }
 
-    /// Takes the decision of a request on a gate back, which could not be posted. Those on calls are forgotten with their session.
+    /// Withdraws a request's decision on a gate, which could not be posted. Decisions on calls are removed with their
+    /// session.
     #[cfg(feature = "tasks")]
     pub(crate) fn undecided(&self, id: &SessionId, call: &str, ticket: Fingerprint, request: &str) {
         let key = (id.clone(), call.to_owned(), ticket);
@@ -330,7 +331,7 @@ impl Hub {
         }
     }
 
-    /// Ends a session in this process, so that somebody else can have it.
+    /// Closes a session in this process, so that another process or the host can use it.
     async fn release(&self, id: &SessionId) {
         if let Some(live) = self.live(id) {
             live.leaving.cancel();
@@ -344,20 +345,20 @@ impl Hub {
         tasks.spawn(task);
     }
 
-    /// Carries out a request to its end, also when its client goes away. `None` if it panics.
+    /// Runs a request to completion, even if its client disconnects. Returns `None` if it panics.
     pub(crate) async fn carry_out<T: Send + 'static>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (done, answer) = oneshot::channel();
         self.spawn(async move {
-            // Fails if the client has gone.
+            // Fails if the client has disconnected.
             let _ = done.send(request.await);
         });
         answer.await.ok()
     }
 
-    /// Closes all sessions. What is under way after the time to drain is left for the next server.
+    /// Closes all sessions. Runs that exceed the drain time are left to the next server.
     pub(crate) async fn shut_down(&self) {
         self.closing.cancel();
         loop {
@@ -379,7 +380,7 @@ fn has_state(summary: &Summary, state: &str) -> bool {
     summary.properties.get(StoredJournal::STATE).is_some_and(|found| found == state)
 }
 
-/// Locks a mutex, whose value is valid after a panic as well.
+/// Locks a mutex. Its value stays valid after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

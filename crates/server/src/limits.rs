@@ -2,37 +2,37 @@
 
 use std::time::Duration;
 
-/// Limits of a server. Every one can be set.
+/// Limits of a server. All of them can be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerLimits {
-    /// Most sessions that are open at once: beyond, those make way that do nothing, and the others are waited for. Default
-    /// 1,000.
+    /// Maximum number of open sessions. Beyond it, inactive sessions are closed, and new sessions wait for active ones.
+    /// Default 1,000.
     pub sessions: usize,
-    /// Most sessions of one tenant that are open at once. Those without a tenant are of one together. Default: no limit of
-    /// its own.
+    /// Maximum number of open sessions of one tenant. Sessions without a tenant count as one tenant. Default: no separate
+    /// limit.
     pub sessions_of_tenant: usize,
-    /// Most sessions that wait until others are closed, with something to do. Default 1,000.
+    /// Maximum number of sessions that have work and wait until others are closed. Default 1,000.
     pub waiting: usize,
-    /// Largest body of a request, in bytes. Default 32 MiB.
+    /// Maximum size of a request body, in bytes. Default 32 MiB.
     pub body: usize,
-    /// Time within which the head of a request has to arrive, and after which a connection without a request is closed. Default
-    /// 10 s.
+    /// Time within which the head of a request must arrive. A connection without a request is closed after this time.
+    /// Default 10 s.
     pub head_time: Duration,
-    /// Time within which the body of a request has to arrive. Default 60 s.
+    /// Time within which the body of a request must arrive. Default 60 s.
     pub body_time: Duration,
-    /// Most requests of one caller in a second, which may be exceeded fourfold for a moment. Default 100. Those without a
-    /// valid token are one caller together.
+    /// Maximum rate of requests of one caller, per second, with bursts of four times as many. Default 100. Requests without
+    /// a valid token count as one caller.
     pub rate: u32,
-    /// Most connections at once. Default 4,096.
+    /// Maximum number of connections. Default 4,096.
     pub connections: usize,
-    /// Maximum number of connections without an authenticated request. Beyond it the oldest is closed. Default 512.
+    /// Maximum number of connections without an authenticated request. Beyond it, the oldest is closed. Default 512.
     pub unauthenticated_connections: usize,
-    /// Time after which a session is closed that does nothing, waits for nothing and that nobody watches. Default 10 min.
+    /// Time after which an inactive session without watching clients is closed. Default 10 min.
     pub idle: Duration,
-    /// Time between two signs of life on a stream of events. Default 15 s.
+    /// Interval of heartbeats on a stream of events. Default 15 s.
     pub heartbeat: Duration,
-    /// Time that runs have to end when the server shuts down. What goes on then is taken up by the next server. Default 10 s.
+    /// Time that runs have to end when the server shuts down. The next server resumes unfinished runs. Default 10 s.
     pub drain: Duration,
 }
 
@@ -56,49 +56,49 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
-    /// Sets the most sessions that are open at once.
+    /// Sets the maximum number of open sessions.
     #[must_use]
     pub fn with_sessions(mut self, sessions: usize) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// Sets the most sessions of one tenant that are open at once.
+    /// Sets the maximum number of open sessions of one tenant.
     #[must_use]
     pub fn with_sessions_of_tenant(mut self, sessions: usize) -> Self {
         self.sessions_of_tenant = sessions;
         self
     }
 
-    /// Sets the most sessions that wait for room.
+    /// Sets the maximum number of sessions that wait for room.
     #[must_use]
     pub fn with_waiting(mut self, waiting: usize) -> Self {
         self.waiting = waiting;
         self
     }
 
-    /// Sets the most requests of one caller in a second.
+    /// Sets the maximum rate of requests of one caller, per second.
     #[must_use]
     pub fn with_rate(mut self, rate: u32) -> Self {
         self.rate = rate;
         self
     }
 
-    /// Sets the most connections at once, and the most of those without a valid token.
+    /// Sets the maximum number of connections, and of connections without an authenticated request.
     #[must_use]
     pub fn with_connections(mut self, connections: usize, unauthenticated: usize) -> Self {
         (self.connections, self.unauthenticated_connections) = (connections, unauthenticated);
         self
     }
 
-    /// Sets the time after which a session is closed that does nothing.
+    /// Sets the time after which an inactive session is closed.
     #[must_use]
     pub fn with_idle(mut self, idle: Duration) -> Self {
         self.idle = idle;
         self
     }
 
-    /// Sets the time between two signs of life on a stream of events.
+    /// Sets the interval of heartbeats on a stream of events.
     #[must_use]
     pub fn with_heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = heartbeat;
@@ -112,7 +112,7 @@ impl ServerLimits {
         self
     }
 
-    /// Sets the time within which the head of a request has to arrive.
+    /// Sets the time within which the head of a request must arrive.
     #[must_use]
     pub fn with_head_time(mut self, time: Duration) -> Self {
         self.head_time = time;

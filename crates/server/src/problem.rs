@@ -1,4 +1,4 @@
-//! Errors as clients get them: problem details (RFC 9457).
+//! Error responses: problem details (RFC 9457).
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
@@ -78,17 +78,17 @@ impl Problem {
         }
     }
 
-    /// Returns the problem of a session that takes nothing any more.
+    /// Returns the problem of a session that has ended and accepts no input.
     pub(crate) fn session_ended(id: &SessionId) -> Self {
         Self::new(ENDED, format!("session `{id}` has ended for good: fork it to go on"))
     }
 
-    /// Returns whether it is of this kind.
+    /// Returns whether the problem is of this kind.
     pub(crate) fn is(&self, kind: Kind) -> bool {
         self.kind.strip_prefix("/problems/") == Some(kind.name)
     }
 
-    /// Returns a problem whose cause is for the operator.
+    /// Returns a problem and logs its cause for the operator.
     pub(crate) fn internal(kind: Kind, detail: &str, error: &dyn std::error::Error) -> Self {
         tracing::warn!(error = %error_chain(error), "{detail}");
         Self::new(kind, detail)
@@ -128,7 +128,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         #[expect(clippy::wildcard_enum_match_arm, reason = "the others are the server's own problems")]
         match &error {
-            // An id that cannot be stored is one that no session has.
+            // No session has an id that cannot be stored.
             StoreError::NotFound(id) | StoreError::InvalidId(id) => {
                 Self::new(NOT_FOUND, format!("there is no session `{id}`"))
             }
@@ -137,7 +137,7 @@ impl From<StoreError> for Problem {
             StoreError::NoSuchLine { .. } => Self::new(RANGE, error.to_string()),
             StoreError::Exists(_) => Self::new(CONFLICT, error.to_string()),
             StoreError::Damaged { .. } | StoreError::DamagedBlob(_) => Self::new(DAMAGED, error.to_string()),
-            // Its text has a path of the server.
+            // The text of the error contains a path of the server.
             StoreError::NotAJournal(_) => Self::internal(DAMAGED, "the record is damaged", &error),
             _ => Self::internal(UNAVAILABLE, "the store of the sessions failed", &error),
         }

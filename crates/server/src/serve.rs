@@ -1,4 +1,4 @@
-//! A server: its connections, from the first to the last.
+//! A server and its connections.
 
 #[cfg(feature = "tls")]
 mod http2;
@@ -28,16 +28,16 @@ use crate::hub::{Hub, TakenUp};
 use crate::limits::ServerLimits;
 use crate::unauthenticated::UnauthenticatedConnections;
 
-/// Wait after a connection that could not be accepted, such as for want of descriptors.
+/// Pause after a failure to accept a connection, for instance for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Most bytes of the head of a request.
+/// Maximum bytes of the head of a request.
 const MAX_HEAD: usize = 64 << 10;
 
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
 
-/// Time that connections have to end after the sessions have.
+/// Time that connections have to end after the sessions are closed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Server of sessions over HTTP.
@@ -57,7 +57,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Creates a server of the sessions of a store, which `host` opens.
+    /// Creates a server for the sessions of a store, which `host` opens.
     #[must_use]
     pub fn new(host: Arc<dyn SessionHost>, store: Arc<dyn SessionStore>, limits: ServerLimits) -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
@@ -65,28 +65,28 @@ impl Server {
         Self { hub, tokens: None, hosts, clock: Arc::new(SystemClock), audit: None }
     }
 
-    /// Requires one of these tokens from everybody. Without it, whoever can connect may do everything.
+    /// Requires one of these tokens from every client. Without tokens, every client that can connect has all scopes.
     #[must_use]
     pub fn with_tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Adds names by which clients reach the server, without a port. Default: those of the loopback interface.
+    /// Adds host names by which clients reach the server, without a port. Default: the names of the loopback interface.
     #[must_use]
     pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
         self.hosts.extend(hosts);
         self
     }
 
-    /// Keeps a line about each request that changes something, and about each without a valid token. Default: none.
+    /// Writes a line to the audit log for each mutating request with a valid token. Default: no log.
     #[must_use]
     pub fn with_audit(mut self, log: Arc<dyn AuditLog>) -> Self {
         self.audit = Some(log);
         self
     }
 
-    /// Takes up the sessions that an earlier server left under way, and those that something was posted to.
+    /// Resumes the sessions that an earlier server left with an unfinished run or a posted input.
     ///
     /// # Errors
     ///
@@ -95,18 +95,19 @@ impl Server {
         self.hub.take_up().await
     }
 
-    /// Takes up sessions whose server has died and shared the store, and looks for them at this interval until the server shuts
-    /// down. Their leases have to run out first.
+    /// Resumes sessions of servers that shared the store and died. Checks for such sessions at this interval until the
+    /// server shuts down. Their leases must expire first.
     pub async fn keep_taking_up(&self, interval: Duration) {
         self.hub.keep_taking_up(interval).await;
     }
 
-    /// Serves the connections of a TCP socket until `stop` completes, then ends the sessions. What is under way after
-    /// [`ServerLimits::drain`] is left to the next server.
+    /// Serves the connections of a TCP socket until `stop` completes, then closes the sessions. Runs that exceed
+    /// [`ServerLimits::drain`] are left to the next server.
     ///
     /// # Errors
     ///
-    /// If the address of the socket cannot be read, or it is not on the loopback interface and there are no tokens.
+    /// An error if the address of the socket cannot be read, or it is not on the loopback interface and there are no
+    /// tokens.
     pub async fn serve_tcp(&self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
         self.require_tokens(&listener)?;
         let router = api::router(self.app(Some(self.hosts.clone()), false));
@@ -115,9 +116,9 @@ impl Server {
         Ok(())
     }
 
-    /// Serves the connections of a TCP socket with TLS, like [`serve_tcp`](Self::serve_tcp). A handshake has to end within
-    /// [`ServerLimits::head_time`]. Clients that offer HTTP/2 get it: a browser opens six connections of HTTP/1.1 to a server,
-    /// and one connection of HTTP/2 has room for all its requests.
+    /// Serves the connections of a TCP socket with TLS, like [`serve_tcp`](Self::serve_tcp). A handshake must complete
+    /// within [`ServerLimits::head_time`]. Clients that offer HTTP/2 get it: a browser opens at most six HTTP/1.1
+    /// connections to a server, but one HTTP/2 connection carries all its requests.
     ///
     /// # Errors
     ///
@@ -155,8 +156,8 @@ impl Server {
         Ok(())
     }
 
-    /// Serves the connections of a unix socket, like [`serve_tcp`](Self::serve_tcp). The permissions of the socket say who
-    /// can connect.
+    /// Serves the connections of a unix socket, like [`serve_tcp`](Self::serve_tcp). The permissions of the socket
+    /// determine which clients can connect.
     pub async fn serve_unix(&self, listener: UnixListener, stop: impl Future<Output = ()>) {
         let router = api::router(self.app(None, false));
         let accept = || async { listener.accept().await.map(|(stream, _)| (stream, None)) };
@@ -176,8 +177,8 @@ impl Server {
         App { hub: Arc::clone(&self.hub), access: Arc::new(access), answered: Arc::default() }
     }
 
-    /// Accepts connections until `stop` completes and the sessions have ended. `secure` makes a stream of an accepted one, and
-    /// names the protocol of its requests.
+    /// Accepts connections until `stop` completes and the sessions are closed. `secure` converts an accepted stream and
+    /// returns the protocol of its requests.
     async fn serve<S, T, A, F, P, Q>(
         &self,
         router: axum::Router,
@@ -195,12 +196,12 @@ impl Server {
         let closing = CancellationToken::new();
         let mut connections = JoinSet::new();
         let limits = &self.hub.limits;
-        // Without one, no connection could authenticate.
+        // Without at least one such connection, no client could authenticate.
         let unauthenticated =
             limits.unauthenticated_connections.min(limits.connections.saturating_sub(1)).max(1);
         let unauthenticated = UnauthenticatedConnections::new(unauthenticated);
         let mut number = 0;
-        // Requests are answered until the end, such as by a probe that asks whether the server is ready.
+        // Requests are answered until the end, for instance readiness probes.
         let mut ended = std::pin::pin!(async {
             stop.await;
             self.hub.shut_down().await;
@@ -256,12 +257,12 @@ impl Server {
     }
 }
 
-/// Accepts a connection whose writes are sent at once. Otherwise an event would wait until the client has acknowledged the one
-/// before it, for the time that a packet takes there and back.
+/// Accepts a connection whose writes are sent at once. Otherwise an event would wait for the client's acknowledgement of
+/// the previous event, which takes a round trip.
 async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, Option<IpAddr>)> {
     let (stream, address) = listener.accept().await?;
     if let Err(error) = stream.set_nodelay(true) {
-        // It fails for a connection that its client has left.
+        // This fails for a connection that its client has closed.
         tracing::debug!(%error, "writes to a connection may be delayed");
     }
     Ok((stream, Some(address.ip())))
@@ -283,7 +284,7 @@ impl Protocol {
     }
 }
 
-/// Serves one connection of HTTP/1.1 until its client closes it, or the server closes and the current request is answered.
+/// Serves one HTTP/1.1 connection until its client closes it, or the server closes and the current request is answered.
 async fn http1_connection<S>(stream: S, router: axum::Router, head_time: Duration, closing: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

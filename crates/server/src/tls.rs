@@ -1,4 +1,4 @@
-//! Certificates of a server, which can be replaced while it serves.
+//! Certificates of a server, which can be replaced while it runs.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 /// Name of HTTP/2 in a TLS handshake (ALPN).
 pub(crate) const HTTP2: &[u8] = b"h2";
 
-/// Certificate chain and private key of a server. Cheap to clone; all clones have the same.
+/// Certificate chain and private key of a server. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub struct TlsIdentity(Arc<RwLock<Arc<CertifiedKey>>>);
 
@@ -20,19 +20,19 @@ pub struct TlsIdentity(Arc<RwLock<Arc<CertifiedKey>>>);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// There is no certificate in PEM, or one is damaged.
+    /// There is no PEM certificate, or a certificate is damaged.
     #[error("expected certificates in PEM: {0}")]
     Certificates(String),
-    /// There is no private key in PEM, or it is damaged.
+    /// There is no PEM private key, or it is damaged.
     #[error("expected a private key in PEM: {0}")]
     Key(String),
-    /// The key is of no known kind, or not that of the certificate.
+    /// The key is of an unknown kind or does not match the certificate.
     #[error("the private key cannot be used with the certificate")]
     Mismatch(#[source] rustls::Error),
 }
 
 impl TlsIdentity {
-    /// Reads the chain of certificates, that of the server first, and its private key, both in PEM.
+    /// Reads the chain of certificates, with the server's certificate first, and its private key, both in PEM.
     ///
     /// # Errors
     ///
@@ -41,11 +41,11 @@ impl TlsIdentity {
         Ok(Self(Arc::new(RwLock::new(certified(certificates, key)?))))
     }
 
-    /// Replaces both, from the next connection on.
+    /// Replaces the certificates and the key, from the next connection on.
     ///
     /// # Errors
     ///
-    /// [`TlsError`]; those of before stay.
+    /// [`TlsError`]. The previous certificates and key then stay in use.
     pub fn set(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let certified = certified(certificates, key)?;
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = certified;

@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Connections without an authenticated request, up to a limit. Beyond it the oldest is closed, so that slow unauthenticated
-/// clients cannot exhaust the connections.
+/// Connections without an authenticated request, up to a limit. Beyond it, the oldest is closed, so that slow
+/// unauthenticated clients cannot exhaust the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct UnauthenticatedConnections {
     limit: usize,
     waiting: Arc<Mutex<VecDeque<Peer>>>,
 }
 
-/// The other end of a connection. Clones are of the same connection.
+/// The other end of a connection. Clones refer to the same connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
-    /// Its address; `None` on a unix socket.
+    /// Address; `None` on a unix socket.
     pub(crate) address: Option<IpAddr>,
     number: u64,
     /// Closes the connection.
@@ -30,7 +30,7 @@ impl UnauthenticatedConnections {
         Self { limit, waiting: Arc::default() }
     }
 
-    /// Adds a connection, with a number that no other has.
+    /// Adds a connection, with a unique number.
     pub(crate) fn add(&self, number: u64, address: Option<IpAddr>) -> Peer {
         let peer = Peer { address, number, close: CancellationToken::new(), unauthenticated: self.clone() };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl UnauthenticatedConnections {
 }
 
 impl Peer {
-    /// Removes the connection: its sender is authenticated, or gone.
+    /// Removes the connection, because its client has authenticated or disconnected.
     pub(crate) fn remove_waiting(&self) {
         let mut waiting = self.unauthenticated.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|peer| peer.number != self.number);

@@ -33,7 +33,7 @@ impl AddressRules {
         Self::default()
     }
 
-    /// Allows every address, including this machine's own and its network's. Use it only where the model may reach all
+    /// Allows every address, including addresses of this machine and its network. Use it only where the model may reach all
     /// of them.
     #[must_use]
     pub fn any() -> Self {
@@ -116,7 +116,7 @@ fn special_class_v6(address: Ipv6Addr) -> Option<&'static str> {
         return Some("a loopback address");
     }
     match segments {
-        // Addresses that embed an IPv4 address lead there.
+        // Addresses that embed an IPv4 address lead to that address.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             special_class_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
         }

@@ -9,7 +9,7 @@ const SNIFFED: usize = 1024;
 /// Decodes `bytes` in the encoding of their byte-order mark, else of `content_type`, else of the page's own `<meta>`
 /// declaration, else as UTF-8.
 ///
-/// Labels are those of the Encoding Standard. An unknown label is ignored, and malformed bytes become U+FFFD.
+/// Labels follow the Encoding Standard. An unknown label is ignored, and malformed bytes become U+FFFD.
 pub(crate) fn decode(bytes: &[u8], content_type: &str, is_html: bool) -> String {
     let declared = label(content_type).and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = declared.or_else(|| is_html.then(|| meta_encoding(bytes)).flatten()).unwrap_or(UTF_8);

@@ -91,15 +91,15 @@ impl HttpWebClient {
         Self { limits, rules, lookup, stays_on_host: false, roots: Vec::new(), plain, secure }
     }
 
-    /// Refuses redirects to another host; the error names the address, which can be fetched by a call of its own. Needed
-    /// where calls are judged by their host.
+    /// Refuses redirects to another host. The error contains the address, which can be fetched with a separate call. Needed
+    /// where rules judge calls by their host.
     #[must_use]
     pub fn staying_on_host(mut self) -> Self {
         self.stays_on_host = true;
         self
     }
 
-    /// Trusts these PEM certificates in addition to the system's: those of a company's own authority, say.
+    /// Trusts these PEM certificates in addition to the system's, for example certificates of a company's own authority.
     ///
     /// # Errors
     ///

@@ -19,11 +19,11 @@ use self::writer::{Inline, Writer};
 /// Maximum nesting of lists and quotes; deeper content is shown at this level.
 const MAX_DEPTH: usize = 16;
 
-/// Maximum ratio of Markdown to page length while URLs are made absolute: a page at a long URL may have very many
-/// links. Past that, URLs are shown as they are written.
+/// Maximum ratio of Markdown to page length while URLs are made absolute. A page at a long URL may have very many links.
+/// Beyond this ratio, URLs are kept as written.
 const MAX_GROWTH: usize = 8;
 
-/// Length of the Markdown, in bytes, up to which URLs are made absolute however short the page is.
+/// Length of the Markdown, in bytes, up to which URLs are made absolute regardless of the length of the page.
 const FREE_GROWTH: usize = 64 << 10;
 
 /// Converts an HTML page to Markdown: headings, paragraphs, lists, links, images, emphasis, code, quotes and tables.

@@ -52,7 +52,7 @@ enum Provider {
 
 impl ProviderSearch {
     /// Creates a search through the provider of `client` that is named `provider`: `openai`, `anthropic` or `gemini`.
-    /// Returns `None` for any other name, because no search tool of theirs is known.
+    /// Returns `None` for any other name, because no search tool of other providers is known.
     #[must_use]
     pub fn new(client: Client, provider: &str, model: impl Into<String>) -> Option<Self> {
         let dialect = match provider {

@@ -14,7 +14,7 @@ pub(super) struct Table {
     sessions: Arc<Mutex<HashMap<String, Option<Arc<Entry>>>>>,
 }
 
-/// Place of a session that is being opened. Given back unless the session is put there.
+/// Reservation for a session that is being opened. Dropping it without a session releases it.
 #[derive(Debug)]
 pub(super) struct Reserved {
     table: Table,
@@ -22,11 +22,11 @@ pub(super) struct Reserved {
 }
 
 impl Table {
-    /// Returns a session.
+    /// Returns an open session.
     ///
     /// # Errors
     ///
-    /// The error to answer with, if the connection does not have it.
+    /// The error of the response, if the session is not open on this connection.
     pub(super) fn find(&self, id: &str) -> Result<Arc<Entry>, RpcError> {
         self.get(id).ok_or_else(|| {
             let message = format!("session `{id}` is not open: create, load or resume it first");
@@ -42,11 +42,11 @@ impl Table {
         self.sessions().values().flatten().cloned().collect()
     }
 
-    /// Reserves the place of a session that is not open.
+    /// Reserves the id of a session that is not open.
     ///
     /// # Errors
     ///
-    /// The error to answer with, if it is being opened already.
+    /// The error of the response, if the session is open or being opened.
     pub(super) fn reserve(&self, id: &str) -> Result<Reserved, RpcError> {
         match self.sessions().entry(id.to_owned()) {
             Slot::Occupied(_) => {
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Removes a session, unless another one of the same id has taken its place.
+    /// Removes a session. Keeps another session with the same id.
     pub(super) fn remove_entry(&self, entry: &Arc<Entry>) {
         let mut sessions = self.sessions();
         let is_there =
@@ -75,7 +75,7 @@ impl Table {
 }
 
 impl Reserved {
-    /// Puts the session there.
+    /// Replaces the reservation with the session.
     pub(super) fn put(self, entry: Arc<Entry>) {
         self.table.sessions().insert(self.id.clone(), Some(entry));
     }

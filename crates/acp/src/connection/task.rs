@@ -1,4 +1,4 @@
-//! Requests that the host answers, each in a task of its own.
+//! Requests that the host answers, each in a separate task.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ pub(super) enum Ask {
 }
 
 impl Ask {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
     ///
-    /// The error to answer with.
+    /// The error of the response.
     pub(super) fn parse(method: &str, params: Value, info: &AgentInfo) -> Result<Self, RpcError> {
         Ok(match method {
             "authenticate" => {
@@ -129,7 +129,7 @@ fn mcp_server(server: wire::McpServer, info: &AgentInfo) -> Result<McpServerSpec
     Ok(McpServerSpec { name, transport })
 }
 
-/// Response to a request.
+/// Context for the response to a request.
 pub(super) struct Asking {
     pub(super) host: Arc<dyn AgentHost>,
     pub(super) client: Client,
@@ -147,7 +147,7 @@ enum Asked {
 }
 
 impl Asking {
-    /// Answers the request. Returns the session that was opened for it.
+    /// Answers the request. Returns the session that it opened.
     pub(super) async fn run(self, ask: Ask, cancel: CancellationToken) -> Option<Box<SessionTask>> {
         let result = tokio::select! {
             biased;
@@ -193,7 +193,7 @@ impl Asking {
         }
     }
 
-    /// Answers a request that has changed settings, and then tells what else has changed with them.
+    /// Answers a request that changed settings. The session's task then reports the other changes.
     async fn set(&self, entry: &Entry, answer: Value) -> Result<Asked, RpcError> {
         self.requests.answer(&self.request, Ok(answer)).await;
         entry.settings_changed();
@@ -214,7 +214,7 @@ impl Asking {
             if entry.open(Opening { request: self.request.clone(), kind }).is_ok() {
                 return Ok(Asked::Delegated);
             }
-            // It is being closed. Afterwards it can be opened again.
+            // The session is being closed. It can be opened again afterwards.
             entry.closed.cancelled().await;
             self.table.remove_entry(&entry);
         }
@@ -222,12 +222,12 @@ impl Asking {
         let directory = session.directory.clone();
         let mut opened =
             self.host.load_session(id, session, &self.client).await.map_err(|error| error.to_rpc())?;
-        // The unfinished run of the record was not asked to continue: dropping it interrupts it.
+        // The client did not ask to continue the unfinished run of the record. Dropping the run interrupts it.
         drop(opened.session.resumed());
         self.take(opened, &directory, kind, Some(reserved)).await
     }
 
-    /// Takes a session that the host has opened.
+    /// Registers a session that the host opened.
     async fn take(
         &self,
         opened: OpenSession,
@@ -274,10 +274,10 @@ impl Asking {
         if let Some(entry) = self.table.get(id) {
             self.close_entry(&entry).await;
         }
-        // Keeps other requests from opening it meanwhile.
+        // Prevents other requests from opening the session meanwhile.
         let _reserved = self.table.reserve(id)?;
         match self.host.delete_session(id).await {
-            // It is gone, as the client asked for.
+            // The session is gone, as requested.
             Ok(()) | Err(HostError::NoSuchSession(_)) => Ok(Asked::Answer(json!({}))),
             Err(error) => Err(error.to_rpc()),
         }

@@ -17,7 +17,7 @@ use crate::error::ClientError;
 /// Shell that runs the commands.
 const SHELL: &str = "/bin/sh";
 
-/// Bytes of output that the client keeps. It drops them from the beginning.
+/// Maximum bytes of output that the client keeps. It drops the oldest bytes.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
 /// Exit code of a command that was killed (128 plus the number of the signal).
@@ -58,13 +58,13 @@ impl Terminal<'_> {
         self.client.request("terminal/wait_for_exit", &self.params()).await
     }
 
-    /// Waits for the command, and kills it at the time-out. Returns the exit code and whether it was killed.
+    /// Waits for the command, and kills it at the time-out. Returns the exit code and whether the command was killed.
     async fn wait(&self, timeout: Duration) -> Result<(i32, bool), ClientError> {
         if let Ok(exit) = tokio::time::timeout(timeout, self.exit()).await {
             return Ok((code(&exit?), false));
         }
         self.client.request::<Value>("terminal/kill", &self.params()).await?;
-        // A client that cannot kill it may have lost it.
+        // A client that lost the command never reports its exit.
         let killed = tokio::time::timeout(TERMINATE_GRACE, self.exit()).await;
         Ok((killed.ok().and_then(Result::ok).map_or(KILLED, |exit| code(&exit)), true))
     }
@@ -87,7 +87,7 @@ fn code(exit: &Exit) -> i32 {
     }
 }
 
-/// Runs a command to its end. Its output is known at the end only, while the user watches the terminal.
+/// Runs a command until it exits. The output is available only then. The user watches the terminal meanwhile.
 pub(super) async fn run(
     client: &Client,
     session: &str,
@@ -113,7 +113,7 @@ pub(super) async fn run(
     let mut collector = OutputCollector::new(limits);
     collector.push(printed.output.as_bytes());
     let output = collector.finish();
-    // A terminal has one stream.
+    // A terminal merges standard output and standard error.
     Ok(ExecResult::new(exit_code)
         .with_outputs(output.clone(), pintle_env::Output::default(), output)
         .with_timed_out(timed_out)

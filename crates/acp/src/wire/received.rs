@@ -1,7 +1,6 @@
 //! Parameters of the requests and notifications of a client.
 //!
-//! Unknown fields are ignored. Where the schema of the protocol says so, a field of a wrong type is read as if it were
-//! missing.
+//! Unknown fields are ignored. Where the schema of the protocol allows it, a field of a wrong type counts as missing.
 
 use std::path::PathBuf;
 
@@ -49,7 +48,7 @@ pub(crate) struct FileCapabilities {
     pub(crate) write_text_file: bool,
 }
 
-/// Each is supported if it is an object.
+/// A capability is supported if it is an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionCapabilities {
@@ -89,7 +88,7 @@ pub(crate) struct OpenSession {
     pub(crate) mcp_servers: Vec<McpServer>,
 }
 
-/// Declaration of an MCP server: over HTTP with a `type`, else as a process.
+/// Declaration of an MCP server: a URL with the type `http`, otherwise a process.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct McpServer {
@@ -106,7 +105,7 @@ pub(crate) struct McpServer {
     pub(crate) env: Vec<NamedValue>,
 }
 
-/// Header or variable.
+/// HTTP header or environment variable.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NamedValue {
     pub(crate) name: String,
@@ -147,7 +146,7 @@ pub(crate) struct SetMode {
 pub(crate) struct SetConfigOption {
     pub(crate) session_id: String,
     pub(crate) config_id: String,
-    /// A string or a truth value.
+    /// A string or a boolean.
     pub(crate) value: Value,
 }
 

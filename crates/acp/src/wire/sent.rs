@@ -28,7 +28,7 @@ pub(crate) struct Capabilities {
     pub(crate) auth: Option<Value>,
 }
 
-/// Optional methods. Each is supported if it is there.
+/// Optional methods. A method is supported if its field is present.
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionMethods {
     pub(crate) close: Supported,
@@ -56,7 +56,7 @@ pub(crate) struct Implementation {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Opened {
-    /// Only of a new session: whoever opens another one knows its id.
+    /// Only for a new session. The client already knows the ids of other sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ pub(crate) struct PermissionRequest {
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PermissionOption {
-    /// The ids are the kinds: there is at most one option of each.
+    /// The id is the kind, because there is at most one option of each kind.
     pub(crate) option_id: Permission,
     pub(crate) kind: Permission,
     pub(crate) name: String,
@@ -140,7 +140,7 @@ pub(crate) enum Selection {
     Selected { option_id: Permission },
 }
 
-/// Something that is named: a mode or an authentication method by its id, a value of an option by its value.
+/// Named item: a mode or an authentication method has an id, a value of an option has a value.
 #[derive(Debug, Serialize)]
 pub(crate) struct Named {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ enum Values {
     Boolean { current_value: bool },
 }
 
-/// Returns the options in the form of the protocol. Switches are left out for clients that know none.
+/// Returns the options in the form of the protocol. Omits switches for clients that do not support them.
 pub(crate) fn config_options(options: &[ConfigOption], has_switches: bool) -> Vec<Value> {
     let is_known = |option: &&ConfigOption| has_switches || !matches!(option.kind, OptionKind::Switch(_));
     options.iter().filter(is_known).map(|option| json!(setting(option))).collect()

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ContentBlock;
 
-/// Notification about what happens in a session.
+/// Notification about an event in a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "sessionUpdate", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum SessionUpdate {
@@ -23,9 +23,9 @@ pub(crate) enum SessionUpdate {
         content: ContentBlock,
         message_id: String,
     },
-    /// The call is new.
+    /// A new call.
     ToolCall(CallUpdate),
-    /// Fields of a call have changed. Lists are replaced.
+    /// Changed fields of a call. Lists are replaced.
     ToolCallUpdate(CallUpdate),
     Plan {
         entries: Vec<PlanEntry>,
@@ -48,12 +48,12 @@ pub(crate) enum SessionUpdate {
     SessionInfoUpdate {
         title: String,
     },
-    /// Only for clients that can show it.
+    /// Only for clients that support notices.
     Notice {
         severity: &'static str,
         title: String,
     },
-    /// As `Notice`.
+    /// Only for clients that support compactions.
     CompactionUpdate {
         compaction_id: String,
         status: &'static str,
@@ -150,7 +150,7 @@ impl CallContent {
     }
 }
 
-/// File that a call is about.
+/// File that a call concerns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Location {
     /// Absolute.
@@ -163,7 +163,7 @@ pub(crate) struct Location {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PlanEntry {
     pub(crate) content: String,
-    /// Our plans have none, and the protocol requires one.
+    /// Required by the protocol. Plans of tools have no priority.
     pub(crate) priority: &'static str,
     pub(crate) status: &'static str,
 }

@@ -34,7 +34,7 @@ const LOGIN_PATH: &str = "/v1/login";
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
-/// Beginning of every token, by which scanners find one that was published.
+/// Prefix of every token, by which scanners find published tokens.
 const TOKEN_PREFIX: &str = "pintle_";
 
 /// Permission of a token. Scopes do not include one another.
@@ -55,7 +55,7 @@ impl Scope {
     /// All scopes.
     pub const ALL: [Self; 4] = [Self::Read, Self::Run, Self::Approve, Self::Admin];
 
-    /// Returns the name, as it is serialised.
+    /// Returns the serialised name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -67,31 +67,31 @@ impl Scope {
     }
 }
 
-/// Token as it is kept: by its hash.
+/// Stored form of a token, with its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Token {
-    /// Name of whoever has it. What they say and decide is on record under it.
+    /// Name of the token's owner. Records contain it with the owner's messages and decisions.
     pub name: String,
     /// BLAKE3 hash of the token, in hexadecimal.
     pub hash: String,
-    /// Its permissions.
+    /// Permissions.
     pub scopes: Vec<Scope>,
-    /// Time from which on it is worth nothing; never if `None`.
+    /// Time at which the token expires; never if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// Tenant whose sessions it is for; those without a tenant if `None`.
+    /// Tenant whose sessions the token can access; sessions without a tenant if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
 }
 
-/// The operating system has no random numbers.
+/// The operating system provides no random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gives no random numbers")]
 pub struct TokenError;
 
 impl Token {
-    /// Creates a token with these scopes. Returns what is kept, and the token itself, which is shown once.
+    /// Creates a token with these scopes. Returns its stored form and the token itself, which is shown only once.
     ///
     /// # Errors
     ///
@@ -111,14 +111,14 @@ impl Token {
         Ok((token, secret))
     }
 
-    /// Sets the time from which on it is worth nothing.
+    /// Sets the time at which the token expires.
     #[must_use]
     pub fn with_expiry(mut self, expires: Timestamp) -> Self {
         self.expires = Some(expires);
         self
     }
 
-    /// Sets the tenant whose sessions it is for.
+    /// Sets the tenant whose sessions the token can access.
     #[must_use]
     pub fn with_tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
@@ -137,7 +137,7 @@ pub(super) fn hash(secret: &str) -> String {
     blake3::hash(secret.as_bytes()).to_hex().to_string()
 }
 
-/// The tokens of a server. Cheap to clone; all clones have the same tokens.
+/// Tokens of a server. Cheap to clone; clones share the tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens(Arc<RwLock<Vec<Token>>>);
 
@@ -153,13 +153,13 @@ impl Tokens {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
     }
 
-    /// Returns the token that this is, unless its time is over.
+    /// Returns the stored form of this token, unless it has expired.
     fn find(&self, secret: &str, now: Timestamp) -> Option<Token> {
-        // Hashes of random tokens tell nothing to whoever measures how long comparing them takes.
+        // The time of the comparison leaks nothing useful, because hashes of random tokens are compared.
         self.find_hash(&hash(secret), now)
     }
 
-    /// Returns the token with this hash, unless its time is over.
+    /// Returns the token with this hash, unless it has expired.
     fn find_hash(&self, hash: &str, now: Timestamp) -> Option<Token> {
         let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = tokens.iter().find(|token| token.hash == hash)?;
@@ -170,9 +170,9 @@ impl Tokens {
 /// Access control of a listener.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// `None` if everybody who can connect may do everything, as on a socket of one user.
+    /// `None` if every client that can connect has all scopes, as on a socket of one user.
     pub(crate) tokens: Option<Tokens>,
-    /// Names by which pages may reach the server, without a port; `None` where no name is needed to connect.
+    /// Host names of the server for pages, without a port; `None` where clients connect without a host name.
     pub(crate) hosts: Option<Vec<String>>,
     /// Whether connections are encrypted.
     pub(crate) is_secure: bool,
@@ -185,7 +185,7 @@ pub(crate) struct Access {
 /// Authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// `None` without tokens.
+    /// `None` if the server has no tokens.
     pub(crate) name: Option<String>,
     scopes: Vec<Scope>,
     pub(crate) tenant: Option<String>,
@@ -202,7 +202,7 @@ impl Caller {
         self.name.clone().map(Principal::new)
     }
 
-    /// Returns the handle with the name of this caller as the author of its inputs.
+    /// Returns the handle with this caller as the author of its inputs.
     pub(crate) fn bind_handle(&self, handle: SessionHandle) -> SessionHandle {
         match self.principal() {
             Some(principal) => handle.acting_as(principal),
@@ -210,11 +210,11 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller has a scope, besides that of the operation.
+    /// Checks that the caller has a scope in addition to the operation's scope.
     ///
     /// # Errors
     ///
-    /// A problem if it has not.
+    /// A problem if the caller lacks the scope.
     pub(crate) fn require(&self, scope: Scope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) {
             return Ok(());
@@ -222,22 +222,22 @@ impl Caller {
         Err(Problem::new(FORBIDDEN, format!("this token lacks the scope `{}`", scope.as_str())))
     }
 
-    /// Checks that the caller has a scope, which the request takes for this reason.
+    /// Checks that the caller has a scope, which the request needs for this reason.
     ///
     /// # Errors
     ///
-    /// A problem with the reason if it has not.
+    /// A problem with the reason if the caller lacks the scope.
     pub(crate) fn require_for(&self, scope: Scope, reason: &str) -> Result<(), Problem> {
         self.require(scope)
             .map_err(|problem| Problem { detail: format!("{}: {reason}", problem.detail), ..problem })
     }
 
-    /// Returns the name under which its requests are counted.
+    /// Returns the name under which the caller's requests are counted.
     pub(super) fn rate_key(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 
-    /// Returns what tells this caller's keys from those of others.
+    /// Returns the namespace of the caller's keys, which separates them from keys of other callers.
     pub(crate) fn namespace(&self) -> String {
         format!("{}/{}", self.tenant.as_deref().unwrap_or_default(), self.name.as_deref().unwrap_or_default())
     }
@@ -250,7 +250,7 @@ pub(super) async fn authorize(State(app): State<App>, mut request: Request, next
     if let (Ok(_), Some(peer)) = (&caller, &peer) {
         peer.remove_waiting();
     }
-    // Requests of unknown senders are counted, since they could fill the disk with lines.
+    // Requests of unknown senders are only counted, because their lines could fill the disk.
     let line = (!request.method().is_safe() && caller.is_ok()).then(|| app.access.line(&request, &caller));
     let name = caller.as_ref().map_or("", Caller::rate_key);
     let response = match (app.access.rates.count(name, Instant::now()), caller) {
@@ -284,8 +284,8 @@ pub(super) async fn require(scope: Scope, request: Request, next: Next) -> Respo
     }
 }
 
-/// Refuses requests that a page of another origin makes, and those under a name that is not the server's: a name whose
-/// address was changed to this machine's would make that page one of ours.
+/// Refuses requests of pages of another origin, and requests with a foreign host name. A page whose name resolves to this
+/// server could otherwise pass as a page of this origin (DNS rebinding).
 pub(super) async fn check_origin(State(app): State<App>, mut request: Request, next: Next) -> Response {
     set_host(&mut request);
     match app.access.check(request.method(), request.headers()) {
@@ -295,7 +295,7 @@ pub(super) async fn check_origin(State(app): State<App>, mut request: Request, n
 }
 
 impl Access {
-    /// Returns the line about a request that has no answer yet.
+    /// Returns the audit line of a request that has no response yet.
     fn line(&self, request: &Request, caller: &Result<Caller, Problem>) -> AuditLine {
         let caller = caller.as_ref().ok();
         let key = request.headers().get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok());
@@ -320,7 +320,7 @@ impl Access {
             (Some(secret), _) => tokens.find(secret, now),
             (None, Some(cookie)) => {
                 let token = self.logins.token_hash(cookie, authority(headers), now);
-                // A token that was revoked ends its logins.
+                // Revoking a token ends its logins.
                 token.and_then(|hash| tokens.find_hash(&hash, now))
             }
             (None, None) => {
@@ -355,7 +355,7 @@ impl Access {
     }
 }
 
-/// Sets the header `host` of a request whose target names the host, as all of HTTP/2 do. The target has priority.
+/// Sets the header `host` from the request target if the target contains the host, as in HTTP/2. The target has priority.
 fn set_host(request: &mut Request) {
     let Some(authority) = request.uri().authority() else { return };
     let host = match authority.port_u16() {
@@ -367,7 +367,7 @@ fn set_host(request: &mut Request) {
     }
 }
 
-/// Returns the name and port by which a request reached the server.
+/// Returns the host name and port by which a request reached the server.
 fn authority(headers: &HeaderMap) -> &str {
     headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default()
 }
@@ -443,7 +443,7 @@ async fn login(State(app): State<App>, headers: HeaderMap, OpenJson(login): Open
     let now = app.access.clock.now();
     let found = app.access.tokens.as_ref().map(|tokens| tokens.find(&login.token, now));
     if matches!(found, Some(None)) {
-        // Valid logins are not counted: others could keep them out.
+        // Valid logins are not counted, because other callers could otherwise block them.
         if let Err(wait) = app.access.rates.count("", Instant::now()) {
             return too_many(wait);
         }

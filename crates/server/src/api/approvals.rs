@@ -17,7 +17,7 @@ use super::openapi::Operation;
 use super::{App, Caller, Scope, accepted, json};
 use crate::problem::{CONFLICT, INVALID, Problem};
 
-/// Most subagents of one session that are looked at, the newest first.
+/// Maximum number of subagents of one session that are searched, newest first.
 const MAX_SUBAGENTS: usize = 500;
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -173,7 +173,7 @@ impl ApprovalView {
 }
 
 impl App {
-    /// Returns the calls that wait in the session and below it.
+    /// Returns the waiting calls of the session and of its subagents.
     async fn approvals(&self, found: &Found) -> Result<Vec<ApprovalView>, Problem> {
         let live = self.hub.live(&found.root);
         if let Some(live) = &live
@@ -182,7 +182,8 @@ impl App {
             let waiting = handle.tree_approvals();
             let mut approvals: Vec<_> =
                 waiting.iter().map(|(id, request)| ApprovalView::of_request(id, request)).collect();
-            // A decision is kept until the call is prepared.
+            // The reopened session has not asked again yet. A decision on a recorded call is kept until the call is
+            // prepared.
             if approvals.is_empty() && live.asks_anew() {
                 approvals.extend(self.recorded_approvals(&found.summary.id).await?);
             }
@@ -201,7 +202,7 @@ impl App {
         Ok(approvals)
     }
 
-    /// Returns the calls of a session that wait according to its record.
+    /// Returns the waiting calls of a session according to its record.
     async fn recorded_approvals(&self, id: &SessionId) -> Result<Vec<ApprovalView>, Problem> {
         let pending = self.replay(id).await?.pending_approvals().into_iter();
         Ok(pending.map(|pending| ApprovalView::of_record(id, pending)).collect())
@@ -225,7 +226,7 @@ async fn decide(
     Json(body): Json<DecisionBody>,
 ) -> Result<Response, Problem> {
     if body.arguments.is_some() {
-        // Other arguments are another call.
+        // A call with other arguments is a new call.
         caller.require(Scope::Run)?;
     }
     let found = app.find(&caller, &id).await?;

@@ -19,14 +19,14 @@ use super::{App, Caller, Scope, json};
 use crate::hub::TENANT;
 use crate::problem::{FAILED, INVALID, Problem};
 
-/// Default and most days of a report.
+/// Default and maximum days of a report.
 const DAYS: u32 = 30;
 const MAX_DAYS: u32 = 366;
 
-/// Most records that are read for one report, including records of subagents.
+/// Maximum number of records that are read for one report, including records of subagents.
 const MAX_RECORDS: usize = 5_000;
 
-/// Sessions that are listed at once.
+/// Number of sessions that are listed at once.
 const PAGE: usize = 100;
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -111,11 +111,11 @@ impl Sums {
         self.input = self.input.saturating_add(usage.input_tokens);
         self.cache_read = self.cache_read.saturating_add(usage.cache_read_tokens.unwrap_or(0));
         self.output = self.output.saturating_add(usage.output_tokens);
-        // Each response is priced by itself: a long prompt may have another price.
+        // Each response is priced separately, because a long prompt may have a different price.
         self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
-    /// Adds the cost of a day and model of deleted sessions.
+    /// Adds the cost of deleted sessions for one day and model.
     fn add_day(&mut self, day: &DayCost) {
         self.responses = self.responses.saturating_add(day.responses);
         self.input = self.input.saturating_add(day.input_tokens);
@@ -128,7 +128,7 @@ impl Sums {
 /// Sums by day and model.
 type CostSums = BTreeMap<(String, String), Sums>;
 
-/// Returns the sums as they are shown, the newest day first.
+/// Returns the sums for the report, newest day first.
 fn day_costs(sums: CostSums) -> Vec<DayCost> {
     let view = |((day, model), sums): ((String, String), Sums)| DayCost {
         day,
@@ -142,24 +142,24 @@ fn day_costs(sums: CostSums) -> Vec<DayCost> {
     sums.into_iter().rev().map(view).collect()
 }
 
-/// Cost of a deleted session and its subagents. It is kept in the store in place of the session.
+/// Cost of a deleted session and its subagents. The store keeps it in place of the session.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptCost {
-    /// Session that was deleted, or was about to be.
+    /// Session that was deleted or is being deleted.
     session: SessionId,
-    /// Newest day of each session with a response, including subagents.
+    /// Day of the newest response of each session that has one, including subagents.
     newest_days: Vec<String>,
     days: Vec<DayCost>,
 }
 
 impl KeptCost {
-    /// [`Summary::KIND`] of what is kept.
+    /// [`Summary::KIND`] of stored costs.
     const KIND: &str = "cost";
 
     /// Property of the summary with the cost.
     const COST: &str = "cost";
 
-    /// Returns the cost that a summary has.
+    /// Returns the cost in a summary.
     fn from_summary(summary: &Summary) -> Option<Self> {
         serde_json::from_str(summary.properties.get(Self::COST)?).ok()
     }
@@ -170,17 +170,17 @@ fn day_of(time: Timestamp) -> String {
     time.to_string().chars().take_while(|letter| *letter != 'T').collect()
 }
 
-/// Outcome of adding a record.
+/// Result of adding a record.
 #[derive(Debug, PartialEq, Eq)]
 struct AddedRecord {
-    /// Day of its newest response; `None` if it has none.
+    /// Day of the record's newest response; `None` if it has no response.
     newest_day: Option<String>,
-    /// Whether all of it was read.
+    /// Whether the complete record was read.
     is_complete: bool,
 }
 
-/// Adds the responses of one record from a time on. Returns the day of the newest one. `price` is the cost of a response of a
-/// model of a provider.
+/// Adds the responses of one record since a time. Returns the day of the newest response. `price` returns the cost of a
+/// response from its provider, model and usage.
 fn add_events(
     sums: &mut CostSums,
     events: &[SessionEvent],
@@ -203,7 +203,7 @@ fn add_events(
 }
 
 impl App {
-    /// Returns the sessions of a caller that were changed since then, each with its subagents, and whether these are all.
+    /// Returns the sessions of a caller that changed since a time, with their subagents, and whether the list is complete.
     async fn changed_since(
         &self,
         caller: &Caller,
@@ -256,8 +256,8 @@ impl App {
         }
     }
 
-    /// Keeps the cost of a session and its subagents, which are about to be deleted. On a full disk the cost is lost: the
-    /// deletion makes room.
+    /// Stores the cost of a session and its subagents, which are about to be deleted. On a full disk, the cost is lost and
+    /// the deletion continues, because it frees space.
     pub(super) async fn keep_cost(&self, id: &SessionId, tenant: Option<&str>) {
         if let Err(problem) = self.try_keep_cost(id, tenant).await {
             tracing::warn!(session = %id, problem = problem.detail, "the cost of a deleted session is lost");
@@ -290,7 +290,7 @@ impl App {
         kept.updated_at = self.access.clock.now();
         let mut writer = match store.create(kept.clone()).await {
             Ok(writer) => writer,
-            // An earlier request could not delete the session.
+            // An earlier request stored the cost but did not delete the session.
             Err(StoreError::Exists(_)) => store.open(&kept.id).await?.writer,
             Err(error) => return Err(error.into()),
         };
@@ -299,7 +299,7 @@ impl App {
         Ok(())
     }
 
-    /// Returns the cost of the sessions of a caller that were deleted since then.
+    /// Returns the costs of the caller's sessions that were deleted since a time.
     async fn kept_since(&self, caller: &Caller, since: Timestamp) -> Result<Vec<KeptCost>, StoreError> {
         let filter = Filter::default().with_property(Summary::KIND, KeptCost::KIND);
         let (mut found, mut page) = (Vec::new(), Page::of(PAGE));
@@ -313,7 +313,7 @@ impl App {
                     continue;
                 }
                 let Some(kept) = KeptCost::from_summary(&summary) else { continue };
-                // A session that could not be deleted has its record.
+                // A session that could not be deleted still has its record.
                 if self.hub.store.summary(&kept.session).await?.is_none() {
                     found.push(kept);
                 }

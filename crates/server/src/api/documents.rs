@@ -1,4 +1,4 @@
-//! A session as one document: for people, for archives, and for whoever checks what was done.
+//! A session as one document, for readers, archives and auditors.
 
 use axum::Extension;
 use axum::extract::State;
@@ -107,7 +107,7 @@ async fn document(app: &App, caller: &Caller, id: &str, kind: DocumentKind) -> R
         DocumentKind::Html | DocumentKind::AuditHtml => "text/html; charset=utf-8",
     };
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static(media_type))], text).into_response();
-    // A page of the session's text is no page of this origin.
+    // A page with text of the session must not open in this origin.
     response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     Ok(response)
 }

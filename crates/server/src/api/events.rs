@@ -1,4 +1,4 @@
-//! Streams of events for clients that stay.
+//! Streams of server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Point from which on events are wanted.
+/// Position after which events are requested.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct After {
@@ -73,7 +73,7 @@ pub(super) struct After {
 }
 
 impl After {
-    /// Returns the last event that the client has, of which a header counts more.
+    /// Returns the id of the last event that the client has. The header takes precedence.
     pub(super) fn last(self, header: LastEventId) -> Result<Option<EventId>, Problem> {
         let after = header.0.or(self.after).filter(|after| !after.is_empty());
         after.map(|after| after.parse().map_err(|problem: String| Problem::new(INVALID, problem))).transpose()
@@ -95,7 +95,7 @@ async fn all(State(app): State<App>, Extension(caller): Extension<Caller>) -> Re
 }
 
 impl App {
-    /// Returns the events of a session after one that the client has.
+    /// Returns the events of a session after the last event that the client has.
     pub(super) async fn follow_session(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl App {
 
     /// Returns the changes of all sessions of a caller.
     pub(super) fn follow_sessions(&self, caller: Caller) -> Frames {
-        // Before they are listed, so that no change is missed.
+        // Subscribes before the sessions are listed, so that no change is missed.
         let changes = self.hub.changes();
         let open = self.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
         let _open = OpenStream::new(&self.hub.counters);
@@ -143,7 +143,7 @@ pub(super) fn frames(source: impl FrameSource) -> Frames {
 /// Message of a stream of server-sent events.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
-    /// Its name: `message` if the stream does not name it.
+    /// Name; `message` if the stream does not name the message.
     name: &'static str,
     id: Option<EventId>,
     /// JSON, in one line.
@@ -160,7 +160,7 @@ impl Frame {
         Self { name, id: None, data: data.to_string() }
     }
 
-    /// Creates a heartbeat, which page code sees, unlike a comment.
+    /// Creates a heartbeat. Unlike a comment, it is visible to scripts of a page.
     pub(super) fn heartbeat(app: &App) -> Self {
         Self::named(HEARTBEAT, &json!({"at": app.access.clock.now()}))
     }
@@ -169,15 +169,15 @@ impl Frame {
         self.name == HEARTBEAT
     }
 
-    /// Returns its text in a stream.
+    /// Returns the text of the message in a stream.
     pub(super) fn to_text(&self) -> String {
         let id = self.id.map(|id| format!("id: {id}\n")).unwrap_or_default();
         let name = if self.name == "message" { String::new() } else { format!("event: {}\n", self.name) };
         format!("{id}{name}data: {}\n\n", self.data)
     }
 
-    /// Returns its text in a connection with several streams. The first line of the data names the stream, the message and its
-    /// id; the second one is the data of the message.
+    /// Returns the text of the message in a connection with several streams. The first line of the data contains the
+    /// stream, the name and the id of the message. The second line is the data of the message.
     pub(super) fn to_text_of(&self, stream: &str) -> String {
         let id = self.id.map(|id| id.to_string());
         let head = json!({"stream": stream, "name": self.name, "id": id});
@@ -197,7 +197,7 @@ pub(super) fn text_response(texts: impl Stream<Item = String> + Send + 'static) 
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies that keep a response until it is complete would keep this one for ever.
+    // Proxies that buffer complete responses would buffer this response for ever.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
@@ -257,7 +257,7 @@ struct AllStream {
     caller: Caller,
     heartbeat: Interval,
     changes: broadcast::Receiver<Change>,
-    /// Changes to tell about, each once.
+    /// Changes to report, each once.
     waiting: Vec<Change>,
     is_ready: bool,
     _open: OpenStream,
@@ -295,8 +295,8 @@ impl FrameSource for AllStream {
 }
 
 impl AllStream {
-    /// Takes the changes that are there, so that a session that changed often is told about once. Returns what to say if some
-    /// were missed.
+    /// Collects the available changes, so that a session that changed often is reported once. Returns a reset message if
+    /// changes were missed.
     fn gather(&mut self) -> Option<Frame> {
         loop {
             match self.changes.try_recv() {
@@ -311,7 +311,7 @@ impl AllStream {
         }
     }
 
-    /// A client that reads slowly has to look at the list again.
+    /// Returns the message that makes a client read the list again, because it missed changes.
     fn start_again(&mut self) -> Frame {
         self.waiting = self.app.hub.all_live().iter().map(|live| Change::Of(live.id.clone())).collect();
         Frame::named("reset", &json!({"reason": "changes were missed: read the list again"}))
@@ -326,7 +326,7 @@ impl AllStream {
         };
         match self.app.view_of(&self.caller, id).await {
             Ok(Some(view)) => Some(Frame::named("session", &serde_json::to_value(&view).ok()?)),
-            // It is of another tenant, or deleted meanwhile.
+            // The session belongs to another tenant or was deleted meanwhile.
             Ok(None) => None,
             Err(error) => Some(Frame::named("problem", &serde_json::to_value(Problem::from(error)).ok()?)),
         }

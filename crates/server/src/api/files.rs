@@ -1,4 +1,4 @@
-//! Changes of files in the place of a session, and the way back.
+//! Changes of files in a session's workspace, and their restoration.
 
 use std::borrow::Cow;
 
@@ -200,7 +200,7 @@ impl From<FileDiff> for FileView {
     }
 }
 
-/// Point of a comparison.
+/// Starting point of a comparison.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Since {

@@ -1,4 +1,4 @@
-//! Parts of requests, each with an error that says what was expected.
+//! Extractors for parts of requests. Their errors name the expected input.
 
 use std::convert::Infallible;
 use std::error::Error as _;
@@ -15,13 +15,13 @@ use serde::de::DeserializeOwned;
 use super::App;
 use crate::problem::{INVALID, MEDIA_TYPE, Problem, TOO_LARGE, UNAVAILABLE};
 
-/// Header with a key that the client has made up. The same request with the same key does nothing again.
+/// Header with a key that the client chooses. A repeated request with the same key has no further effect.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// Longest such key, in bytes.
+/// Maximum length of such a key, in bytes.
 const MAX_KEY: usize = 200;
 
-/// Largest body of a request without a token, in bytes.
+/// Maximum body of a request without a token, in bytes.
 const MAX_OPEN_BODY: usize = 4 << 10;
 
 /// Body of a request: JSON that fits the type.
@@ -50,11 +50,11 @@ impl<T: DeserializeOwned> FromRequest<App> for OpenJson<T> {
 ///
 /// # Errors
 ///
-/// As for [`whole_body`], and a problem for another media type and for JSON that does not fit the type.
+/// Errors of [`whole_body`], and a problem for another media type or for JSON that does not fit the type.
 async fn read_json<T: DeserializeOwned>(request: Request, app: &App, limit: usize) -> Result<T, Problem> {
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = media_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    // A form of another site cannot have this type.
+    // A form of another site cannot send this type.
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(MEDIA_TYPE, "expected a body with content-type: application/json"));
     }
@@ -67,14 +67,14 @@ async fn read_json<T: DeserializeOwned>(request: Request, app: &App, limit: usiz
 ///
 /// # Errors
 ///
-/// A problem if it is larger than the limit, does not arrive in time, or breaks off, and if the server shuts down.
+/// A problem if the body is larger than the limit, does not arrive in time or breaks off, or if the server shuts down.
 pub(crate) async fn whole_body(mut request: Request, app: &App, limit: usize) -> Result<Bytes, Problem> {
     DefaultBodyLimit::max(limit).apply(&mut request);
     let arriving = tokio::time::timeout(app.hub.limits.body_time, Bytes::from_request(request, app));
     let bytes = tokio::select! {
         biased;
         bytes = arriving => bytes,
-        // Only what has arrived is waited for.
+        // A body that has arrived completely is still accepted.
         () = app.hub.closing().cancelled() => {
             return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
         }
@@ -100,7 +100,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     }
 }
 
-/// Returns the reason why a query is rejected, without the text that the extractor puts before it.
+/// Returns the reason why a query is rejected, without the prefix of the extractor.
 fn query_problem(rejection: &QueryRejection) -> String {
     let reason = rejection.source().map_or_else(|| rejection.to_string(), |source| source.to_string());
     match reason.strip_prefix("missing field ") {
@@ -123,16 +123,16 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
     }
 }
 
-/// Key of a request that changes something. Without a header it is one that no other request has.
+/// Key of a mutating request. Without the header, it is unique.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     key: String,
-    /// Path of the request: the same key is another one elsewhere.
+    /// Path of the request. The same key on another path is a different key.
     path: String,
 }
 
 impl Key {
-    /// Returns the key that a request has, if it has one.
+    /// Returns the key of a request, if it has one.
     pub(crate) fn check(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
         match key.to_str() {
@@ -144,19 +144,19 @@ impl Key {
         }
     }
 
-    /// Returns the id of the input that the request posts: another one for each operation of a session or a task.
+    /// Returns the id of the input that the request posts. It differs for each operation of a session or a task.
     pub(crate) fn input_id(&self) -> String {
         // The path is `/v1/sessions/ID/OPERATION`, or `/v1/tasks/…`.
         let operation = self.path.splitn(5, '/').nth(4).unwrap_or("create");
         format!("http-{operation}-{}", self.key)
     }
 
-    /// Returns the id of the session that the request creates for somebody: the same for the same key.
+    /// Returns the id of the session that the request creates in a namespace. The same key gives the same id.
     pub(crate) fn session_id(&self, of: &str) -> SessionId {
         let hash = blake3::hash(format!("{of}\n{}", self.key).as_bytes());
         let hex = hash.to_hex();
         let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-        // Shaped as a UUID of version 8, whose bits are the application's.
+        // A UUID of version 8, whose bits the application chooses.
         SessionId::new(format!(
             "{}-{}-8{}-a{}-{}",
             part(0, 8),
@@ -178,7 +178,7 @@ impl FromRequestParts<App> for Key {
     }
 }
 
-/// Request header as text, if there is one.
+/// Header `last-event-id` as text, if there is one.
 pub(crate) struct LastEventId(pub(crate) Option<String>);
 
 impl FromRequestParts<App> for LastEventId {

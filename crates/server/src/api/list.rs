@@ -1,4 +1,4 @@
-//! Sessions as clients see them, and lists of them.
+//! Client views of sessions, and lists of sessions.
 
 use pintle_agent::{SessionId, SessionState, Timestamp};
 use pintle_store::{Filter, Page, StoreError, StoredJournal, Summary};
@@ -10,14 +10,14 @@ use crate::host::SessionSettings;
 use crate::hub::TENANT;
 use crate::problem::{INVALID, NOT_FOUND, Problem};
 
-/// Default and most sessions of a page.
+/// Default and maximum number of sessions of a page.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 500;
 
-/// Sessions that are read at once for a page.
+/// Number of sessions that are read at once for a page.
 const CHUNK: usize = 200;
 
-/// Deepest level of subagents that is looked up.
+/// Maximum depth of subagents that is looked up.
 const MAX_DEPTH: usize = 32;
 
 /// A session.
@@ -63,7 +63,7 @@ pub(super) struct SessionList {
     next: Option<String>,
 }
 
-/// Which sessions a list has.
+/// Filter and page of a session list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListQuery {
@@ -78,7 +78,7 @@ pub(super) struct ListQuery {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) summary: Summary,
-    /// The session itself, or the one at the root of its tree.
+    /// The session itself, or the root of its tree.
     pub(crate) root: SessionId,
 }
 
@@ -86,13 +86,13 @@ fn property<T: std::str::FromStr>(summary: &Summary, name: &str) -> Option<T> {
     summary.properties.get(name)?.parse().ok()
 }
 
-/// Returns whether it is a session, and of the tenant of a caller.
+/// Returns whether the summary is of a session of the caller's tenant.
 pub(super) fn is_of(summary: &Summary, caller: &Caller) -> bool {
     summary.is_session() && summary.properties.get(TENANT) == caller.tenant.as_ref()
 }
 
 impl App {
-    /// Finds a session. One of another tenant is not there.
+    /// Finds a session. Sessions of other tenants count as missing.
     pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
         let missing = || Problem::new(NOT_FOUND, format!("there is no session `{id}`"));
         let store = &self.hub.store;
@@ -108,7 +108,7 @@ impl App {
         Ok(Found { summary, root: root.id })
     }
 
-    /// Finds a session that can go on.
+    /// Finds a session that can continue.
     pub(crate) async fn find_going(&self, caller: &Caller, id: &str) -> Result<Found, Problem> {
         let found = self.find(caller, id).await?;
         if self.has_ended(&found) {
@@ -117,12 +117,12 @@ impl App {
         Ok(found)
     }
 
-    /// Returns whether a session has ended for good.
+    /// Returns whether a session is closed and cannot continue.
     pub(crate) fn has_ended(&self, found: &Found) -> bool {
         self.view(&found.summary).state == SessionState::Closed
     }
 
-    /// Returns what a client sees of a session now.
+    /// Returns the current client view of a session.
     pub(crate) fn view(&self, summary: &Summary) -> SessionView {
         let live = self.hub.live(&summary.id);
         let recorded =
@@ -153,12 +153,12 @@ impl App {
         }
     }
 
-    /// Returns the view of a session for the answer to a request. A session here that has an input in its inbox is processing: a
-    /// client that waits for the end of a run would otherwise see an end before the run starts.
+    /// Returns the view of a session for the response to a request. A session of this server with an input in its inbox
+    /// counts as processing. Otherwise, a client that waits for the end of a run would see an end before the run starts.
     pub(crate) async fn view_now(&self, summary: &Summary) -> Result<SessionView, StoreError> {
         let id = &summary.id;
         let is_here = self.hub.live(id).is_some() || self.hub.position(id).is_some();
-        // Before the state is read: an input leaves the inbox after the run has started.
+        // The inbox is read before the state, because an input leaves it after the run has started.
         let has_posted = is_here && self.hub.store.has_posted(id).await?;
         let mut view = self.view(summary);
         if has_posted && matches!(view.state, SessionState::Idle | SessionState::AwaitingInput) {
@@ -167,7 +167,7 @@ impl App {
         Ok(view)
     }
 
-    /// Returns what a client sees of the session with this id, if the caller may see it.
+    /// Returns the client view of the session with this id, if the caller may see it.
     pub(crate) async fn view_of(
         &self,
         caller: &Caller,
@@ -187,7 +187,7 @@ impl App {
             filter = filter.with_property(TENANT, tenant);
         }
         if let Some(parent) = &query.parent {
-            // Subagents are those of a session that the caller may see.
+            // The caller must be allowed to see the parent session.
             filter = Filter::default().with_parent(self.find(caller, parent).await?.summary.id);
         }
         let search = query.search.as_deref().map(str::to_lowercase);

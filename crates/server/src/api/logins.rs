@@ -11,10 +11,10 @@ use super::access::{TokenError, hash, random_text};
 /// Time after which a page has to log in again.
 const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Logins that are remembered. The oldest make way.
+/// Maximum number of logins. New logins evict the oldest.
 const MAX_LOGINS: usize = 10_000;
 
-/// The logins of a server, by the hash of their cookie. They end with the server.
+/// Logins of a server, by the hash of their cookie. They end with the server.
 #[derive(Debug, Default)]
 pub(crate) struct Logins(Mutex<HashMap<String, Login>>);
 
@@ -22,13 +22,13 @@ pub(crate) struct Logins(Mutex<HashMap<String, Login>>);
 struct Login {
     /// Hash of the token that was presented.
     token: String,
-    /// Name and port under which the page reached the server: browsers send a cookie to all ports of a host.
+    /// Host name and port by which the page reached the server. Browsers send a cookie to all ports of a host.
     authority: String,
     started_at: Timestamp,
 }
 
 impl Logins {
-    /// Starts a login of a page for a token, by its hash. Returns the value of the cookie.
+    /// Starts a login for the token with this hash. Returns the value of the cookie.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Logins {
         Ok(secret)
     }
 
-    /// Returns the hash of the token for which a cookie was issued, if the authority is the one of the login.
+    /// Returns the hash of the token for which a cookie was issued, if the login has the same authority.
     pub(super) fn token_hash(&self, cookie: &str, authority: &str, now: Timestamp) -> Option<String> {
         let logins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(&hash(cookie))?;

@@ -1,4 +1,4 @@
-//! Messages to a session, and its stops. What is posted survives the server, and is taken once.
+//! Messages to a session, and operations that stop it. Posted inputs survive the server and are applied once.
 
 use axum::Extension;
 use axum::extract::State;
@@ -128,7 +128,7 @@ impl TryFrom<MessageBody> for UserMessage {
 }
 
 impl App {
-    /// Returns the handle of a session, which is opened for that.
+    /// Opens a session and returns its handle.
     async fn handle_of_open(&self, found: &Found) -> Result<SessionHandle, Problem> {
         let live = self.hub.open(&found.root).await?;
         let id = &found.summary.id;
@@ -137,7 +137,7 @@ impl App {
             .ok_or_else(|| Problem::new(ENDED, format!("subagent `{id}` has ended: its session can go on")))
     }
 
-    /// Posts an input to a session, and opens the session unless somebody has it.
+    /// Posts an input to a session, and opens the session unless another process has it open.
     pub(super) async fn post(
         &self,
         id: &SessionId,
@@ -198,7 +198,7 @@ async fn interrupt(
     let found = app.find(&caller, &id).await?;
     match app.hub.live(&found.root).and_then(|live| live.handle.of_session(&found.summary.id)) {
         Some(handle) => caller.bind_handle(handle).interrupt()?,
-        // One that nobody has open rests.
+        // A session that no process has open is idle.
         None if app.hub.store.holder(&found.root).await?.is_none() => {}
         None => {
             let input = PostedInput::Interrupt { by: caller.principal() };
@@ -221,7 +221,7 @@ async fn abort(
     let input = PostedInput::Abort { by: caller.principal() };
     match app.post(&found.summary.id, &found.root, &key, input).await {
         Ok(()) => Ok(accepted()),
-        // It has ended meanwhile, perhaps by this abort.
+        // The session has ended meanwhile, perhaps through this abort.
         Err(problem) if problem.is(ENDED) => Ok(accepted()),
         Err(problem) => Err(problem),
     }
@@ -250,7 +250,7 @@ async fn rewind(
     let is_elsewhere =
         app.hub.live(&found.root).is_none() && app.hub.store.holder(&found.root).await?.is_some();
     if is_elsewhere {
-        // An event tells if it is refused.
+        // An event reports whether the rewind is refused.
         let input = PostedInput::Rewind { turns: body.turns, by: caller.principal() };
         app.post(&found.summary.id, &found.root, &key, input).await?;
     } else {

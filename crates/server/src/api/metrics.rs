@@ -1,4 +1,4 @@
-//! Measurements, in the text format of Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};

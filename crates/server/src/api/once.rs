@@ -1,4 +1,4 @@
-//! Requests that change something: each is carried out to its end, and once for its key.
+//! Mutating requests. Each runs to completion, and only once per key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use super::input::{IDEMPOTENCY_KEY, Key, whole_body};
 use super::{App, Caller};
 use crate::problem::{FAILED, KEY, Problem};
 
-/// Requests with a key that are known, the newest ones.
+/// Maximum number of remembered requests with a key. New requests evict the oldest.
 const MAX_ANSWERS: usize = 4_096;
 
-/// Largest answer that is kept, in bytes. Those to requests that change something are small.
+/// Maximum size of a stored response, in bytes. Responses to mutating requests are small.
 const MAX_ANSWER: u64 = 16 << 10;
 
-/// Answer that is given again.
+/// Stored response, sent again for a repeated request.
 #[derive(Clone, Debug)]
 struct Answer {
     status: StatusCode,
@@ -34,13 +34,13 @@ type Cell = Arc<OnceCell<Option<Answer>>>;
 /// A request with a key.
 #[derive(Clone, Debug)]
 struct Known {
-    /// Hash of its body.
+    /// Hash of the request body.
     body: Hash,
-    /// Place for its answer, in which its first sender puts it.
+    /// Response, set by the first request with the key.
     cell: Cell,
 }
 
-/// Requests with a key, so that their repetitions do nothing. What has to be done once beyond the life of the server goes through
+/// Requests with a key, so that repeated requests have no effect. Operations that must be unique across restarts go through
 /// the inbox of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Answered(Mutex<Kept>);
@@ -56,7 +56,7 @@ impl Answered {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the place for the answer to a request, or `None` if its key was sent with another body.
+    /// Returns the cell for the response to a request, or `None` if its key was sent with another body.
     fn cell(&self, request: String, body: Hash) -> Option<Cell> {
         let mut kept = self.lock();
         if let Some(known) = kept.requests.get(&request) {
@@ -73,7 +73,7 @@ impl Answered {
         Some(cell)
     }
 
-    /// A request that failed can be sent again, and be another one.
+    /// Forgets a failed request, so that its key can be sent again, with any body.
     fn forget(&self, request: &str) {
         let mut kept = self.lock();
         kept.requests.remove(request);
@@ -81,8 +81,9 @@ impl Answered {
     }
 }
 
-/// Carries out a request that changes something also when its client goes: half of one would leave a session that nobody knows.
-/// A repetition waits for the answer to the first one, and gets it. A key is for one request.
+/// Runs a mutating request to completion even if its client disconnects. A partial request could leave a session that no
+/// client knows. A repeated request waits for the response to the first request and gets a copy. A key belongs to one
+/// request.
 pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -124,7 +125,7 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
         if kept.is_none() {
             answered.forget(&named.name);
         }
-        // Without an answer, the first one failed while this one waited.
+        // Without a stored response, the first request failed while this request waited.
         own.or_else(|| kept.clone().map(Answer::into_response))
     });
     response.await.flatten().unwrap_or_else(failed)
@@ -138,12 +139,12 @@ impl Answer {
     }
 }
 
-/// Name of a request with a key, unlike that of any other.
+/// Unique name of a request with a key.
 #[derive(Debug)]
 struct Named {
     name: String,
-    /// Whether a repetition gets the answer to the first one. Sessions are created once by their ids, also beyond the life of the
-    /// server, and may be deleted since.
+    /// Whether a repeated request gets the stored response. Requests that create sessions do not: the session's id makes
+    /// them idempotent across restarts, and the session may have been deleted since.
     keeps_answer: bool,
 }
 
@@ -158,7 +159,7 @@ impl Named {
     }
 }
 
-/// Returns the answer to keep, if the request was carried out and its answer is not large, and the response.
+/// Returns a copy to store, if the request succeeded and the response is not large, and the response itself.
 async fn keep(response: Response) -> (Option<Answer>, Response) {
     let size = response.body().size_hint().upper();
     if !response.status().is_success() || size.is_none_or(|size| size > MAX_ANSWER) {

@@ -1,4 +1,4 @@
-//! The description of the interface (OpenAPI 3.1), from the same table as the router.
+//! OpenAPI 3.1 description of the interface, built from the same table as the router.
 
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 pub(super) struct Operation {
     pub(super) path: &'static str,
     method: &'static str,
-    /// Scope of its callers; `None` if it needs no token.
+    /// Scope that callers need; `None` if the operation needs no token.
     scope: Option<Scope>,
     id: &'static str,
     summary: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Operation {
     headers: &'static [Parameter],
     body: Option<SchemaOf>,
     answer: Answer,
-    /// Further status of a success, with its description; it has the same content.
+    /// Further success status with its description. It has the same content.
     also: Option<(u16, &'static str)>,
     problems: &'static [u16],
 }
@@ -40,10 +40,10 @@ pub(super) const EVENT_ID: &str = "^([0-9]{1,15}(-[0-9]{1,15})?)?$";
 /// Pattern of the cursor of a page.
 pub(super) const CURSOR: &str = r"^[0-9]{1,15}\.";
 
-/// Largest number that every client can write.
+/// Largest integer that every client can represent.
 pub(super) const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// Parameter of a query, or a header.
+/// Query parameter or header.
 pub(super) struct Parameter {
     name: &'static str,
     meaning: &'static str,
@@ -52,9 +52,9 @@ pub(super) struct Parameter {
 }
 
 enum ParameterSchema {
-    /// A text, with its pattern if it has one.
+    /// Text, with an optional pattern.
     Text(Option<&'static str>),
-    /// A whole number from the first to the last.
+    /// Integer in an inclusive range.
     Number(u64, u64),
     OneOf(&'static [&'static str]),
 }
@@ -104,7 +104,7 @@ impl Parameter {
     }
 }
 
-/// Returns the schema of a parameter of a path.
+/// Returns the schema of a path parameter.
 fn path_schema(name: &str) -> Value {
     match name {
         "hash" => json!({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
@@ -113,7 +113,7 @@ fn path_schema(name: &str) -> Value {
     }
 }
 
-/// Successful answer of an operation.
+/// Success response of an operation.
 enum Answer {
     Empty(u16),
     Json(u16, SchemaOf),
@@ -191,13 +191,13 @@ impl Operation {
         self
     }
 
-    /// Names the problems that are its own, besides those that every request can have.
+    /// Sets the statuses of problems specific to the operation, in addition to the common ones.
     pub(super) fn with_problems(mut self, problems: &'static [u16]) -> Self {
         self.problems = problems;
         self
     }
 
-    /// Returns whether it needs no token.
+    /// Returns whether the operation needs no token.
     pub(super) fn is_open(&self) -> bool {
         self.scope.is_none()
     }
@@ -209,7 +209,7 @@ impl Operation {
             .route_layer(from_fn(move |request: Request, next: Next| access::require(scope, request, next)))
     }
 
-    /// Returns whether it takes a key, so that a repetition does nothing again.
+    /// Returns whether the operation accepts an idempotency key.
     fn takes_key(&self) -> bool {
         self.method != "get" && !self.is_open()
     }
@@ -263,7 +263,7 @@ impl Operation {
         let also = self.also.map(|(status, meaning)| {
             let mut answer = answer.clone();
             if let Some(answer) = answer.as_object_mut() {
-                // A status of a redirection has no body.
+                // Redirection statuses have no body.
                 answer.retain(|name, _| name != "content" || !(300..400).contains(&status));
                 answer.insert("description".to_owned(), meaning.into());
             }
@@ -278,7 +278,7 @@ impl Operation {
             responses.insert(status.to_string(), json!({"$ref": "#/components/responses/Problem"}));
         }
         if self.takes_key() {
-            // The key of another request.
+            // The key belongs to another request.
             responses.insert("422".to_owned(), json!({"$ref": "#/components/responses/Problem"}));
         }
         responses.extend(also);
@@ -290,7 +290,7 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
 
-/// Removes `null` as a default, which generators of clients take for a value that is always there.
+/// Removes `null` defaults. Client generators infer from a default that the value is always present.
 fn drop_null_defaults(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Limit of the rate of requests of each caller.
+//! Rate limit of each caller's requests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Seconds for which a caller who was quiet may exceed the rate: so many times the rate at once.
+/// Burst of an idle caller, in seconds: it may send this many times the rate at once.
 const BURST: u32 = 4;
 
-/// Callers that are remembered. Those who are quiet are forgotten when there are more.
+/// Maximum number of remembered callers. Beyond it, idle callers are forgotten.
 const MAX_CALLERS: usize = 10_000;
 
-/// Limits how often callers may ask: the generic cell rate algorithm, with one time for each caller.
+/// Limits the request rate of callers by the generic cell rate algorithm, which stores one time for each caller.
 #[derive(Debug)]
 pub(crate) struct Rates {
     interval: Duration,
-    /// Time at which the caller has used up nothing.
+    /// Time at which the caller's full burst is available again.
     free_at: Mutex<HashMap<String, Instant>>,
 }
 
 impl Rates {
-    /// Creates a limit of so many requests a second, at least one.
+    /// Creates a limit of this many requests per second, at least one.
     pub(crate) fn new(per_second: u32) -> Self {
         Self { interval: Duration::from_secs(1) / per_second.max(1), free_at: Mutex::default() }
     }
@@ -42,7 +42,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Counts further requests, which were allowed with an earlier one of the caller. They delay later requests.
+    /// Counts further requests that were allowed with an earlier request of the caller. They delay later requests.
     pub(crate) fn charge(&self, caller: &str, requests: u32, now: Instant) {
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let free = free_at.get(caller).copied().unwrap_or(now).max(now);

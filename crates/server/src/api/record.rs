@@ -124,7 +124,7 @@ impl<'a> EventsOfTurns<'a> {
             };
             let seqs = adding.entry((kind, event.timestamp)).or_default();
             if kind == TurnKind::ToolResults {
-                // Several calls can end at once, and the last one completes the entry.
+                // Several calls can end at once. The last one completes the entry.
                 seqs.clear();
             }
             seqs.push_back(event.seq);
@@ -134,7 +134,7 @@ impl<'a> EventsOfTurns<'a> {
 
     fn event_of(&mut self, turn: &Turn) -> u64 {
         let adding = self.0.get_mut(&(turn.kind, turn.timestamp)).and_then(VecDeque::pop_front);
-        // A summary, or the text of a response that was stopped: the last event of that time.
+        // A summary or the text of an interrupted response: the last event of that time.
         adding.unwrap_or_else(|| {
             let after = self.1.partition_point(|event| event.timestamp <= turn.timestamp);
             after.checked_sub(1).and_then(|last| self.1.get(last)).map_or(0, |event| event.seq)
@@ -147,7 +147,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// A problem if the record is damaged, or cannot be read.
+    /// A problem if the record is damaged or cannot be read.
     pub(super) async fn replay(&self, id: &SessionId) -> Result<Replay, Problem> {
         match self.intact_replay(id).await? {
             (replay, None) => Ok(replay),
@@ -158,7 +158,7 @@ impl App {
         }
     }
 
-    /// Reads the record of a session up to the first damaged line, and returns it with the damage.
+    /// Reads the record of a session up to the first damaged line. Returns the record with the damage.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ async fn history(
     Ok(json(&History { turns, damage: damage.map(|damage| damage.to_string()) }))
 }
 
-/// Lines that are wanted.
+/// Range of lines to return.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lines {
@@ -271,7 +271,7 @@ fn set(response: &mut Response, name: axum::http::HeaderName, value: &str) {
     }
 }
 
-/// Reads a range of bytes: `None` for a header that is not understood, which asks for everything; `Some(None)` for a range
+/// Parses a range of bytes: `None` for an unsupported header, which requests the complete value; `Some(None)` for a range
 /// without a byte.
 fn parse_range(range: &str, size: usize) -> Option<Option<(usize, usize)>> {
     let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;

@@ -1,4 +1,4 @@
-//! Sessions: created, listed, read, changed and deleted.
+//! Operations on sessions: create, list, read, change, delete.
 
 use axum::Extension;
 use axum::extract::State;
@@ -227,7 +227,7 @@ async fn create(
     let CreateBody { directory, environment, rules, grant, model, mode, effort, message } = body;
     let settings = SettingsChange { model, mode, effort };
     if !rules.allow.is_empty() || environment.is_some() || app.hub.host.widens(&settings) {
-        // Such rules and modes decide on calls beforehand, and other environments have other sandboxes and keys.
+        // These rules and modes allow calls in advance, and other environments have other sandboxes and keys.
         caller.require(Scope::Approve)?;
     }
     let message = message.map(UserMessage::try_from).transpose()?;
@@ -279,7 +279,7 @@ async fn fork(
 
 async fn created(app: &App, caller: &Caller, id: &SessionId, is_new: bool) -> Result<Response, Problem> {
     let summary = app.hub.store.summary(id).await?;
-    // The id is made from the caller's own name, so that it cannot be that of another one's session.
+    // The id is derived from the caller's name, so it cannot be the id of another caller's session.
     let summary = summary
         .filter(|summary| is_of(summary, caller))
         .ok_or_else(|| Problem::new(FAILED, "the session was deleted meanwhile"))?;
@@ -324,7 +324,7 @@ async fn change(
         return Err(problem);
     }
     let live = app.hub.open(&found.root).await?;
-    // Serializes check and change: a concurrent change could turn this one into a widening.
+    // Serializes check and change: a concurrent change could make this change a widening.
     let _changing = live.changing.lock().await;
     let ChangeBody { model, mode, effort } = body;
     let change = SettingsChange { model, mode, effort };
@@ -349,14 +349,14 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Returns the entity tag of a session: another one whenever a client would see something else.
+/// Returns the entity tag of a session, which changes with the client view.
 fn tag_of(view: &SessionView) -> HeaderValue {
     let hash = blake3::hash(&serde_json::to_vec(view).unwrap_or_default()).to_hex();
     HeaderValue::from_str(&format!("\"{}\"", hash.get(..16).unwrap_or_default()))
         .unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// Returns whether the value of `If-Match` or `If-None-Match` names the tag.
+/// Returns whether the value of `If-Match` or `If-None-Match` contains the tag.
 fn names(value: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(value), Ok(tag)) = (value.to_str(), tag.to_str()) else { return false };
     value.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)

@@ -1,4 +1,4 @@
-//! Several streams in one connection. Browsers open six connections of HTTP/1.1 to an origin, for all tabs together.
+//! Several streams over one connection. Browsers open at most six HTTP/1.1 connections to an origin, shared by all tabs.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use super::{App, Caller, Scope};
 use crate::feed::EventId;
 use crate::problem::{INVALID, Problem};
 
-/// Most streams of one connection.
+/// Maximum number of streams of one connection.
 const MAX_STREAMS: usize = 100;
 
 /// Pattern of one stream.
@@ -68,7 +68,7 @@ struct StreamRequest {
     /// Identifies the stream in its messages.
     name: String,
     source: StreamSource,
-    /// Last event that the client has.
+    /// Id of the last event that the client has.
     last: Option<EventId>,
 }
 
@@ -104,7 +104,7 @@ impl FromStr for StreamRequest {
     }
 }
 
-/// Parses streams, each with another name.
+/// Parses streams, which must have distinct names.
 fn parse_requests(text: &str) -> Result<Vec<StreamRequest>, String> {
     let requests: Result<Vec<StreamRequest>, String> = text.split(',').map(str::parse).collect();
     let requests = requests?;
@@ -128,14 +128,14 @@ async fn follow(
 ) -> Result<Response, Problem> {
     let requests =
         parse_requests(&query.follow).map_err(|detail| Problem::new(INVALID, format!("follow: {detail}")))?;
-    // The request itself was counted.
+    // The request itself is already counted.
     let further = u32::try_from(requests.len().saturating_sub(1)).unwrap_or(u32::MAX);
     app.access.rates.charge(caller.rate_key(), further, Instant::now());
     let mut streams = Vec::with_capacity(requests.len() + 1);
     for StreamRequest { name, source, last } in requests {
         let frames = match app.frames_of(&caller, source, last).await {
             Ok(frames) => frames,
-            // The others are followed.
+            // The other streams are still followed.
             Err(problem) => {
                 let problem = serde_json::to_value(&problem).unwrap_or_default();
                 once(std::future::ready(Frame::named("problem", &problem))).boxed()

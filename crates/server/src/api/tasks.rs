@@ -1,4 +1,5 @@
-//! Tasks with evidence of the same store: listed, read, followed, and told what people say. Other processes run them.
+//! Tasks with evidence in the same store. Operations list, read and follow tasks, and send signals to them. Other processes
+//! run the tasks.
 
 mod events;
 mod feed;
@@ -30,7 +31,7 @@ use super::{App, Caller, Scope, json};
 use crate::hub::TENANT;
 use crate::problem::{FAILED, INVALID, NOT_FOUND, Problem};
 
-/// Default and most tasks of a page. The journal of each one is read.
+/// Default and maximum number of tasks of a page. The journal of each task is read.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
 
@@ -138,14 +139,14 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-/// Returns whether it is a task, and of the tenant of a caller.
+/// Returns whether the summary is of a task of the caller's tenant.
 fn is_task_of(summary: &Summary, caller: &Caller) -> bool {
     let properties = &summary.properties;
     properties.get(KIND).is_some_and(|kind| kind == KIND_TASK)
         && properties.get(TENANT) == caller.tenant.as_ref()
 }
 
-/// Returns the problem of a task.
+/// Returns the problem for an error of a task.
 fn problem_of(error: TaskHostError) -> Problem {
     if let TaskHostError::Store(error) = error {
         return error.into();
@@ -154,18 +155,18 @@ fn problem_of(error: TaskHostError) -> Problem {
 }
 
 impl App {
-    /// Finds a task. One of another tenant is not there.
+    /// Finds a task. Tasks of other tenants count as missing.
     async fn find_task(&self, caller: &Caller, id: &str) -> Result<Summary, Problem> {
         let missing = || Problem::new(NOT_FOUND, format!("there is no task `{id}`"));
         match self.hub.store.summary(&SessionId::new(id)).await {
             Ok(summary) => summary.filter(|summary| is_task_of(summary, caller)).ok_or_else(missing),
-            // An id that cannot be stored is one that no task has.
+            // No task has an id that cannot be stored.
             Err(StoreError::InvalidId(_)) => Err(missing()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads a task that continues. A problem if its journal is damaged.
+    /// Reads a task with an intact journal. Returns a problem if the journal is damaged.
     async fn task_record(&self, id: &SessionId) -> Result<Recorded, Problem> {
         let mut recorded = self.intact_task_record(id).await?;
         match recorded.damage.take() {
@@ -179,7 +180,7 @@ impl App {
         read_record(self.hub.store.as_ref(), id).await.map_err(problem_of)
     }
 
-    /// Returns what a client sees of a task that was read, or could not be.
+    /// Returns the client view of a task. `recorded` is `None` if the task cannot be read.
     async fn task_view(&self, summary: &Summary, recorded: Option<&Recorded>) -> Result<TaskView, Problem> {
         let updated_at = recorded.and_then(|recorded| recorded.at).unwrap_or(summary.updated_at);
         Ok(TaskView {
@@ -223,7 +224,7 @@ impl App {
         Ok(TaskList { tasks, next })
     }
 
-    /// Returns a task of a list. One that cannot be read is not hidden.
+    /// Returns a task of a list, even if it cannot be read.
     async fn listed_task(&self, summary: &Summary) -> Result<TaskView, Problem> {
         match read_record(self.hub.store.as_ref(), &summary.id).await {
             Ok(recorded) => self.task_view(summary, Some(&recorded)).await,
@@ -286,7 +287,7 @@ async fn diff(
     let diff = Candidate::diff(state).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("candidate {candidate} has changed nothing so far"))
     })?;
-    // The patch of no changes is not kept.
+    // An empty patch is not stored.
     let patch = match diff.patch.bytes {
         0 => Vec::new(),
         _ => kept(&diff.patch, app.hub.store.blobs(&id).as_ref()).await.map_err(lost)?,
@@ -301,7 +302,7 @@ fn lost(error: RepositoryError) -> Problem {
     Problem::internal(FAILED, "the patch cannot be read", &error)
 }
 
-/// Returns a document that is no page of this origin.
+/// Returns a document as an attachment, so that it does not open in this origin.
 fn attached(media_type: &'static str, bytes: Vec<u8>) -> Response {
     let mut response = ([(CONTENT_TYPE, HeaderValue::from_static(media_type))], bytes).into_response();
     response.headers_mut().insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));

@@ -1,22 +1,22 @@
-//! Segments of a session that a record shows as ended.
+//! Segments of a session that have ended according to a record.
 
 use std::collections::{HashMap, HashSet};
 
 use pintle_agent::{EventKind, SessionEvent};
 
-/// Segments that had begun in a record, each known by the number of its start event.
+/// Segments that started in a record, identified by the sequence number of their start event.
 ///
-/// The log of an open session can still have a piece of a text of which the record has the end. A client that gets the end
-/// from the record has the whole text with it.
+/// The log of an open session can still have a piece of a text whose end is in the record. A client that gets the end from
+/// the record gets the complete text with it.
 #[derive(Debug, Default)]
 pub(super) struct Segments {
-    /// Number of the first event after the record.
+    /// Sequence number of the first event after the record.
     next: u64,
-    /// Those that the record does not end.
+    /// Segments without an end in the record.
     open: HashSet<u64>,
 }
 
-/// Identifies a segment while it is open: a session writes one text at a time, and calls have ids.
+/// Identifies an open segment. A session has at most one open text, and calls have ids.
 #[derive(PartialEq, Eq, Hash)]
 enum Segment<'a> {
     Text,
@@ -26,7 +26,7 @@ enum Segment<'a> {
 }
 
 impl Segments {
-    /// Creates them from all events of a record.
+    /// Creates the segments from all events of a record.
     pub(super) fn of(events: &[SessionEvent]) -> Self {
         let mut open = HashMap::new();
         for event in events {
@@ -52,7 +52,7 @@ impl Segments {
         Self { next, open: open.into_values().collect() }
     }
 
-    /// Returns whether the record has the end of the segment that began with event `start`.
+    /// Returns whether the record contains the end of the segment that starts with event `start`.
     pub(super) fn have_ended(&self, start: u64) -> bool {
         start < self.next && !self.open.contains(&start)
     }

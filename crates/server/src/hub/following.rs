@@ -8,14 +8,14 @@ use pintle_agent::{EventKind, Events, Session, SessionEvent, SessionState};
 
 use super::{Hub, Live, lock};
 
-/// Time after which a change is reported again, with later writes.
+/// Interval after which a change is reported again, with later writes.
 const AGAIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between two looks at a run that is to end.
+/// Interval at which the end of a run is checked during shutdown.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Hub {
-    /// Follows a session until it ends, does nothing any more, or the server shuts down.
+    /// Follows a session until it ends or becomes idle, or the server shuts down. Then closes it.
     pub(super) async fn keep(self: Arc<Self>, live: Arc<Live>) {
         let is_idle = match live.with(|session| session.events_from(session.first_new_event())) {
             Some(events) => self.follow(&live, events).await,
@@ -23,12 +23,12 @@ impl Hub {
         };
         self.close(&live).await;
         if is_idle {
-            // A message may have come while it was being closed.
+            // A message may have arrived while the session was being closed.
             self.open_if_work(live.id.clone()).await;
         }
     }
 
-    /// Returns whether it does nothing any more.
+    /// Follows the events of a session. Returns true if it stops because the session is idle.
     async fn follow(self: &Arc<Self>, live: &Live, mut events: Events) -> bool {
         let mut waiting = 0;
         let mut again = tokio::time::interval(AGAIN_INTERVAL);
@@ -43,9 +43,9 @@ impl Hub {
                     is_stale |= is_change(&event.kind);
                 }
                 _ = again.tick() => {
-                    // It may make way now.
+                    // The session may have become idle and can make room.
                     self.serve_waiting();
-                    // The summary is written after the event, and calls of subagents are no events of the session.
+                    // The summary is written after the event, and calls of subagents are not events of the session.
                     let approvals = live.handle.tree_approvals().len();
                     if std::mem::take(&mut is_stale) || approvals != waiting {
                         waiting = approvals;
@@ -66,7 +66,7 @@ impl Hub {
     }
 
     fn observe(&self, live: &Live, event: &SessionEvent) {
-        // Pieces of text are no events of the record.
+        // Pieces of text are not in the record.
         if event.offset.is_none() {
             self.counters.count_event(&event.kind);
         }
@@ -77,7 +77,7 @@ impl Hub {
             self.changed(&live.id);
         }
         if matches!(event.kind, EventKind::ProcessingEnd { .. }) {
-            // Later subscribers read them from the record.
+            // Later subscribers read these events from the record.
             live.with(|session| session.forget_events(event.seq));
         }
     }
@@ -88,7 +88,8 @@ impl Hub {
             if self.closing.is_cancelled() {
                 drain(&session, self.limits.drain).await;
             }
-            // A run that continues, or starts now, is left as it is, for the next opening. Fails only if the session has ended.
+            // A run in progress, or a run that starts now, stays unfinished for the next opening. Fails only if the session
+            // has ended.
             let _ = live.handle.leave();
             live.controls.close(session).await;
         }
@@ -111,12 +112,12 @@ async fn drain(session: &Session, time: Duration) {
     let _ = tokio::time::timeout(time, rests).await;
 }
 
-/// Returns how often to look whether a session is idle.
+/// Returns the interval at which a session is checked for idleness.
 fn look_interval(idle: Duration) -> Duration {
     (idle / 4).clamp(Duration::from_millis(10), Duration::from_secs(30))
 }
 
-/// Returns whether a list shows something else after this event.
+/// Returns whether lists of sessions change with this event.
 fn is_change(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -131,7 +132,7 @@ fn is_change(kind: &EventKind) -> bool {
     )
 }
 
-/// Returns whether a call was asked about, or a run continues without.
+/// Returns whether the session asked about a call, or continued without asking.
 fn asks_or_goes_on(kind: &EventKind) -> bool {
     matches!(
         kind,

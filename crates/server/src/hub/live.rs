@@ -21,18 +21,18 @@ pub(crate) struct Live {
     /// Held while settings are compared and changed.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(super) tenant: Tenant,
-    /// When it did something last.
+    /// Time of the last activity.
     active: Mutex<Instant>,
-    /// `None` once it is being closed.
+    /// `None` once the session is being closed.
     pub(super) session: RwLock<Option<Session>>,
     watchers: Watchers,
-    /// Whether calls that waited when it was opened are prepared again, and not asked about yet.
+    /// Whether calls that waited when the session was opened are being prepared again, and it has not asked about them yet.
     pub(super) asks_anew: AtomicBool,
     pub(super) leaving: CancellationToken,
     pub(super) ended: CancellationToken,
 }
 
-/// Number of streams that show a session.
+/// Number of streams that follow a session.
 #[derive(Debug, Default)]
 struct Watchers(Arc<AtomicUsize>);
 
@@ -60,7 +60,7 @@ impl Drop for Watching {
 impl Live {
     pub(super) fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
         let OpenSession { mut session, controls } = opened;
-        // Dropping it would interrupt its run.
+        // Dropping the run would interrupt it.
         if let Some(run) = session.resumed() {
             run.detach();
         }
@@ -86,7 +86,7 @@ impl Live {
         self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
     }
 
-    /// Returns the events of the session from `seq` on.
+    /// Returns the events of the session, starting with `seq`.
     pub(crate) fn events_from(&self, seq: u64) -> Option<Events> {
         self.with(|session| session.events_from(seq))
     }
@@ -96,7 +96,7 @@ impl Live {
         self.with(Session::tree_events)
     }
 
-    /// Returns whether its record has calls that wait, about which it has not asked since it was opened.
+    /// Returns whether the record has waiting calls about which the session has not asked since it was opened.
     pub(crate) fn asks_anew(&self) -> bool {
         self.asks_anew.load(Ordering::Relaxed)
     }
@@ -105,12 +105,12 @@ impl Live {
         self.watchers.add()
     }
 
-    /// Completes when the session is not open any more.
+    /// Completes when the session is no longer open.
     pub(crate) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Returns whether nothing runs, and nothing waits.
+    /// Returns whether the session has no run, no background command and no queued message.
     pub(super) fn is_resting(&self) -> bool {
         let is_resting = self.with(|session| {
             session.state() != SessionState::Processing && session.background_commands().is_empty()
@@ -122,12 +122,12 @@ impl Live {
         self.is_resting() && self.watchers.count() == 0
     }
 
-    /// Returns for how long it has done nothing.
+    /// Returns how long the session has been inactive.
     pub(super) fn rested(&self) -> Duration {
         lock(&self.active).elapsed()
     }
 
-    /// Records that it does something now.
+    /// Records activity of the session.
     pub(super) fn touch(&self) {
         *lock(&self.active) = Instant::now();
     }

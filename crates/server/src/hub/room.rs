@@ -1,4 +1,4 @@
-//! Room for sessions: those that do nothing make way, and the others are waited for.
+//! Room for sessions: inactive sessions are closed to make room, and new sessions wait for active ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::problem::{FULL, Problem, UNAVAILABLE};
 /// Property of the summaries of sessions with the name of their tenant.
 pub(crate) const TENANT: &str = "tenant";
 
-/// Time for which a session that does nothing stays open in any case: a request may be about to use it.
+/// Minimum time for which an inactive session stays open, because a request may be about to use it.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A session that was asked for.
+/// Result of a request to open a session.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    /// It is open.
+    /// The session is open.
     Open,
-    /// It is opened once there is room.
+    /// The session is opened once there is room.
     Waits,
 }
 
-/// Place of a session that is being opened, until it is dropped. An open session counts without one.
+/// Room for a session that is being opened, until it is dropped. An open session counts without a reservation.
 #[derive(Debug)]
 pub(super) struct Reservation {
     hub: Arc<Hub>,
@@ -45,7 +45,7 @@ fn tenant_of(summary: &Summary) -> Tenant {
 }
 
 impl Hub {
-    /// Returns the place of a session that waits for room, among those of its tenant, from 1.
+    /// Returns the position of a session among the sessions of its tenant that wait for room, from 1.
     pub(crate) fn position(&self, id: &SessionId) -> Option<usize> {
         lock(&self.state).waiting.position(id)
     }
@@ -55,7 +55,7 @@ impl Hub {
         lock(&self.state).waiting.len()
     }
 
-    /// Opens a session of the store, or has it wait for room.
+    /// Opens a session of the store, or queues it until there is room.
     pub(crate) async fn open_or_wait(self: &Arc<Self>, id: &SessionId) -> Result<Asked, Problem> {
         if self.live(id).is_some() {
             return Ok(Asked::Open);
@@ -78,9 +78,9 @@ impl Hub {
         }
     }
 
-    /// Opens the tree of `root`, unless it is open somewhere, so that an input posted to one of its sessions is taken.
+    /// Opens the tree of `root`, unless a process has it open, so that an input posted to one of its sessions is applied.
     pub(crate) async fn posted(self: &Arc<Self>, id: &SessionId, root: &SessionId) -> Result<(), Problem> {
-        // A session that was open when the input came may have taken it, and have ended with it.
+        // A session that was open when the input arrived may have applied it and ended.
         if self.live(root).is_some() || !self.store.has_posted(id).await? {
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Hub {
         Ok(self.store.summary(id).await?.as_ref().and_then(tenant_of))
     }
 
-    /// Returns the problem of a request that would have one more session wait than can.
+    /// Checks that another session can wait for room. Returns the problem of the request otherwise.
     pub(super) fn has_room_to_wait(&self) -> Result<(), Problem> {
         let waiting = self.waiting();
         if waiting >= self.limits.waiting {
@@ -117,9 +117,9 @@ impl Hub {
         )
     }
 
-    /// Reserves a place for a session of a tenant, and closes sessions that do nothing for that. Waits while other openings have
-    /// the last places, since they may fail. `None` if there is no room. The caller holds the slot of the session, and waits for
-    /// no other slot while it has the reservation. Cancel safe.
+    /// Reserves room for a session of a tenant, and closes inactive sessions for it. Waits while other openings hold the
+    /// last places, because they may fail. Returns `None` if there is no room. The caller holds the slot of the session,
+    /// and waits for no other slot while it has the reservation. Cancel safe.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Hub {
             if self.closing.is_cancelled() {
                 return Err(Problem::new(UNAVAILABLE, "the server is shutting down"));
             }
-            // Created before the limits are compared: it completes also if room is made before it is polled.
+            // Created before the limits are compared, so that it also completes if room becomes free before it is polled.
             let freed = self.freed.notified();
             let reserved = lock(&self.state).reserve(id, tenant, &self.limits);
             let Err(NoRoom { open, is_opening }) = reserved else {
@@ -142,7 +142,7 @@ impl Hub {
             if let Some(idle) = idlest(open) {
                 idle.leaving.cancel();
                 idle.ended().await;
-                // A message may have come while it was being closed.
+                // A message may have arrived while the session was being closed.
                 self.spawn(Arc::clone(self).open_if_work(idle.id.clone()));
             } else if is_opening {
                 freed.await;
@@ -152,7 +152,7 @@ impl Hub {
         }
     }
 
-    /// Opens sessions that wait, as far as there is room.
+    /// Opens waiting sessions as far as there is room.
     pub(super) fn serve_waiting(self: &Arc<Self>) {
         if !self.closing.is_cancelled() && lock(&self.state).starts_serving() {
             let hub = Arc::clone(self);
@@ -163,7 +163,7 @@ impl Hub {
         }
     }
 
-    /// Opens the first session of each tenant that waits. Returns whether others have moved up.
+    /// Opens the first waiting session of each tenant. Returns whether others have moved up.
     async fn serve_first(self: &Arc<Self>) -> bool {
         let first = lock(&self.state).waiting.first();
         let mut is_served = false;
@@ -182,14 +182,14 @@ impl Hub {
         is_served
     }
 
-    /// Tells those who watch that the sessions of a tenant have other places.
+    /// Reports to subscribers that the positions of a tenant's waiting sessions have changed.
     fn moved_up(&self, tenant: &Tenant) {
         let waiting = lock(&self.state).waiting.of(tenant);
         waiting.iter().for_each(|id| self.changed(id));
     }
 }
 
-/// Returns the session that has done nothing for the longest time. Clients that watch it do not notice when it is closed.
+/// Returns the session that has been inactive for the longest time. Clients that watch it do not notice when it is closed.
 fn idlest(open: Vec<Arc<Live>>) -> Option<Arc<Live>> {
     let resting = open.into_iter().filter(|live| live.is_resting() && live.rested() >= GRACE);
     resting.max_by_key(|live| live.rested())

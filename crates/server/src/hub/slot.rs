@@ -1,5 +1,5 @@
-//! Slots of sessions: a session is opened, created, restored or deleted by one request at once, and different sessions by any
-//! number of requests.
+//! Slots of sessions. They serialise requests that open, create, restore or delete the same session. Requests for
+//! different sessions run concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) struct SessionSlots(BTreeMap<SessionId, SharedSlot>);
 #[derive(Debug, Default)]
 struct SharedSlot {
     mutex: Arc<Mutex<()>>,
-    /// Number of requests that hold it or wait for it.
+    /// Number of requests that hold the slot or wait for it.
     users: usize,
 }
 

@@ -1,4 +1,4 @@
-//! State of a hub: open sessions, openings, and sessions that wait.
+//! State of a hub: open sessions, openings, and waiting sessions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,25 +20,25 @@ pub(super) struct HubState {
     pub(super) opening: BTreeMap<SessionId, Tenant>,
     pub(super) slots: SessionSlots,
     pub(super) waiting: Waiting,
-    /// Whether a task opens the sessions that wait.
+    /// Whether a task opens the waiting sessions.
     pub(super) is_serving: bool,
-    /// Sessions that another process has open, with an input that was posted here.
+    /// Sessions that another process has open, with an input posted by this process.
     pub(super) elsewhere: HashSet<SessionId>,
     /// Decisions on calls of open sessions, with the requests that made them.
     pub(super) decided: HashMap<(SessionId, String, Fingerprint), String>,
 }
 
-/// Sessions that leave no room for another one.
+/// Sessions that leave no room for another session.
 #[derive(Debug)]
 pub(super) struct NoRoom {
     /// Open sessions, each of which would make room if it were closed.
     pub(super) open: Vec<Arc<Live>>,
-    /// Whether a session is being opened that would make room if that failed.
+    /// Whether a session is being opened whose failure would make room.
     pub(super) is_opening: bool,
 }
 
 impl HubState {
-    /// Adds a session that is open now, in the place of its reservation if it has one.
+    /// Adds an open session, in place of its reservation if it has one.
     pub(super) fn add(&mut self, live: Arc<Live>) {
         self.opening.remove(&live.id);
         self.live.insert(live.id.clone(), live);
@@ -50,7 +50,7 @@ impl HubState {
         self.decided.retain(|(session, ..), _| session != id);
     }
 
-    /// Reserves a place for a session that is not open.
+    /// Reserves room for a session that is not open.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl HubState {
         Err(NoRoom { open, is_opening: self.is_opening_for(tenant, limits) })
     }
 
-    /// Adds a session to the queue for room if open sessions leave none. Returns whether it waits there. They have the queue
-    /// served when they are closed; an opening that fails does not.
+    /// Adds a session to the queue if open sessions leave no room. Returns whether it waits there. Closing an open session
+    /// serves the queue; a failed opening does not.
     pub(super) fn enqueue(&mut self, id: &SessionId, tenant: &Tenant, limits: &ServerLimits) -> bool {
         let waits = !self.has_room(tenant, limits) && !self.is_opening_for(tenant, limits);
         if waits {
@@ -81,7 +81,7 @@ impl HubState {
         waits
     }
 
-    /// Returns whether the caller is to open the sessions that wait: there are some, and no other task opens them.
+    /// Returns whether the caller must open the waiting sessions: there are some, and no other task opens them.
     pub(super) fn starts_serving(&mut self) -> bool {
         let is_needed = !self.is_serving && self.waiting.len() > 0;
         self.is_serving |= is_needed;
@@ -92,7 +92,7 @@ impl HubState {
         self.live.len() + self.opening.len() < limits.sessions && !self.is_tenant_full(tenant, limits)
     }
 
-    /// Returns whether a session is being opened whose failure would make room for one of a tenant.
+    /// Returns whether a session is being opened whose failure would make room for a session of this tenant.
     fn is_opening_for(&self, tenant: &Tenant, limits: &ServerLimits) -> bool {
         let is_tenant_full = self.is_tenant_full(tenant, limits);
         self.opening.values().any(|other| !is_tenant_full || other == tenant)

@@ -1,4 +1,4 @@
-//! Sessions that other servers leave: one before this, or one that shares the store and dies.
+//! Sessions left by other servers: by an earlier server, or by a server that shared the store and died.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use tokio::time::MissedTickBehavior;
 use super::room::Asked;
 use super::{Hub, SERVED, lock};
 
-/// Sessions that are read at once.
+/// Number of sessions that are read at once.
 const PAGE: usize = 100;
 
-/// Sessions of an earlier server.
+/// Sessions of an earlier server that this server resumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TakenUp {
-    /// Number of sessions that go on.
+    /// Number of sessions that continue.
     pub sessions: usize,
-    /// Number of sessions that go on once there is room.
+    /// Number of sessions that continue once there is room.
     pub waiting: usize,
-    /// Sessions that are under way and could not be opened, with the reasons.
+    /// Sessions with work that could not be opened, with the reasons.
     pub left: Vec<(SessionId, String)>,
 }
 
 impl Hub {
-    /// Takes up the sessions of an earlier server whose work is under way, and those that something was posted to.
+    /// Resumes the sessions of an earlier server that have an unfinished run or a posted input.
     pub(crate) async fn take_up(self: &Arc<Self>) -> Result<TakenUp, StoreError> {
         self.take_up_of(Filter::default().with_property(SERVED, "true")).await
     }
 
-    /// Takes up sessions whose server has died, again and again until this one shuts down.
+    /// Resumes sessions whose server has died, at this interval until this server shuts down.
     pub(crate) async fn keep_taking_up(self: &Arc<Self>, interval: Duration) {
         let mut looks = tokio::time::interval(interval);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -73,14 +73,15 @@ impl Hub {
         }
     }
 
-    /// Returns whether a session has something to do and nobody does it.
+    /// Returns whether a session has work, but no process has it open or queued.
     async fn is_left(&self, summary: &Summary) -> Result<bool, StoreError> {
         let id = &summary.id;
         let is_known = self.live(id).is_some() || self.position(id).is_some();
         Ok(!is_known && self.has_work(summary).await? && self.store.holder(id).await?.is_none())
     }
 
-    /// Remembers a session that another server has open: it may die before it takes an input that was posted to the session.
+    /// Remembers a session that another server has open. That server may die before it applies an input posted to the
+    /// session.
     pub(super) fn posted_elsewhere(&self, id: &SessionId) {
         lock(&self.state).elsewhere.insert(id.clone());
     }
@@ -92,7 +93,7 @@ impl Hub {
                 Ok(true) if matches!(self.store.holder(&id).await, Ok(None)) => {
                     Arc::clone(self).open_if_work(id.clone()).await;
                 }
-                // It is looked at again.
+                // The session is checked again at the next interval.
                 Ok(true) => continue,
                 Ok(false) | Err(StoreError::NotFound(_)) => {}
                 Err(error) => {

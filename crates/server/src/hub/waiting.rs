@@ -1,13 +1,13 @@
-//! Sessions that wait for room, the first one first.
+//! Sessions that wait for room, in the order of their arrival.
 
 use std::collections::{HashSet, VecDeque};
 
 use pintle_agent::SessionId;
 
-/// Tenant of a session; sessions without one are of one tenant together.
+/// Tenant of a session. Sessions without a tenant count as one tenant.
 pub(crate) type Tenant = Option<String>;
 
-/// Sessions that have something to do and wait until others are closed.
+/// Sessions that have work and wait until others are closed.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(VecDeque<(SessionId, Tenant)>);
 
@@ -16,7 +16,7 @@ impl Waiting {
         self.0.len()
     }
 
-    /// Adds a session at the end, unless it waits.
+    /// Adds a session at the end, unless it already waits.
     pub(super) fn add(&mut self, id: SessionId, tenant: Tenant) {
         if !self.0.iter().any(|(known, _)| *known == id) {
             self.0.push_back((id, tenant));
@@ -33,7 +33,8 @@ impl Waiting {
         self.0.iter().filter(|(_, tenant)| tenants.insert(tenant)).cloned().collect()
     }
 
-    /// Returns the place of a session among those of its tenant, from 1. Those of others are not counted: nobody learns of them.
+    /// Returns the position of a session among the waiting sessions of its tenant, from 1. It reveals nothing about other
+    /// tenants.
     pub(super) fn position(&self, id: &SessionId) -> Option<usize> {
         let (index, (_, tenant)) = self.0.iter().enumerate().find(|(_, (known, _))| known == id)?;
         Some(self.0.iter().take(index + 1).filter(|(_, other)| other == tenant).count())

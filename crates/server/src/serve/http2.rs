@@ -1,4 +1,4 @@
-//! Connections of HTTP/2.
+//! HTTP/2 connections.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes of the headers of a request.
+/// Maximum bytes of the headers of a request.
 const MAX_HEADER_BYTES: u32 = 64 << 10;
 
-/// Most concurrent requests of a connection.
+/// Maximum number of concurrent requests of a connection.
 const MAX_REQUESTS: u32 = 200;
 
 /// Tasks of the requests of a connection. They end with it.
@@ -45,7 +45,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for RequestTasks {
 }
 
 impl RequestTasks {
-    /// Completes when no request was open for a time.
+    /// Completes when no request was open for this time.
     async fn idle(&self, time: Duration) {
         loop {
             let rest = self.rest(time);
@@ -56,7 +56,7 @@ impl RequestTasks {
         }
     }
 
-    /// Returns the rest of a time without an open request.
+    /// Returns how much of this idle time remains.
     fn rest(&self, time: Duration) -> Duration {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
@@ -68,13 +68,13 @@ impl RequestTasks {
     }
 }
 
-/// Locks a mutex, whose value is valid after a panic as well.
+/// Locks a mutex. Its value stays valid after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Serves one connection until its client closes it or has no open request for `idle_time`, or the server closes and the current
-/// requests are answered. A client that does not answer pings of this interval is gone.
+/// Serves one connection until its client closes it or has no open request for `idle_time`, or the server closes and the
+/// current requests are answered. A client that does not answer pings, which are sent at this interval, counts as gone.
 pub(super) async fn connection<S>(
     stream: S,
     router: axum::Router,

@@ -21,7 +21,7 @@ impl Tag {
         Self { name, attributes: Vec::new(), reads_value: false }
     }
 
-    /// Begins an attribute. Of several with one name, the first one counts.
+    /// Starts an attribute. Of several attributes with one name, the first one counts.
     pub(super) fn begin_attribute(&mut self, name: &[u8]) {
         let used = USED.into_iter().find(|used| used.as_bytes() == name);
         let new = used.filter(|used| self.attribute(used).is_none());

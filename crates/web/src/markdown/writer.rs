@@ -5,7 +5,7 @@ use super::MAX_DEPTH;
 /// Maximum number of inline markers that are open at once.
 const MAX_INLINE: usize = 16;
 
-/// Maximum indentation of an item's continuation lines: its number may be long.
+/// Maximum indentation of an item's continuation lines, because its number may be long.
 const INDENT: &str = "      ";
 
 #[derive(Default)]
@@ -178,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// Closes the innermost inline that matches, and with it those that were opened inside it.
+    /// Closes the innermost inline that matches, and the inlines inside it.
     pub(super) fn close(&mut self, matches: impl Fn(&Inline) -> bool) {
         let Some(at) = self.inlines.iter().rposition(|open| matches(&open.inline)) else { return };
         for open in self.inlines.split_off(at).into_iter().rev().filter(|open| open.written) {
@@ -261,7 +261,7 @@ impl Writer {
         }
     }
 
-    /// Begins a cell; the first cell begins the row.
+    /// Starts a cell; the first cell starts the row.
     pub(super) fn cell(&mut self, is_first: bool) {
         if is_first {
             self.block(1);
@@ -294,7 +294,7 @@ impl Writer {
         self.trim_line();
     }
 
-    /// Writes what is due before text: line breaks, prefix, space, opening markers.
+    /// Writes the pending output before text: line breaks, prefix, space, opening markers.
     fn begin_text(&mut self) {
         if self.breaks > 0 || self.out.is_empty() {
             self.begin_line();
@@ -310,7 +310,7 @@ impl Writer {
         }
     }
 
-    /// Writes the line breaks that are due and the prefix of the new line.
+    /// Writes the pending line breaks and the prefix of the new line.
     fn begin_line(&mut self) {
         if !self.out.is_empty() {
             for _ in 1..self.breaks {

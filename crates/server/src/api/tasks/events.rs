@@ -48,7 +48,7 @@ async fn follow(
 }
 
 impl App {
-    /// Returns the inputs of a task after one that the client has.
+    /// Returns the inputs of a task after the last input that the client has.
     pub(in crate::api) async fn follow_task(
         &self,
         caller: &Caller,

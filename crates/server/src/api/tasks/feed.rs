@@ -1,4 +1,4 @@
-//! The inputs of one task from any point on, across every process that writes them.
+//! Inputs of one task from any point, from all processes that write them.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::feed::EventId;
 pub(super) enum Item {
     /// The next input.
     Input { id: EventId, input: Box<Input> },
-    /// The client's last input is not in the journal. The feed begins again.
+    /// The client's last input is not in the journal. The feed restarts from the first input.
     Reset(&'static str),
-    /// Everything that was there when the feed began has been sent.
+    /// All inputs that existed when the feed started have been sent.
     Ready,
-    /// The task has ended, in this state. Nothing follows.
+    /// The task has ended in this state. No item follows.
     End(&'static str),
 }
 
@@ -27,10 +27,10 @@ pub(super) enum Item {
 pub(super) struct TaskFeed {
     store: Arc<dyn SessionStore>,
     id: SessionId,
-    /// Last input that the client has, until it was found.
+    /// Last input that the client has, until it is found in the journal.
     after: Option<EventId>,
     reader: Option<TaskReader>,
-    /// The task as of the last line, which knows whether it has ended.
+    /// The task after the last line that was read.
     task: Option<Task>,
     is_ready: bool,
 }
@@ -74,7 +74,7 @@ impl TaskFeed {
         }
     }
 
-    /// Takes an input, and returns it unless the client has it.
+    /// Applies an input, and returns it unless the client already has it.
     fn take(&mut self, moment: Moment) -> Result<Option<Item>, TaskHostError> {
         let Moment { seq: place, at, input, .. } = moment;
         let id = EventId { seq: place, millis: Some(at.as_millis()) };

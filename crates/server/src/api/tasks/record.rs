@@ -1,4 +1,4 @@
-//! A task as it is on record, with what the requests need of its journal.
+//! A recorded task, with the data of its journal that requests need.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use pintle_workflow::{TaskHostError, TaskLine, TaskReader};
 
 use super::GateName;
 
-/// A task, and what its journal says besides.
+/// A task, and further data of its journal.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) task: Task,
-    /// Time of its newest input.
+    /// Time of the newest input.
     pub(super) at: Option<Timestamp>,
-    /// Gate that is open, and the place at which it was opened.
+    /// Open gate, and its place in the journal.
     pub(super) gate: Option<(Gate, u64)>,
-    /// Ids of the posted inputs that were taken.
+    /// Ids of the posted inputs that were applied.
     pub(super) posted: HashSet<String>,
-    /// Damage of the journal. The task is its state before the damage.
+    /// Damage of the journal. `task` is the state before the damage.
     pub(super) damage: Option<StoreError>,
 }
 
@@ -33,7 +33,7 @@ impl From<Gate> for GateName {
     }
 }
 
-/// Reads a task up to the first damaged line of its journal, also while a process has it open.
+/// Reads a task up to the first damaged line of its journal, even while a process has it open.
 pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, TaskHostError> {
     let not_a_task = || TaskHostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
     let mut reader = TaskReader::open(store, id).await?;
@@ -63,7 +63,7 @@ pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Res
                 let known = recorded.gate.filter(|(gate, _)| Some(*gate) == open);
                 recorded.gate = known.or(open.map(|gate| (gate, input.seq)));
             }
-            // A later version of the journal has a later number, and is refused.
+            // A later version of the journal has a higher number and is refused.
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
-//! Words and decisions of people. What is posted survives the server, and is taken once by the process with the task.
+//! Messages and decisions of users for tasks. Posted signals survive the server, and the process with the task applies each
+//! of them once.
 
 use axum::Extension;
 use axum::extract::State;
@@ -19,10 +20,10 @@ use crate::api::openapi::{MAX_NUMBER, NOT_BLANK, Operation};
 use crate::api::{App, Caller, Scope, accepted};
 use crate::problem::{CONFLICT, INVALID, NO_CANDIDATE, Problem, TASK_ENDED};
 
-/// Name under which decisions on gates are kept, as those on calls are.
+/// Used in place of a call id to record the first decision on a gate.
 const GATE: &str = "gate of a task";
 
-/// Reason of a cancellation without one.
+/// Default reason of a cancellation.
 const CANCELLED: &str = "a person cancelled it";
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -112,7 +113,7 @@ struct CancelBody {
     reason: Option<String>,
 }
 
-/// Refuses an empty text.
+/// Rejects an empty text.
 fn said(name: &str, text: String) -> Result<String, Problem> {
     if text.trim().is_empty() {
         return Err(Problem::new(INVALID, format!("{name}: expected some text")));
@@ -121,7 +122,8 @@ fn said(name: &str, text: String) -> Result<String, Problem> {
 }
 
 impl App {
-    /// Reads a task that something is said to. Returns `None` if it was said already by an earlier request with the same key.
+    /// Reads the task to which a signal is sent. Returns `None` if the task already has the signal of an earlier request
+    /// with the same key.
     async fn told_task(
         &self,
         caller: &Caller,
@@ -151,7 +153,7 @@ impl App {
         Ok(())
     }
 
-    /// Has a task that no process has open take what was said to it.
+    /// Applies the posted signals to a task that no process has open.
     async fn settle_task(&self, id: &SessionId) -> Result<(), Problem> {
         let store = self.hub.store.as_ref();
         if store.holder(id).await?.is_some() {
@@ -159,7 +161,7 @@ impl App {
         }
         match LocalHost::open(store, id).await {
             Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
-            // A process has opened it meanwhile, which takes it.
+            // Another process has opened the task meanwhile and applies the signals.
             Err(TaskHostError::Store(StoreError::InUse { .. })) => Ok(()),
             Err(error) => Err(problem_of(error)),
         }
@@ -208,7 +210,7 @@ async fn decide(
         let detail = "`words`: the contract names the anchor, and words change only one that a model wrote";
         return Err(Problem::new(INVALID, detail));
     }
-    // It stays open until a process takes the decision.
+    // The gate stays open until a process applies the decision.
     let ticket = Fingerprint::of_text(format_args!("{gate:?} at {place}"));
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
         return Err(Problem::new(CONFLICT, "somebody else has decided on this gate"));
