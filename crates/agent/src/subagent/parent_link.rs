@@ -31,7 +31,7 @@ impl ParentLink {
         });
     }
 
-    /// Asks for more of the budget.
+    /// Requests more budget.
     pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget, unpriced: Option<String>) {
         self.update(|state| {
             let agent = self.agent.clone();
