@@ -69,14 +69,14 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct Ended {
     start: Arc<SessionEvent>,
-    /// Streamed text, if the end event does not begin with it.
+    /// Streamed text, if the text of the end event does not start with it.
     streamed: Streamed,
 }
 
 /// Streamed text of an ended segment.
 #[derive(Clone, Debug)]
 enum Streamed {
-    /// The text of the end event begins with it.
+    /// The text of the end event starts with it.
     InEndEvent,
     /// The text of the end event is different or missing.
     Kept(Arc<Segment>),

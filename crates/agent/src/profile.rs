@@ -298,7 +298,7 @@ impl ProviderProfile {
         pub fn with_base_instructions(markdown: impl Into<Arc<str>>) => base_instructions = markdown.into();
     }
 
-    /// Adds a tool, or replaces the one of the same name (section 3.7).
+    /// Adds a tool, or replaces the tool of the same name (section 3.7).
     ///
     /// # Errors
     ///

@@ -201,7 +201,7 @@ fn directories(env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> Vec<P
     }
 }
 
-/// Reads the documents of one directory. Returns the unusable ones separately.
+/// Reads the documents of one directory. Returns unusable files separately.
 async fn read_directory(
     env: &dyn ExecutionEnvironment,
     directory: &Path,

@@ -157,8 +157,8 @@ impl ClientError {
         }
     }
 
-    /// Returns whether the same request may succeed later: the connection failed, the status is 502, 503 or 504, or it is 429
-    /// with a `retry-after`.
+    /// Returns whether the same request may succeed later: the connection failed, the status is 502, 503 or 504, or the
+    /// status is 429 with a `retry-after`.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.status() {

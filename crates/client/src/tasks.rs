@@ -62,7 +62,7 @@ pub struct TaskGate {
 pub enum GateDecision {
     /// The task continues.
     Approve,
-    /// The task tries again with the required changes, or ends if there are none.
+    /// The task tries again with the required changes. It ends without them, or if the gate allows no second attempt.
     Refuse {
         /// Required changes.
         words: Option<String>,

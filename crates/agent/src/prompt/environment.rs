@@ -24,7 +24,7 @@ pub struct EnvironmentContext {
     pub os_version: String,
     /// Current date, as `YYYY-MM-DD`.
     pub date: String,
-    /// Restrictions on commands; `None` if there are none.
+    /// Restrictions on commands; `None` without restrictions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_limits: Option<String>,
 }

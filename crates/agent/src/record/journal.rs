@@ -100,7 +100,7 @@ pub trait PostedInputs: fmt::Debug + Send + 'static {
 /// Keeps the journals of a session's subagents, each as a separate session.
 #[async_trait]
 pub trait SubagentJournals: fmt::Debug + Send + Sync + 'static {
-    /// Creates the journal of a new subagent.
+    /// Returns the journal of a subagent without recorded entries.
     ///
     /// # Errors
     ///

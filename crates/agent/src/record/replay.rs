@@ -81,7 +81,7 @@ impl Replay {
         checkpoints
     }
 
-    /// Returns the newest checkpoint, including those of a part of the conversation that was cut off.
+    /// Returns the newest checkpoint, even if its part of the conversation was cut off.
     #[must_use]
     pub fn newest_checkpoint(&self) -> Option<&Checkpoint> {
         self.events.iter().rev().find_map(|event| {

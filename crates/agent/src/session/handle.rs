@@ -164,9 +164,9 @@ impl SessionHandle {
         self.send(Command::Abort)
     }
 
-    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or right
-    /// after the turn if none follows. A warning reports a compaction that does not start at once. After an interrupt, an error
-    /// or at the limit of a budget, it waits for the next turn.
+    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or
+    /// right after the turn if no model call follows. A warning reports a compaction that does not start at once. After an
+    /// interrupt, an error or at the limit of a budget, it waits for the next turn.
     ///
     /// Requests then start with the summary; the history stays complete. Does nothing if there is too little to summarise.
     ///
@@ -177,8 +177,8 @@ impl SessionHandle {
         self.send(Command::Compact { done: None })
     }
 
-    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the compaction does not start
-    /// at once.
+    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the compaction does not
+    /// start at once.
     ///
     /// # Errors
     ///

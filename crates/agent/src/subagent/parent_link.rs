@@ -6,7 +6,7 @@ use super::report::Report;
 use super::roster::{Roster, State};
 use crate::protocol::{Account, Budget, InputKind};
 
-/// Connection of a subagent to its parent. Reports to a parent that is gone are discarded.
+/// Connection of a subagent to its parent. Reports to a parent that has ended are discarded.
 #[derive(Clone, Debug)]
 pub(crate) struct ParentLink {
     roster: Weak<Roster>,

@@ -57,7 +57,7 @@ impl RecordedSubagent {
         self.ended.is_none()
     }
 
-    /// Returns the final report, as far as the record has it.
+    /// Returns the final report, with defaults for the parts that the record does not contain.
     pub(super) fn report(&self) -> Report {
         let Some(mut report) = self.ended.clone() else { return Report::failed(LOST, String::new(), 0) };
         // Records of earlier versions contain neither the output nor the reason.

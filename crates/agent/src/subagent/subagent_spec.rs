@@ -70,8 +70,8 @@ impl SubagentSpec {
     }
 }
 
-/// Returns the profile for another model. A model of another provider that the client reaches has the profile of its own
-/// family, in the same toolset.
+/// Returns the profile for another model. A model of another provider that the client reaches has its own family's
+/// profile, in the same toolset.
 fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError> {
     let ours = &parent.profile;
     let provider = match Catalog::built_in().get(model) {
