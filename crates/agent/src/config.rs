@@ -16,13 +16,13 @@ pub struct SessionConfig {
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Time limits of commands. Default 10 s, at most 10 min.
     pub command_timeouts: CommandTimeouts,
-    /// Limits on the part of a tool's output that the model gets, per tool.
+    /// Limits on the tool output that is sent to the model, per tool.
     pub tool_output: TruncationLimits,
     /// Retry policy of model calls. Default: two retries, none after a time-out.
     pub retry: SessionRetry,
     /// Maximum number of commands in the background. Default 16.
     pub background_commands: BackgroundLimit,
-    /// Limits on subagents. Default: one level, 8 at a time.
+    /// Limits on subagents. Default: one level, 8 open subagents.
     pub subagents: SubagentLimits,
     /// Time limits of model calls. Default [`AdapterTimeout::patient`]: 60 s for the response headers, 300 s without a
     /// byte, 15 minutes without content.
@@ -31,9 +31,9 @@ pub struct SessionConfig {
     pub response_limit: ResponseLimit,
     /// Last layer of the system prompt, with the highest priority.
     pub user_instructions: Option<String>,
-    /// Secrets of the application, such as its keys. They are replaced in what users and tools say, and in the prompt,
-    /// before a model, an event or a record gets it. What a tool writes while it runs is shown as it is, and so are the
-    /// names and arguments that a model writes. Default: none.
+    /// Secrets of the application, such as its keys. They are replaced in user messages, tool results and the prompt
+    /// before these reach a model, an event or a record. The live output of a running tool, and the names and arguments
+    /// that a model writes, are not redacted. Default: none.
     pub redactions: Redactions,
 }
 
@@ -53,7 +53,7 @@ impl SessionConfig {
         pub fn with_reasoning_effort(effort: Option<ReasoningEffort>) => reasoning_effort = effort;
         /// Sets the time limits of commands.
         pub fn with_command_timeouts(timeouts: CommandTimeouts) => command_timeouts = timeouts;
-        /// Sets the limits on the part of a tool's output that the model gets.
+        /// Sets the limits on the tool output that is sent to the model.
         pub fn with_tool_output(limits: TruncationLimits) => tool_output = limits;
         /// Sets the retry policy of model calls.
         pub fn with_retry(policy: RetryPolicy) => retry = SessionRetry(policy);
@@ -67,7 +67,7 @@ impl SessionConfig {
         pub fn with_max_subagents(max: usize) => subagents.max_open = max;
         /// Sets the maximum size of a model response, in bytes.
         pub fn with_response_limit(bytes: u64) => response_limit = ResponseLimit(bytes);
-        /// Sets the secrets that no model and no record gets.
+        /// Sets the secrets that are hidden from models and records.
         pub fn with_redactions(secrets: Redactions) => redactions = secrets;
         /// Sets the instructions of the user, which end the system prompt.
         pub fn with_user_instructions(text: impl Into<String>) => user_instructions = Some(text.into());
@@ -79,7 +79,7 @@ impl SessionConfig {
 #[derive(Clone, Debug, Default)]
 pub struct SessionRetry(pub RetryPolicy);
 
-/// Maximum number of commands of a session in the background. The default is that of codex, where each command is one.
+/// Maximum number of background commands of a session. The default is codex's limit, which counts every command.
 /// A remote environment may allow fewer; a command then waits for a free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundLimit(pub usize);

@@ -15,24 +15,24 @@ pub enum SessionError {
     /// The message was refused: it is empty, or too many are waiting already.
     #[error("the message was not queued: {0}")]
     Refused(String),
-    /// The session cannot be rewound now, or not to there.
+    /// The session cannot be rewound now, or not to this point.
     #[error("the session was not rewound: {0}")]
     NotRewound(String),
-    /// The message could not be recorded, so the session ends; it was not accepted.
+    /// The message could not be recorded and was not accepted. The session ends.
     #[error("the message could not be recorded")]
     Unrecorded(#[source] pintle_llm::Error),
     /// No call with this id is waiting for a decision.
     #[error("no call `{0}` is waiting for a decision")]
     NoSuchApproval(String),
-    /// The client has no provider of the profile's name.
+    /// The client has no provider with the profile's name.
     #[error("the profile cannot be used")]
     Profile(#[source] pintle_llm::Error),
-    /// The history has fewer entries than the fork asked for.
+    /// The history has fewer entries than the fork requires.
     #[error("the history has no entry {asked}: it has {turns} so far")]
     NoSuchTurn {
-        /// Number of entries asked for.
+        /// Number of entries of the fork.
         asked: usize,
-        /// Number of entries that exist.
+        /// Number of entries of the history.
         turns: usize,
     },
     /// The session does not record its inputs.

@@ -1,11 +1,11 @@
 //! Event log of a session and its readers (design, section 4).
 //!
-//! Lifecycle events are in an append-only list that each subscriber reads with a cursor of its own, so that none is lost
-//! and nobody is waited for. The text of an open segment is kept beside it. A subscriber gets the text that it has not
-//! read yet, so that a slow one gets fewer and larger deltas. Of an open segment only the newest part is kept; a
+//! Lifecycle events are in an append-only list that each subscriber reads with its own cursor. No event is lost, and the
+//! log never waits for a subscriber. The text of an open segment is kept separately. A subscriber reads all text since
+//! its last read, so a slow subscriber reads fewer and larger deltas. Only the newest part of an open segment is kept; a
 //! subscriber that lags behind it gets a [`Gap`](EventKind::Gap). Once a segment has ended, its text is read from the end
-//! event. Its last part is kept only if the end event has a different text, like that of a stopped command, and for the
-//! newest calls whose arguments the model wrote.
+//! event. Its last part is kept only if the end event has a different text, as for a stopped command, and for the newest
+//! calls whose arguments the model wrote.
 //!
 //! The log grows until the embedding application frees old events, except those that a subscriber has not read yet.
 
@@ -54,7 +54,7 @@ struct Inner {
     readers: Vec<Weak<AtomicU64>>,
     /// Open segments, by the sequence number of the start event.
     open: BTreeMap<u64, Segment>,
-    /// The newest ended segments with arguments of calls, likewise.
+    /// The newest ended segments with arguments of calls, by the sequence number of the start event.
     arguments: BTreeMap<u64, Arc<Segment>>,
     closed: bool,
 }
@@ -69,18 +69,18 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct Ended {
     start: Arc<SessionEvent>,
-    /// Streamed text, if the end event does not begin with it.
+    /// Streamed text, if the text of the end event does not start with it.
     streamed: Streamed,
 }
 
 /// Streamed text of an ended segment.
 #[derive(Clone, Debug)]
 enum Streamed {
-    /// The text of the end event begins with it.
+    /// The text of the end event starts with it.
     InEndEvent,
-    /// It is different, or the end event has none.
+    /// The text of the end event is different or missing.
     Kept(Arc<Segment>),
-    /// Arguments of a call, of this size. Only those of the newest calls are kept, in the log.
+    /// Arguments of a call, of this size. The log keeps only the arguments of the newest calls.
     Arguments(u64),
 }
 
@@ -95,7 +95,7 @@ struct Segment {
 
 /// Unread part of a segment.
 enum Unread {
-    /// This many bytes are not kept any more.
+    /// Number of bytes that are no longer kept.
     Skipped(u64),
     Text(String),
 }
@@ -139,7 +139,7 @@ impl Segment {
         Some(Unread::Text(text.to_owned()))
     }
 
-    /// Returns whether the text of `end` begins with this one.
+    /// Returns whether the text of `end` starts with the text of this segment.
     fn is_prefix_of(&self, end: &EventKind) -> bool {
         self.total == 0
             || text_of_end(end).is_some_and(|text| {
@@ -163,7 +163,7 @@ impl EventLog {
         self.add(at, kind, None)
     }
 
-    /// Appends the end of the segment that began at `start`.
+    /// Appends the end of the segment whose start event is `start`.
     pub(crate) fn append_end(&self, at: Timestamp, start: u64, kind: EventKind) -> u64 {
         let (segment, start) = {
             let mut inner = self.lock();
@@ -202,7 +202,7 @@ impl EventLog {
         seq
     }
 
-    /// Adds text to the open segment that began at `start`. Does nothing if it has ended.
+    /// Adds text to the open segment whose start event is `start`. Does nothing if the segment has ended.
     pub(crate) fn delta(&self, at: Timestamp, start: u64, text: &str) {
         if let Some(segment) = self.lock().open.get_mut(&start) {
             segment.push(text, at);
@@ -226,8 +226,8 @@ impl EventLog {
         self.lock().next_seq()
     }
 
-    /// Frees the events before `before`, up to the first that a reader has not read yet or whose segment is open. Returns
-    /// the sequence number of the first that is kept, and the subagents whose end event was freed.
+    /// Frees the events before `before`, up to the first event that a reader has not read yet or whose segment is open.
+    /// Returns the sequence number of the first event that is kept, and the subagents whose end event was freed.
     pub(crate) fn forget(&self, before: u64) -> (u64, Vec<SessionId>) {
         let mut inner = self.lock();
         let reached =
@@ -285,7 +285,7 @@ impl EventLog {
 }
 
 impl Inner {
-    /// Keeps the last part of a call's arguments, and drops those of the oldest call if there are too many.
+    /// Keeps the last part of a call's arguments, and drops the oldest call's arguments if there are too many.
     fn keep_arguments(&mut self, start: u64, segment: Arc<Segment>) {
         self.arguments.insert(start, segment);
         if self.arguments.len() > KEPT_ARGUMENTS {
@@ -324,7 +324,7 @@ fn opens(kind: &EventKind) -> bool {
     )
 }
 
-/// Returns the delta event of a segment that began with `start`.
+/// Returns the delta event of a segment whose start event is `start`.
 fn delta_kind(start: &EventKind, delta: String) -> Option<EventKind> {
     if let EventKind::ToolCallStart { call_id, .. } = start {
         Some(EventKind::ToolCallOutputDelta { call_id: call_id.clone(), delta })
@@ -357,7 +357,7 @@ fn text_of_end(end: &EventKind) -> Option<Cow<'_, str>> {
 pub(crate) struct Cursor {
     log: Arc<EventLog>,
     next: u64,
-    /// The same for the log, which frees no unread events.
+    /// Copy of `next` that the log reads: it does not free unread events.
     reached: Arc<AtomicU64>,
     /// Segments whose start this reader has read: sequence number of the start, and bytes read.
     open: BTreeMap<u64, u64>,
@@ -375,7 +375,7 @@ pub(crate) enum Found {
 }
 
 impl Cursor {
-    /// Creates a reader that starts with event `from`, or with the first that was not freed.
+    /// Creates a reader that starts with event `from`, or with the first event that was not freed.
     pub(crate) fn new(log: Arc<EventLog>, from: u64) -> Self {
         let version = log.version.subscribe();
         let mut inner = log.lock();
@@ -405,7 +405,7 @@ impl Cursor {
         if seq > self.next {
             self.next = seq;
             self.reached.store(seq, Ordering::Release);
-            // Segments that began before are skipped, too.
+            // Segments that started earlier are skipped, too.
             self.open.clear();
         }
     }
@@ -420,7 +420,7 @@ impl Cursor {
     pub(crate) fn find(&mut self) -> Found {
         self.version.mark_unchanged();
         let log = Arc::clone(&self.log);
-        // The driver may be waiting for the lock, so texts are copied without it where possible.
+        // The driver may be waiting for the lock, so texts are copied outside the lock where possible.
         let inner = log.lock();
         if let Some(entry) = inner.entry(self.next).cloned() {
             drop(inner);
@@ -478,7 +478,7 @@ impl Cursor {
         self.read(&start, unread, at)
     }
 
-    /// Advances this reader in the segment that began with `start` and returns the event.
+    /// Advances this reader in the segment whose start event is `start`, and returns the event.
     fn read(&mut self, start: &SessionEvent, unread: Unread, at: Timestamp) -> Option<SessionEvent> {
         let read = self.open.get_mut(&start.seq)?;
         let offset = *read;

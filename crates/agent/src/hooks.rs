@@ -16,34 +16,35 @@ use crate::protocol::{CompactionTrigger, Decision, SessionEndReason, SessionId, 
 
 /// Runs at certain points of a session. Every method does nothing by default.
 ///
-/// A subagent is a session of its own, with the hooks of its parent and an [origin](HookSession::origin).
+/// A subagent is a separate session, with the hooks of its parent and an [origin](HookSession::origin).
 ///
-/// What a hook answers is on record, so a replay calls none. After a crash a hook may run a second time for the same thing.
-/// A hook that panics has answered nothing. A session waits for its hooks, which should limit their time themselves; the
+/// The answers of hooks are recorded, so a replay calls no hook. After a crash, a hook may run a second time at the same
+/// point. A hook that panics gives no answer. A session waits for its hooks, which should limit their own run time; the
 /// future is dropped when the turn is stopped.
 ///
-/// A hook can narrow what the gates allow, and never widen it: it may answer the question of a mode, and neither that of a
-/// rule nor a denial.
+/// A hook can narrow the permissions of the gates, and never widen them. It may answer a question that a mode asks, but not
+/// a question that a rule asks, and it cannot lift a denial.
 #[async_trait]
 pub trait Hooks: fmt::Debug + Send + Sync {
-    /// Runs when a session begins, or goes on. Its answer is added to the first input that follows.
+    /// Runs when a session starts or resumes. Its answer is added to the first input that follows.
     async fn session_started(&self, session: &HookSession, source: SessionSource) -> HookContext {
         let _ = (session, source);
         HookContext::default()
     }
 
-    /// Runs when a session is closed, or left to go on later, after everything that it started has ended.
+    /// Runs when a session is closed or suspended, after all work that it started has ended.
     async fn session_ended(&self, session: &HookSession, reason: SessionEndReason) {
         let _ = (session, reason);
     }
 
-    /// Runs before an input of the user is taken: a prompt, a steering message, a follow-up. The task of a subagent is none.
+    /// Runs before a user input is accepted: a prompt, a steering message or a follow-up. A subagent's task is not a user
+    /// input.
     async fn before_input(&self, session: &HookSession, text: &str) -> InputAnswer {
         let _ = (session, text);
         InputAnswer::default()
     }
 
-    /// Runs before a call, after the gates have judged it and did not deny it.
+    /// Runs before a call, after the gates have judged it without denying it.
     async fn before_call(
         &self,
         session: &HookSession,
@@ -54,8 +55,8 @@ pub trait Hooks: fmt::Debug + Send + Sync {
         CallAnswer::default()
     }
 
-    /// Runs before a person is asked about a call. An answer decides on it, in the place of that person, as far as
-    /// [`before_call`](Self::before_call) could.
+    /// Runs before a user is asked about a call. An answer decides on the call instead of the user, within the limits of
+    /// [`before_call`](Self::before_call).
     async fn before_approval(&self, session: &HookSession, request: &ApprovalRequest) -> Option<Decision> {
         let _ = (session, request);
         None
@@ -73,14 +74,14 @@ pub trait Hooks: fmt::Debug + Send + Sync {
         ResultAnswer::default()
     }
 
-    /// Runs before a run ends because the model has answered. `sent_on` says how often hooks have sent the model on in this
-    /// run; after [`TurnLimits::max_hook_continuations`](crate::TurnLimits) that is not possible any more.
+    /// Runs before a run ends because the model has answered. `sent_on` is how often hooks have continued this run. Once it
+    /// reaches [`TurnLimits::max_hook_continuations`](crate::TurnLimits), hooks can no longer continue the run.
     async fn before_end(&self, session: &HookSession, text: &str, sent_on: u32) -> EndAnswer {
         let _ = (session, text, sent_on);
         EndAnswer::default()
     }
 
-    /// Runs before the older part of the conversation is summarised. Returns why it must not be, if it must not.
+    /// Runs before the older part of the conversation is summarised. A returned reason prevents the compaction.
     async fn before_compaction(&self, session: &HookSession, trigger: CompactionTrigger) -> Option<String> {
         let _ = (session, trigger);
         None
@@ -97,7 +98,7 @@ pub struct HookSession {
     pub id: SessionId,
     /// Working directory of its tools.
     pub directory: std::path::PathBuf,
-    /// Subagent that it is; `None` for the session that the embedding application built.
+    /// Origin of a subagent; `None` for the session that the embedding application built.
     pub origin: Option<SubagentOrigin>,
 }
 
@@ -113,15 +114,15 @@ impl HookSession {
     }
 }
 
-/// How a session begins.
+/// How a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionSource {
-    /// It is new.
+    /// The session is new.
     New,
-    /// It goes on from its record.
+    /// The session resumes from its record.
     Resumed,
-    /// It has the history of another one.
+    /// The session starts with the history of another session.
     Forked,
 }
 
@@ -133,7 +134,7 @@ pub struct HookContext(pub Option<String>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InputAnswer {
-    /// Why the input is not taken, if it is not.
+    /// Reason to refuse the input; `None` accepts it.
     pub refused: Option<String>,
     /// Text that is added to the input.
     pub context: Option<String>,
@@ -143,11 +144,11 @@ pub struct InputAnswer {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CallAnswer {
-    /// What the hook says about the call; nothing if `None`. [`Allow`](Permission::Allow) answers the question of a mode.
+    /// Verdict of the hook; `None` for no verdict. [`Allow`](Permission::Allow) answers the question of a mode.
     pub permission: Option<Permission>,
     /// Reason of a question or a denial.
     pub reason: Option<String>,
-    /// Arguments to run it with, an object. They are validated and judged as those of a new call, and hooks do not run again.
+    /// New arguments of the call, an object. They are validated and judged like a new call, and hooks do not run again.
     pub arguments: Option<Value>,
     /// Name of the hook, for the record.
     pub hook: Option<String>,
@@ -173,7 +174,7 @@ pub struct ResultAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndAnswer {
-    /// What the model has still to do; the run ends if `None`.
+    /// Message with the remaining work, which continues the run; `None` ends the run.
     pub send_on: Option<String>,
 }
 
@@ -192,7 +193,7 @@ impl InputAnswer {
 }
 
 impl CallAnswer {
-    /// Says something about the call.
+    /// Gives a verdict on the call.
     #[must_use]
     pub fn judge(permission: Permission, reason: Option<String>) -> Self {
         Self { permission: Some(permission), reason, ..Self::default() }
@@ -247,7 +248,7 @@ impl ResultAnswer {
 }
 
 impl EndAnswer {
-    /// Sends the model on.
+    /// Continues the run with a message to the model.
     #[must_use]
     pub fn send_on(message: impl Into<String>) -> Self {
         Self { send_on: Some(message.into()) }

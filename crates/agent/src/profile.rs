@@ -50,7 +50,7 @@ pub struct ProviderProfile {
     pub model: String,
     /// Display name of the model; `None` if the model is not in the catalog.
     pub display_name: Option<String>,
-    /// End of the training data, in the words of the model's maker; `None` if unknown.
+    /// End of the training data, as the model's maker states it; `None` if unknown.
     pub knowledge_cutoff: Option<String>,
     /// First layer of the system prompt, in Markdown. Shared between sessions and clones of a profile.
     pub base_instructions: Arc<str>,
@@ -95,7 +95,7 @@ struct ModelDefaults {
 }
 
 impl ProviderProfile {
-    /// Returns the bounds by which calls are reserved under a budget: those of the model family, or the default.
+    /// Returns the token bounds for reservations under a budget: the bounds of the model family, or the default.
     pub(crate) fn token_bounds(&self) -> TokenBounds {
         let family = self.id.parse().ok();
         family.map_or_else(TokenBounds::default, ModelFamily::token_bounds)
@@ -120,7 +120,7 @@ impl ProviderProfile {
         gemini::profile(model.into())
     }
 
-    /// Creates the profile for local and other models behind Chat Completions: short instructions, one call at a time.
+    /// Creates the profile for local and other models behind Chat Completions: short instructions, sequential tool calls.
     #[must_use]
     pub fn openai_compatible(model: impl Into<String>) -> Self {
         compatible::profile(model.into())
@@ -135,8 +135,8 @@ impl ProviderProfile {
         Ok(provider.parse::<ModelFamily>()?.profile(model))
     }
 
-    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one
-    /// call at a time, and a window of 32,768 tokens unless the catalog has the model.
+    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, sequential
+    /// tool calls, and a window of 32,768 tokens unless the catalog has the model.
     #[must_use]
     pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
         let id = id.into();
@@ -224,8 +224,8 @@ impl ProviderProfile {
         self.with_catalog(Catalog::built_in())
     }
 
-    /// Removes the prices of this model and of each one that replaces it, such as in a subagent. For servers that answer under
-    /// the name of a model and do not charge its price.
+    /// Removes the prices of this model and of each model that replaces it, such as in a subagent. For servers that respond
+    /// under the name of a model and do not charge its price.
     #[must_use]
     pub fn without_prices(mut self) -> Self {
         (self.pricing, self.is_unpriced) = (None, true);
@@ -257,7 +257,7 @@ impl ProviderProfile {
         self
     }
 
-    /// Replaces tools and base instructions with those of this toolset.
+    /// Replaces the tools and base instructions with this toolset's.
     ///
     /// Call it before changes of single tools or of the instructions, which it would undo. It leaves a custom profile
     /// unchanged, since toolsets belong to families.
@@ -298,7 +298,7 @@ impl ProviderProfile {
         pub fn with_base_instructions(markdown: impl Into<Arc<str>>) => base_instructions = markdown.into();
     }
 
-    /// Adds a tool, or replaces the one of the same name (section 3.7).
+    /// Adds a tool, or replaces the tool of the same name (section 3.7).
     ///
     /// # Errors
     ///
@@ -347,7 +347,7 @@ impl ProviderProfile {
         self
     }
 
-    /// Completes the configured output limits with those of a small window for all other tools.
+    /// Adds the output limits of a small window for all tools without a configured limit.
     pub(crate) fn tool_output_limits(&self, configured: &TruncationLimits) -> TruncationLimits {
         let budget = self.text_budget();
         let mut limits = configured.clone();

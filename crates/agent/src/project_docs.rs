@@ -101,7 +101,7 @@ impl ProjectDocs {
     ) -> Self {
         let budget = budget.min(PROJECT_DOC_BUDGET);
         let nearest_first = directories(env, git_root);
-        // A link may make the root's path unrelated to that of the working directory.
+        // Because of a link, the path of the root may not be a prefix of the working directory's path.
         let roots = [Path::new("."), git_root.unwrap_or(Path::new("."))].map(|path| env.resolve(path));
         let reads: Vec<_> = nearest_first
             .iter()
@@ -201,7 +201,7 @@ fn directories(env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> Vec<P
     }
 }
 
-/// Reads the documents of one directory. Returns the unusable ones separately.
+/// Reads the documents of one directory. Returns unusable files separately.
 async fn read_directory(
     env: &dyn ExecutionEnvironment,
     directory: &Path,

@@ -86,11 +86,11 @@ pub(crate) fn layers(
     present.map(|(kind, text)| PromptLayer { kind, text }).collect()
 }
 
-/// A system prompt, divided by whether its text depends on the work tree.
+/// A system prompt, with the length of its part that does not depend on the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SystemPrompt {
     pub(crate) text: String,
-    /// Length in bytes of the part that does not depend on the work tree; `None` if nothing does.
+    /// Length in bytes of the prefix without facts about the work tree; `None` if the prompt has no such facts.
     pub(crate) stable: Option<usize>,
 }
 
@@ -124,7 +124,7 @@ const MAX_PATH: usize = 4096;
 /// Maximum length of any other fact, in characters.
 const MAX_FACT: usize = 200;
 
-/// Maximum length of what commands cannot do, in characters.
+/// Maximum length of the restrictions on commands, in characters.
 const MAX_LIMITS: usize = 1000;
 
 /// Maximum length of a skill's description, in characters (Agent Skills format).

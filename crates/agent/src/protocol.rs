@@ -1,7 +1,7 @@
 //! Plain data of a session: states, limits, inputs, actions, events and identifiers.
 //!
-//! Everything else in this crate rests on these types, and they rest on no other module of it. They can be serialised
-//! where a record, an event or a stored machine holds them; no serialised name changes without a new
+//! The rest of this crate depends on these types, and they depend on none of its other modules. They can be serialised
+//! where a record, an event or a stored machine contains them; no serialised name changes without a new
 //! [version](crate::Record::VERSION).
 
 mod action;

@@ -20,7 +20,7 @@ use crate::protocol::{
     Start, SubagentOrigin, Timestamp,
 };
 
-/// First version of which an entry says everything that followed.
+/// First version whose entries contain all consequences of the input.
 const FIRST_COMPLETE: u32 = 4;
 
 /// First version whose entries record whether a summary was used. Before it, each summary with text was used.
@@ -29,7 +29,7 @@ const FIRST_WITH_SUMMARIES: u32 = 6;
 /// All inputs of a session, which determine it completely.
 ///
 /// Contains prompts, model responses and tool results, but no keys. Cloning it copies no inputs. Written as JSON lines: a
-/// header with the initial state, then one line for each input, so that a file can be appended to.
+/// header with the initial state, then one line for each input, so that inputs can be appended to a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Record {
@@ -56,14 +56,14 @@ pub struct RecordHeader {
     pub start: Start,
 }
 
-/// Input, and what followed from it.
+/// Input and its consequences.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordEntry {
     /// Input.
     #[serde(flatten)]
     pub input: Input,
-    /// Fingerprint of the request that followed, if one did.
+    /// Fingerprint of the resulting request, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Fingerprint>,
     /// Id of the input, if it was posted.
@@ -105,10 +105,10 @@ pub enum RecordError {
 
 impl Record {
     /// Version of the format that this crate writes, and of the decisions that lead from the inputs of a record to its
-    /// requests. What a lower version recorded is folded rather than stepped: version 1 has no inputs about the arguments
-    /// of calls, in version 2 every result has its output, version 3 does not say what followed besides requests, version 4 ends
-    /// a run with a response that is cut off or empty, estimates requests without their tools, and sends a summary without the user's
-    /// own messages, and version 5 uses summaries that were cut off or refused.
+    /// requests. Entries of a lower version are folded instead of stepped: version 1 has no inputs about the arguments of
+    /// calls, in version 2 every result contains its output, version 3 records no consequences besides requests, version 4
+    /// ends a run with a response that is cut off or empty, estimates requests without their tools, and sends a summary
+    /// without the user's own messages, and version 5 uses summaries that were cut off or refused.
     pub const VERSION: u32 = 6;
 
     /// Oldest version of the format that this crate reads.
@@ -146,7 +146,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`RecordError`] if it is not a record, or one of an unknown version.
+    /// [`RecordError`] if the input is not a record, or has an unknown version.
     pub fn read(mut input: impl BufRead) -> Result<Self, RecordError> {
         let mut text = String::new();
         input.read_line(&mut text).map_err(RecordError::Read)?;
@@ -159,7 +159,7 @@ impl Record {
             }
             match serde_json::from_slice(&text) {
                 Ok(entry) => entries.push(Arc::new(entry)),
-                // An input is written before anything follows from it, so an incomplete one has had no effect.
+                // An input is written before it has any effect, so an incomplete one has had none.
                 Err(_) if !text.ends_with(b"\n") => break,
                 Err(source) => return Err(RecordError::Line { line: number, source }),
             }
@@ -174,7 +174,7 @@ impl Record {
         Self { header: self.header.clone(), entries }
     }
 
-    /// Returns the version that wrote the end of the record, and the number of entries before its first.
+    /// Returns the version that wrote the end of the record, and the number of entries before that version's first entry.
     pub(crate) fn newest_version(&self) -> (u32, usize) {
         let taken_up = self.entries.iter().enumerate().rev().find_map(|(index, entry)| {
             if let InputKind::TakenUp { version } = entry.input.kind { Some((version, index)) } else { None }
@@ -236,17 +236,17 @@ impl RecordEntry {
         Self::alone(Input::new(at, InputKind::CheckpointTaken { reason, checkpoint }))
     }
 
-    /// Creates the entry of an input from which nothing followed.
+    /// Creates the entry of an input without consequences.
     pub(crate) fn alone(input: Input) -> Self {
         Self { input, request: None, posted: None, followed: Followed::default() }
     }
 
-    /// Creates the entry of an input with what followed from it.
+    /// Creates the entry of an input with its consequences.
     pub(crate) fn of(input: Input, posted: Option<String>, actions: &[Action]) -> Self {
         Self { input, request: request_of(actions), posted, followed: Followed::of(actions).as_recorded() }
     }
 
-    /// Returns what followed, as a record of this version has it.
+    /// Returns the consequences, as a record of this version contains them.
     pub(crate) fn followed(&self, version: u32) -> Followed {
         let mut followed = self.followed.clone();
         followed.request = self.request.is_some();
@@ -272,7 +272,7 @@ impl RecordHeader {
         struct Version {
             version: u64,
         }
-        // The version first, since what else is there depends on it.
+        // The version first, since the other fields depend on it.
         let Version { version } = serde_json::from_str(text).map_err(RecordError::Header)?;
         if !(u64::from(Record::OLDEST_VERSION)..=u64::from(Record::VERSION)).contains(&version) {
             return Err(RecordError::Version { found: version, expected: Record::VERSION });

@@ -32,7 +32,7 @@ const MAX_COMMANDS: usize = 1_024;
 
 /// A coding agent session: submit inputs to it, watch it, steer it, stop it.
 ///
-/// One task drives it. Dropping the session ends that task and everything that it started; [`Session::close`] does so in
+/// One task drives it. Dropping the session ends that task and all work that it started; [`Session::close`] does so in
 /// order and waits for the end.
 #[derive(Debug)]
 pub struct Session {
@@ -50,8 +50,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Returns a builder of a session with this profile. Its models are reached by `client`, and its tools run in `env`:
-    /// an environment, or an `Arc` of one.
+    /// Returns a builder of a session with this profile. The session calls models through `client`, and its tools run in
+    /// `env`: an environment, or an `Arc` of one.
     #[must_use]
     pub fn builder(client: Client, profile: ProviderProfile, env: impl IntoEnvironment) -> SessionBuilder {
         SessionBuilder::new(client, profile, env.into_environment())
@@ -59,8 +59,8 @@ impl Session {
 
     /// Submits an input.
     ///
-    /// Inputs are handled one at a time: while a run is in progress, another one fails at once; steer it, or queue a
-    /// follow-up instead. One input submitted while a run is being interrupted waits for its end.
+    /// Inputs are handled sequentially: while a run is in progress, another submission fails at once; steer the run, or
+    /// queue a follow-up instead. One input that is submitted while a run is being interrupted waits for the end of the run.
     pub fn submit(&self, message: impl Into<UserMessage>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (owner, run_of) = RunOwner::new(&self.log);
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Returns the events of this session and of all subagents below it in one stream, from the first on. Events of a
-    /// subagent have the id of its session, its depth and its parent, and sequence numbers of their own.
+    /// subagent have the id of its session, its depth and its parent, and separate sequence numbers.
     #[must_use]
     pub fn tree_events(&self) -> TreeEvents {
         TreeEvents::new(Arc::clone(&self.handle.link().tree), self.id.clone(), Arc::clone(&self.log))
@@ -90,25 +90,25 @@ impl Session {
 
     /// Frees the memory of the events before `before` and returns the sequence number of the first event that is kept.
     ///
-    /// For embedding applications that store events elsewhere or need them no more. Events that a subscriber has not read
+    /// For embedding applications that store events elsewhere or no longer need them. Events that a subscriber has not read
     /// yet are kept, and so are open segments. Later subscribers start with the first event that is kept. The events of a
-    /// subagent are freed together with that of its end; of subagents that have ended, only the newest 64 are kept in any
-    /// case. Without this call, a session keeps all events, like its history, until it is dropped.
+    /// subagent are freed together with the event of its end; at most the newest 64 ended subagents keep their events.
+    /// Without this call, a session keeps all events, like its history, until it is dropped.
     pub fn forget_events(&self, before: u64) -> u64 {
         let (first, ended) = self.log.forget(before);
         self.handle.link().tree.forget(ended);
         first
     }
 
-    /// Returns the sequence number of the first event that is new. Those before repeat what the record of a resumed session
-    /// has; a session that was not resumed has none.
+    /// Returns the sequence number of the first new event. Earlier events repeat the record of a resumed session; a session
+    /// that was not resumed has none.
     #[must_use]
     pub fn first_new_event(&self) -> u64 {
         self.replayed
     }
 
-    /// Lists the commands that this session's tools have started in the background, the oldest first: those that run, and
-    /// those that have ended. Those of subagents are not among them.
+    /// Lists the commands that this session's tools have started in the background, the oldest first, whether they run or
+    /// have ended. Excludes the commands of subagents.
     #[must_use]
     pub fn background_commands(&self) -> Vec<BackgroundStatus> {
         self.background.list()
@@ -138,14 +138,14 @@ impl Session {
         self.handle.link().shared.borrow().history.clone()
     }
 
-    /// Returns, once, the run that was unfinished at the end of the record from which this session resumed. Its events are
-    /// those from there on. Dropping it interrupts it; until it is taken, it continues.
+    /// Returns, once, the run that was unfinished at the end of the record from which this session resumed. Its events start
+    /// at that point. Dropping the run interrupts it; until it is returned, it continues.
     pub fn resumed(&mut self) -> Option<Run> {
         self.resumed.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Returns the record of the session so far, even in the middle of a turn. A [handle](SessionHandle::record) returns it
-    /// after the end as well.
+    /// Returns the record of the session so far, even in the middle of a turn. A [handle](SessionHandle::record) also
+    /// returns it after the end.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Session {
     }
 
     /// Returns the records of this session and of all its subagents so far, at any depth, in the order in which they
-    /// started. The events of their replays are those of [`Session::tree_events`].
+    /// started. Their replays have the events of [`Session::tree_events`].
     ///
     /// # Errors
     ///
@@ -174,10 +174,10 @@ impl Session {
     }
 
     /// Forks the session after the first `turns` entries of the [history](Session::history), with its current
-    /// configuration. Requests of the fork begin with the same bytes, so that the provider's cache serves both sessions.
+    /// configuration. Requests of the fork start with the same bytes, so that the provider's cache serves both sessions.
     /// This session continues, even in the middle of a turn, and keeps its queued messages.
     ///
-    /// Tools of the fork run in the same environment. This session cleans it up, so the fork has to be closed first.
+    /// Tools of the fork run in the same environment. This session cleans it up, so the fork must be closed first.
     ///
     /// # Errors
     ///
@@ -192,8 +192,8 @@ impl Session {
         }
     }
 
-    /// Interrupts the current turn, ends everything that the session started, cleans up and waits for the end, but leaves
-    /// the session open: it can be [resumed](SessionBuilder::resume) from its record or journal, also by another process.
+    /// Interrupts the current turn, ends all work that the session started, cleans up and waits for the end, but leaves the
+    /// session open: it can be [resumed](SessionBuilder::resume) from its record or journal, even by another process.
     /// Its event streams end without [`EventKind::SessionEnd`](crate::EventKind::SessionEnd).
     pub async fn suspend(mut self) {
         // As for `close`.
@@ -201,10 +201,10 @@ impl Session {
         while self.driver.join_next().await.is_some() {}
     }
 
-    /// Stops everything, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the
-    /// last event.
+    /// Stops all work, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is the last
+    /// event.
     pub async fn close(mut self) {
-        // If the session accepts no commands, it is ending already. If its queue is full, wait for a free slot.
+        // A session that accepts no commands is already ending. If the queue is full, this waits for a free slot.
         let _ = self.handle.link().commands.send(self.handle.attribute(Command::Close)).await;
         while self.driver.join_next().await.is_some() {}
     }

@@ -18,7 +18,7 @@ use crate::protocol::{Skill, SkippedFile};
 /// Bytes of a file that are read for its front matter: 16 KiB.
 const READ_LIMIT: u64 = 16 * 1024;
 
-/// Entries that are read in one directory of skills.
+/// Maximum number of entries that are read in a directory of skills.
 const MAX_PER_DIRECTORY: usize = 200;
 
 /// Skills, sorted by name, and files that could not be used.

@@ -1,4 +1,4 @@
-//! Subagents: child sessions that a session's model spawns for tasks of their own (loop specification, section 7).
+//! Subagents: child sessions that a session's model spawns for separate tasks (loop specification, section 7).
 //!
 //! How one subagent is spawned, in the order of the steps:
 //!
@@ -10,7 +10,7 @@
 //! 3. Once the machine has logged `SUBAGENT_SPAWNED`, the worker builds the child session and handles one message of its
 //!    [`Mailbox`](mailbox::Mailbox) after the other.
 //! 4. Tools and the embedding application reach the subagent through its [`SubagentHandle`].
-//! 5. When the worker ends, however it ends, its [`ParentLink`] reports that to the parent.
+//! 5. When the worker ends for any reason, its [`ParentLink`] reports that to the parent.
 
 mod attach;
 mod grant;

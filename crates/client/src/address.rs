@@ -23,7 +23,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Parses `http://…`, `https://…` or `unix:PATH`. The errors do not quote the fragment, which may have a token.
+    /// Parses `http://…`, `https://…` or `unix:PATH`. The errors do not quote the fragment, which may contain a token.
     pub(crate) fn parse(text: &str) -> Result<Self, ClientError> {
         if let Some(path) = text.strip_prefix(UNIX) {
             return Self::of_socket(path.strip_prefix("//").unwrap_or(path));

@@ -8,10 +8,10 @@ use crate::options::Backoff;
 /// Length of an idempotency key, in bytes.
 const KEY_BYTES: usize = 16;
 
-/// Doublings after which a delay is the longest one for sure.
+/// Maximum number of doublings. Any realistic delay has reached its upper bound by then.
 const MAX_DOUBLINGS: u32 = 16;
 
-/// Returns a key that no other request has.
+/// Returns a key that is unique to a request.
 pub(crate) fn new_key() -> Result<String, ClientError> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).map_err(ClientError::setup)?;
@@ -19,12 +19,13 @@ pub(crate) fn new_key() -> Result<String, ClientError> {
 }
 
 impl Backoff {
-    /// Returns the delay after a number of failures in a row, from 1. It is random, so that clients do not come all at once.
+    /// Returns the delay after a number of consecutive failures, from 1. It is random, so that clients do not all retry at
+    /// once.
     pub(crate) fn delay(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(MAX_DOUBLINGS);
         let longest = self.first.saturating_mul(1 << doublings).min(self.longest);
         let mut byte = [0];
-        // Without random numbers all clients wait for the same time, which is no reason to fail.
+        // Without random numbers all clients wait equally long, which is no reason to fail.
         let _ = getrandom::fill(&mut byte);
         longest.mul_f64(0.5 + f64::from(byte[0]) / 512.0)
     }

@@ -20,13 +20,13 @@ use crate::transport::{Request, Transport};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Change {
-    /// A session that was created or has changed, as it is now.
+    /// The current state of a session that was created or changed.
     Session(Box<SessionInfo>),
-    /// A session that was deleted.
+    /// The id of a session that was deleted.
     Deleted(SessionId),
     /// Changes may have been missed, as after each reconnect: read the list again.
     Reset {
-        /// Reason, for people.
+        /// Human-readable reason.
         reason: String,
     },
     /// A session could not be read.
@@ -82,7 +82,7 @@ impl Subscription for ChangeSubscription {
             "reset" => Change::Reset { reason: reason(&message.data)? },
             "problem" => Change::Problem(json(&message.data)?),
             "ready" => Change::Ready,
-            // Heartbeats, and what later servers may send.
+            // Heartbeats, and messages that later servers may send.
             _ => return Ok(None),
         }))
     }

@@ -31,24 +31,24 @@ use crate::transport::{Failed, Request, Transport};
 pub struct ByteRange {
     /// First byte, from 0.
     pub first: u64,
-    /// Last byte. Default: the last one of the value.
+    /// Last byte. Default: the last byte of the value.
     pub last: Option<u64>,
 }
 
 /// Client of one server. Cheap to clone.
 ///
-/// Requests are repeated after a failure of the connection, a status 502, 503 or 504, and a status 429 with `retry-after`. Those
-/// that change something keep their idempotency key, so that the server carries them out once.
+/// Requests are repeated after a connection failure, a status 502, 503 or 504, and a status 429 with `retry-after`. A
+/// request that changes something keeps its idempotency key, so that the server performs it once.
 #[derive(Clone, Debug)]
 pub struct Client {
     transport: Transport,
-    /// Idempotency key of changes; each has a new one if this is `None`.
+    /// Idempotency key of changes. If it is `None`, each change gets a new key.
     key: Option<Arc<str>>,
 }
 
 impl Client {
     /// Creates a client of the server at `http://…`, `https://…` or `unix:PATH`. The line that `pintle serve` prints is an
-    /// address: a token is read from its fragment, unless another one is given.
+    /// address. Without `token`, the token is read from its fragment.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl Client {
         Ok(Self { transport: Transport::new(url, token, options)?, key: None })
     }
 
-    /// Returns a client for one change, with an idempotency key of the application. A change that is sent again with the same
-    /// key, by another process perhaps, counts once.
+    /// Returns a client for one change, with the application's idempotency key. A change that is sent again with the same
+    /// key, even by another process, is performed once.
     #[must_use]
     pub fn with_key(&self, key: &str) -> Self {
         Self { transport: self.transport.clone(), key: Some(key.into()) }
@@ -140,13 +140,13 @@ impl Client {
     pub async fn delete_session(&self, session: &SessionId) -> Result<(), ClientError> {
         match self.change(self.of(&operation::DELETE_SESSION, session)?).await {
             Ok(_) => Ok(()),
-            // An earlier attempt has deleted it, its response was lost, and the server was restarted since.
+            // An earlier attempt deleted the session, its response was lost, and the server has restarted since.
             Err(failed) if failed.error.code() == Some("not_found") && failed.attempts > 1 => Ok(()),
             Err(failed) => Err(failed.error),
         }
     }
 
-    /// Creates a session that begins with the first `turns` entries of the history of another.
+    /// Creates a session that starts with the first `turns` entries of another session's history.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Client {
         json(&self.change(self.of(&operation::FORK_SESSION, session)?.json(&TurnsBody { turns })?).await?)
     }
 
-    /// Sends the next message. During a run, it waits for the end of the run.
+    /// Sends the next message. During a run, the message waits for the end of the run.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Client {
         self.send_message(&operation::FOLLOW_UP, session, message.into()).await
     }
 
-    /// Sends a message into the current run, or as the beginning of one.
+    /// Sends a message into the current run, or starts a run with it.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Client {
         self.send_message(&operation::SAY, session, message.into()).await
     }
 
-    /// Sends a message into the current run. Without one, it goes with the next message.
+    /// Sends a message into the current run. Without a run, it is added to the next message.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ impl Client {
         self.order(&operation::INTERRUPT, session).await
     }
 
-    /// Stops everything and closes the session for good.
+    /// Stops all work and closes the session permanently.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl Client {
         self.order(&operation::COMPACT, session).await
     }
 
-    /// Goes back to the first `turns` entries of the history.
+    /// Rewinds the session to the first `turns` entries of its history.
     ///
     /// # Errors
     ///
@@ -250,8 +250,8 @@ impl Client {
         Ok(list.approvals)
     }
 
-    /// Decides on a call of a session, which is that of the approval. Only the first decision counts; a later one fails with
-    /// the code `conflict`.
+    /// Decides on a call of `session`, the session of the approval. Only the first decision counts; a later decision fails
+    /// with the code `conflict`.
     ///
     /// # Errors
     ///
@@ -278,8 +278,8 @@ impl Client {
         self.get(self.of(&operation::READ_HISTORY, session)?).await
     }
 
-    /// Reads the lines of the journal from one number to another, both included; the first line is 1. Continues after the last
-    /// line if the connection fails.
+    /// Reads the lines `from` to `to` of the journal, both included; the first line is 1. If the connection fails, reading
+    /// resumes after the last line.
     #[must_use]
     pub fn journal(&self, session: &SessionId, from: u64, to: Option<u64>) -> Journal {
         Journal::new(self.transport.clone(), session.clone(), from, to)
@@ -328,7 +328,7 @@ impl Client {
         .await
     }
 
-    /// Restores files, or reports what a restore would do.
+    /// Restores files, or reports the effects of a planned restore.
     ///
     /// # Errors
     ///
@@ -338,7 +338,7 @@ impl Client {
         json(&self.change(self.of(&operation::RESTORE, session)?.json(&body)?).await?)
     }
 
-    /// Reads the session as one document.
+    /// Reads the session as a single document.
     ///
     /// # Errors
     ///
@@ -348,7 +348,7 @@ impl Client {
         self.text(request.query("format", Some(format.as_str()))).await
     }
 
-    /// Reads who asked for each call, who allowed it, and what it did.
+    /// Reads the audit of the calls: the origin of each call, its approval and its effects.
     ///
     /// # Errors
     ///
@@ -368,7 +368,7 @@ impl Client {
         Ok(list.models)
     }
 
-    /// Lists the tools that the model of a session is offered. The session is opened for that.
+    /// Lists the tools that are offered to the model of a session. This opens the session.
     ///
     /// # Errors
     ///
@@ -387,7 +387,7 @@ impl Client {
         self.get(self.request(&operation::READ_COSTS, &[])?.query("days", Some(&days.to_string()))).await
     }
 
-    /// Reads measurements of the server, in the text format of Prometheus.
+    /// Reads the metrics of the server, in the text format of Prometheus.
     ///
     /// # Errors
     ///
@@ -396,15 +396,15 @@ impl Client {
         self.text(self.request(&operation::READ_METRICS, &[])?).await
     }
 
-    /// Follows the events of a session: from the first one, or behind the one with the id `after`. The stream reconnects by
-    /// itself. It ends once the session is deleted, and after an error that a reconnect does not mend, such as a token that is
-    /// refused.
+    /// Follows the events of a session, from the first event or after the event `after`. The stream reconnects
+    /// automatically. It ends when the session is deleted, and after an error that a reconnect does not fix, such as a
+    /// rejected token.
     #[must_use]
     pub fn events(&self, session: &SessionId, after: Option<EventId>) -> SessionEvents {
         SessionEvents::new(self.transport.clone(), session.clone(), after)
     }
 
-    /// Follows the changes and deletions of all sessions. Begins with the open ones, and reconnects by itself.
+    /// Follows the changes and deletions of all sessions. Starts with the open sessions, and reconnects automatically.
     #[must_use]
     pub fn changes(&self) -> Changes {
         Changes::new(self.transport.clone())

@@ -12,7 +12,7 @@ pub struct Problem {
     /// Kind of the problem, such as `/problems/not_found`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind, in words.
+    /// The kind as text.
     #[serde(default)]
     pub title: String,
     /// HTTP status.
@@ -32,11 +32,11 @@ impl Problem {
 
 type Source = Box<dyn StdError + Send + Sync>;
 
-/// Failure of a request, or of a stream that cannot continue. No text of it contains the token.
+/// Failure of a request, or of a stream that cannot continue. Its text never contains the token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The address is none of a server.
+    /// Invalid server address.
     #[error("`{url}` is no address of a server: {reason}")]
     InvalidUrl {
         /// Address, without its fragment.
@@ -44,22 +44,22 @@ pub enum ClientError {
         /// Reason.
         reason: String,
     },
-    /// The token or the idempotency key has characters that a header cannot have.
+    /// The token or the idempotency key has characters that are invalid in a header.
     #[error("the {0} has characters that cannot be sent")]
     InvalidHeader(&'static str),
-    /// The id would name another path.
+    /// The id would change the path of the URL.
     #[error("`{0}` is no id")]
     InvalidId(String),
-    /// An image of a message is not given by its bytes.
+    /// An image of a message is a URL or a path instead of bytes.
     #[error("expected the bytes of an image, not a URL or a path")]
     ImageSource,
-    /// The server takes no decision of this kind.
+    /// The server does not support this kind of decision.
     #[error("the server takes no decision such as {0}")]
     Decision(String),
     /// HTTP, TLS or random numbers are not available on this machine.
     #[error("cannot set up HTTP on this machine")]
     Setup(#[source] Source),
-    /// There is no connection to the server.
+    /// Connecting to the server failed.
     #[error("cannot connect to {host}")]
     Connect {
         /// Host and port, or the socket.
@@ -67,7 +67,7 @@ pub enum ClientError {
         /// Cause.
         source: Source,
     },
-    /// The connection failed after it was made.
+    /// The connection failed after it was established.
     #[error("the connection to {host} was lost")]
     Lost {
         /// Host and port, or the socket.
@@ -75,10 +75,10 @@ pub enum ClientError {
         /// Cause.
         source: Source,
     },
-    /// Nothing arrived for this time.
+    /// No byte arrived for this time.
     #[error("nothing arrived for {0:?}")]
     Silent(Duration),
-    /// The server ended a stream, as it does when it shuts down.
+    /// The server ended a stream, for example because it shuts down.
     #[error("the server ended the stream")]
     Ended,
     /// The server refused the request.
@@ -89,7 +89,7 @@ pub enum ClientError {
         /// Time after which the request may be repeated, if the server named one.
         retry_after: Option<Duration>,
     },
-    /// A proxy, or another server than one of Pintle, responded with an error.
+    /// A proxy, or a server other than Pintle, responded with an error.
     #[error("the response has the status {status} and no problem details")]
     Status {
         /// HTTP status.
@@ -129,8 +129,8 @@ impl ClientError {
         }
     }
 
-    /// Returns the kind of the problem, such as `not_found`; `conflict` if somebody else was first, `ended` for a session that
-    /// has ended, and `rate` for a client that asks too often.
+    /// Returns the kind of the problem, such as `not_found`; `conflict` if another client was first, `ended` for a session
+    /// that has ended, and `rate` for a client that exceeds its rate limit.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         self.problem().map(Problem::code)
@@ -157,8 +157,8 @@ impl ClientError {
         }
     }
 
-    /// Returns whether the same request may succeed later: the connection failed, the status is 502, 503 or 504, or it is 429
-    /// with a `retry-after`.
+    /// Returns whether the same request may succeed later: the connection failed, the status is 502, 503 or 504, or the
+    /// status is 429 with a `retry-after`.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.status() {

@@ -10,11 +10,11 @@ use crate::error::ClientError;
 use crate::messages::Messages;
 use crate::transport::{LONGEST_RETRY_AFTER, Request, Transport};
 
-/// Lost connection of a stream, which the stream is about to restore.
+/// Lost connection that a stream is about to restore.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Disconnected {
-    /// Reason why the connection was lost, or not made.
+    /// Reason why the connection was lost or could not be made.
     pub error: ClientError,
     /// Number of failures in a row, from 1.
     pub failures: u32,
@@ -32,7 +32,7 @@ pub(crate) trait Subscription: Send + 'static {
     /// Returns the item of a message, if it has one. An error ends the connection.
     fn receive(&mut self, message: Event) -> Result<Option<Self::Item>, ClientError>;
 
-    /// Returns whether nothing follows what was received.
+    /// Returns whether no further item follows.
     fn has_ended(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ struct Follower<S> {
     transport: Transport,
     subscription: S,
     state: State,
-    /// Number of failures since the last message that was no problem.
+    /// Number of failures since the last message that `receive` accepted.
     failures: u32,
     has_connected: bool,
 }
@@ -90,7 +90,7 @@ impl<S: Subscription> Follower<S> {
                 State::Connected(messages) => match messages.next().await {
                     Ok(Some(message)) => {
                         let received = self.subscription.receive(message);
-                        // A connection that brings nothing but a problem has failed.
+                        // A connection that delivers only a problem has failed.
                         if received.is_ok() {
                             self.failures = 0;
                         }
@@ -119,7 +119,7 @@ impl<S: Subscription> Follower<S> {
     }
 
     fn fail(&mut self, error: ClientError) -> Option<Result<S::Item, ClientError>> {
-        // A subject that was there before has been deleted.
+        // The subject existed earlier, so it has been deleted.
         if error.code() == Some("not_found") && self.has_connected {
             self.state = State::Ended;
             return None;

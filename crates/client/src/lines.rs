@@ -1,4 +1,4 @@
-//! Lines of a response, however it is cut into pieces.
+//! Lines of a response, independent of its chunks.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::transport::Transport;
 #[derive(Debug)]
 pub(crate) struct LineSplitter {
     limit: usize,
-    /// Line that has not ended.
+    /// Unfinished line.
     open: Vec<u8>,
     /// Whether the last byte was a CR: an LF after it does not end another line.
     is_after_return: bool,
@@ -55,7 +55,7 @@ impl LineSplitter {
     }
 }
 
-/// Lines of a response. Reads no further than to the next one.
+/// Lines of a response. Reads only the chunks that the next line needs.
 #[derive(Debug)]
 pub(crate) struct Lines {
     response: Response,

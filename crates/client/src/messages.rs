@@ -1,4 +1,4 @@
-//! Server-sent events. `eventsource-stream` has the grammar; what it is given is bounded, and cut at line ends.
+//! Server-sent events. `eventsource-stream` parses them; its input is bounded and split at line ends.
 
 use std::fmt;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ impl fmt::Debug for Messages {
     }
 }
 
-/// Lines, with the length of the event that has not ended.
+/// Lines, with the length of the unfinished event.
 struct Guarded {
     lines: Lines,
     length: usize,

@@ -1,4 +1,4 @@
-//! Operations of the server. A test compares them with the description of the server.
+//! Operations of the server. A test compares them with the server's API description.
 
 use reqwest::{Method, Url};
 
@@ -61,7 +61,7 @@ pub(crate) const REPORT_TASK: Operation = get("/v1/tasks/{id}/report");
 pub(crate) const STEER_TASK: Operation = post("/v1/tasks/{id}/steer");
 
 impl Operation {
-    /// Returns the URL with these values of its parameters, in the order of the path.
+    /// Returns the URL with the values of the path parameters, in the order of the path.
     pub(crate) fn url(&self, base: &Url, values: &[&str]) -> Result<Url, ClientError> {
         let mut values = values.iter();
         let mut url = base.clone();

@@ -9,9 +9,9 @@ use crate::error::ClientError;
 /// Delays between attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Longest delay after the first failure. Each following one is up to twice as long.
+    /// Maximum delay after the first failure. It doubles with each further failure.
     pub first: Duration,
-    /// Longest delay.
+    /// Upper bound of all delays.
     pub longest: Duration,
 }
 
@@ -19,17 +19,17 @@ pub struct Backoff {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Number of times that a request is repeated. Default 4.
+    /// Maximum number of retries of a request. Default 4.
     pub retries: u32,
     /// Delays before a request is repeated and before a stream reconnects. Default 500 ms to 15 s.
     pub backoff: Backoff,
-    /// Time for an attempt. Default 60 s.
+    /// Timeout of an attempt. Default 60 s.
     pub timeout: Duration,
     /// Time without a byte after which a stream reconnects. The server sends a heartbeat every 15 s. Default 45 s.
     pub silence: Duration,
-    /// Most bytes of a line of a journal, of an event, and of any other response. More is an error. Default 64 MiB.
+    /// Maximum bytes of a journal line, of an event and of any other response. A longer one is an error. Default 64 MiB.
     pub max_bytes: usize,
-    /// Certificates of authorities that are trusted beside those of the system.
+    /// Root certificates that are trusted in addition to the system's.
     pub(crate) roots: Vec<Certificate>,
 }
 
@@ -47,7 +47,7 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Sets the number of times that a request is repeated.
+    /// Sets the maximum number of retries of a request.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
@@ -61,7 +61,7 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the time for an attempt.
+    /// Sets the timeout of an attempt.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -75,18 +75,18 @@ impl ClientOptions {
         self
     }
 
-    /// Sets the most bytes of a line, of an event and of a response.
+    /// Sets the maximum bytes of a line, of an event and of a response.
     #[must_use]
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// Trusts the certificates in this PEM beside those of the system.
+    /// Trusts the root certificates in this PEM in addition to the system's.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Setup`] for text that has no certificates.
+    /// [`ClientError::Setup`] for text without certificates.
     pub fn with_root_certificates(mut self, pem: &[u8]) -> Result<Self, ClientError> {
         self.roots.extend(Certificate::from_pem_bundle(pem).map_err(ClientError::setup)?);
         Ok(self)

@@ -13,9 +13,9 @@ const IMAGE: &str = "image/png";
 /// Filter of a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListSessions {
-    /// Most sessions of a page. Default: 50, and 500 at most.
+    /// Maximum number of sessions on a page, up to 500. Default: 50.
     pub limit: Option<usize>,
-    /// Cursor of the page, which the page before has in `next`. Default: the first page.
+    /// Cursor of the page: `next` of the previous page. Default: the first page.
     pub cursor: Option<String>,
     /// Text in the title.
     pub search: Option<String>,
@@ -28,15 +28,15 @@ pub struct ListSessions {
 /// A session to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    /// Working directory of the tools, absolute. Default: that of the server.
+    /// Absolute working directory of the tools. Default: the server's directory.
     pub directory: Option<String>,
-    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
+    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: the server's environment.
     pub environment: Option<String>,
-    /// Rules for calls, besides those of the server's user and of the project.
+    /// Rules for calls, in addition to the rules of the server's user and of the project.
     pub rules: NewRules,
-    /// Grant as a JSON object, that no rule, mode or decision goes beyond.
+    /// Grant as a JSON object. No rule, mode or decision exceeds it.
     pub grant: Option<Value>,
-    /// Settings. Default: those of the server.
+    /// Settings. Default: the server's settings.
     pub settings: SettingsChange,
     /// First message.
     pub message: Option<UserMessage>,
@@ -45,7 +45,7 @@ pub struct NewSession {
 /// Rules for the calls of a session, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NewRules {
-    /// Calls that nobody has to approve. It takes a token with the scope `approve`.
+    /// Calls that need no approval. Requires a token with the scope `approve`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     /// Calls that are denied.
@@ -53,7 +53,7 @@ pub struct NewRules {
     pub deny: Vec<String>,
 }
 
-/// Settings to change. Those that are `None` stay.
+/// Settings to change. A setting that is `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SettingsChange {
     /// Model, from the next request on.
@@ -67,12 +67,12 @@ pub struct SettingsChange {
     pub effort: Option<String>,
 }
 
-/// State of the files with which the present ones are compared.
+/// Earlier state of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Before the first change after so many entries of the history.
+    /// State before the first change after this number of history entries.
     Turns(usize),
-    /// A checkpoint, by its id.
+    /// State of the checkpoint with this id.
     Checkpoint(String),
 }
 
@@ -83,9 +83,9 @@ pub struct Restore {
     pub to: Since,
     /// Whether the conversation goes back to `turns` as well.
     pub conversation: bool,
-    /// Whether the report says what would be done, and nothing is.
+    /// Whether the restore is only planned: the report lists the changes, and no file changes.
     pub dry_run: bool,
-    /// Whether files are restored that somebody else may have changed.
+    /// Whether files that another process may have changed are restored too.
     pub force: bool,
 }
 

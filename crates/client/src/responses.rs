@@ -21,11 +21,11 @@ pub struct SessionInfo {
     pub parent: Option<SessionId>,
     /// State.
     pub state: SessionState,
-    /// Whether this server has it open.
+    /// Whether this server has the session open.
     pub live: bool,
-    /// Place among the sessions that wait for room, of those of the same tenant, from 1; `None` unless it waits.
+    /// Position among the tenant's sessions that wait for capacity, from 1; `None` unless it waits.
     pub queue_position: Option<u64>,
-    /// Number of calls that wait for a decision; with those of its subagents while it is live.
+    /// Number of calls that wait for a decision; includes the calls of its subagents while it is live.
     pub pending_approvals: u64,
     /// Cost so far in US dollars, if it is known.
     pub cost_usd: Option<f64>,
@@ -57,9 +57,9 @@ pub struct SessionPage {
 pub struct Approval {
     /// The model's id of the call.
     pub call_id: String,
-    /// Fingerprint of the call, which a decision names.
+    /// Fingerprint of the call; a decision names it.
     pub fingerprint: Fingerprint,
-    /// Session that makes the call: a subagent, perhaps.
+    /// Session that makes the call. It may be a subagent.
     pub session: SessionId,
     /// Name of the tool.
     pub tool_name: String,
@@ -67,13 +67,13 @@ pub struct Approval {
     pub arguments: Value,
     /// Reason why a decision is needed.
     pub reason: String,
-    /// On which side of the sandbox the command would run.
+    /// Side of the sandbox on which the command would run.
     pub sandbox: Option<String>,
     /// Absolute paths of the files that it may change.
     pub writes: Vec<String>,
-    /// Rules that together name exactly calls like this one.
+    /// Rules that together match exactly the calls like this one.
     pub suggested_rules: Vec<String>,
-    /// Changes that it would make now, as a unified diff.
+    /// Changes that the call would make now, as a unified diff.
     pub diff: Option<String>,
 }
 
@@ -96,7 +96,7 @@ pub struct HistoryEntry {
     pub event: u64,
     /// Time.
     pub at: Timestamp,
-    /// Whether it is the beginning of a response that was stopped.
+    /// Whether the entry is the beginning of a response that was stopped.
     pub interrupted: bool,
 }
 
@@ -106,20 +106,20 @@ pub struct HistoryEntry {
 pub struct History {
     /// Its entries.
     pub turns: Vec<HistoryEntry>,
-    /// Damage of the record, as text; `None` if the record is complete. The entries are those before the damage.
+    /// Damage of the record, as text; `None` if the record is complete. Entries after the damage are missing.
     #[serde(default)]
     pub damage: Option<String>,
 }
 
-/// State of the files at a time.
+/// Saved state of the files.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Checkpoint {
     /// Id.
     pub id: String,
-    /// Number of entries that the history had.
+    /// Number of history entries at that time.
     pub turns: usize,
-    /// Sequence number of the event about it.
+    /// Sequence number of the checkpoint's event.
     pub event: u64,
     /// Time.
     pub at: Timestamp,
@@ -127,7 +127,7 @@ pub struct Checkpoint {
     pub reason: String,
     /// Number of files, directories and links.
     pub entries: u64,
-    /// Description of what it lacks; `None` if it has everything.
+    /// Description of the missing files; `None` if the checkpoint is complete.
     pub partial: Option<String>,
 }
 
@@ -140,13 +140,13 @@ pub(crate) struct CheckpointList {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Diff {
-    /// Id of the checkpoint that they are compared with; `None` if no call has changed anything since.
+    /// Id of the checkpoint that the files are compared with; `None` if no call has changed a file since.
     pub checkpoint: Option<String>,
     /// Changed files.
     pub files: Vec<FileDiff>,
     /// Number of changed files that are not listed because there are too many.
     pub left_out: usize,
-    /// Paths about which nothing is known.
+    /// Paths whose changes are unknown.
     pub unknown: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ pub struct FileDiff {
     pub path: String,
     /// Kind of the change.
     pub change: ChangeKind,
-    /// Changed lines with those around them.
+    /// Changed lines with their context.
     pub hunks: Vec<Hunk>,
     /// Reason why lines are not shown.
     pub not_shown: Option<String>,
@@ -181,7 +181,7 @@ pub enum ChangeKind {
     TypeChanged,
     /// The link has another target.
     Retargeted,
-    /// A kind of a later server.
+    /// Kind that only a later server knows.
     #[serde(other)]
     Other,
 }
@@ -190,9 +190,9 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct Hunk {
-    /// Number of the first old line, from 1; of the line before if there is none.
+    /// Number of the first old line, from 1; the number of the preceding line if the hunk has no old line.
     pub old_start: usize,
-    /// Number of the first new line, from 1; of the line before if there is none.
+    /// Number of the first new line, from 1; the number of the preceding line if the hunk has no new line.
     pub new_start: usize,
     /// Lines.
     pub lines: Vec<DiffLine>,
@@ -204,7 +204,7 @@ pub struct Hunk {
 pub struct DiffLine {
     /// Kind.
     pub kind: LineKind,
-    /// Text, without its end.
+    /// Text, without its line end.
     pub text: String,
 }
 
@@ -225,21 +225,21 @@ pub enum LineKind {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// Whether nothing was done.
+    /// Whether the restore was only planned.
     pub dry_run: bool,
-    /// Number of entries that the conversation had.
+    /// Number of entries of the conversation before the restore.
     pub turns_before: usize,
-    /// Number of entries that the conversation has then, if it goes back.
+    /// Number of entries of the conversation after the restore, if it is rewound.
     pub turns: Option<usize>,
     /// Files that change.
     pub files: Vec<FileStep>,
-    /// Files among them that somebody else may have changed.
+    /// Files of this list that another process may have changed.
     pub changed_by_others: Vec<String>,
-    /// Files that stay as they are, although they differ.
+    /// Files that are not restored, although they differ.
     pub left_alone: Vec<FileLeft>,
     /// Files that could not be restored, with the reasons.
     pub problems: Vec<String>,
-    /// Checkpoint of the files before; restoring it undoes the restore.
+    /// Checkpoint of the files before the restore; restoring it undoes the restore.
     pub undo: Option<String>,
 }
 
@@ -253,13 +253,13 @@ pub struct FileStep {
     pub action: String,
 }
 
-/// A file that a restore leaves as it is.
+/// A file that a restore does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct FileLeft {
     /// Path, relative to the directory of the session.
     pub path: String,
-    /// Reason, for people.
+    /// Human-readable reason.
     pub reason: String,
 }
 
@@ -269,7 +269,7 @@ pub struct FileLeft {
 pub struct CostReport {
     /// First day, in UTC, such as `2026-01-31`.
     pub since: String,
-    /// Cost of each day and model that has any, the newest day first.
+    /// Cost of each day and model with responses, the newest day first.
     pub days: Vec<DayCost>,
     /// Number of sessions with these days, including subagents and deleted sessions.
     pub sessions: u64,
@@ -287,7 +287,7 @@ pub struct DayCost {
     pub model: String,
     /// Number of responses.
     pub responses: u64,
-    /// Input tokens, cached ones among them.
+    /// Input tokens, including cached tokens.
     pub input_tokens: u64,
     /// Input tokens that were read from a cache.
     pub cache_read_tokens: u64,
@@ -297,7 +297,7 @@ pub struct DayCost {
     pub cost_usd: Option<f64>,
 }
 
-/// Tool that the model of a session is offered.
+/// Tool that is offered to the model of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolInfo {

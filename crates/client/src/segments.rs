@@ -1,11 +1,11 @@
-//! Text that is being received. After a reconnect the server sends it again, and what is known is cut off.
+//! Text of open segments. After a reconnect the server sends the text again, and the known part is cut off.
 
 use std::hash::Hasher as _;
 
 use pintle_agent::{EventKind, SessionEvent};
 use siphasher::sip::SipHasher13;
 
-/// Most open segments that are known. A session runs fewer calls at once.
+/// Maximum number of open segments that are tracked. A session runs fewer concurrent calls.
 const MAX_SEGMENTS: usize = 64;
 
 /// Kind of a segment, with the call that it belongs to.
@@ -37,7 +37,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Takes a delta, and cuts off the text that was received before. Returns whether something is left of it.
+    /// Adds a delta, and cuts off the text that was already received. Returns whether new text remains.
     pub(crate) fn add(&mut self, event: &mut SessionEvent) -> bool {
         let (seq, offset) = (event.seq, event.offset.unwrap_or_default());
         let Some((kind, delta)) = parts(&mut event.kind) else { return true };
@@ -70,7 +70,7 @@ impl Segments {
         true
     }
 
-    /// Forgets the segment that an event ends.
+    /// Removes the segment that an event ends.
     pub(crate) fn end(&mut self, kind: &EventKind) {
         let ended = match kind {
             EventKind::AssistantTextEnd { .. } => SegmentKind::Text,

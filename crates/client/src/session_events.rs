@@ -17,13 +17,13 @@ use crate::operation::FOLLOW_SESSION;
 use crate::segments::Segments;
 use crate::transport::{Request, Transport};
 
-/// Id of an event of the record. A stream continues behind it.
+/// Id of an event of the record. A stream continues after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventId(String);
 
 impl EventId {
-    /// Creates an id from a text that the server has sent.
+    /// Creates an id from text that the server has sent.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
@@ -51,31 +51,31 @@ impl fmt::Display for EventId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SessionItem {
-    /// An event of the record. Each is received once, in the order of their sequence numbers.
+    /// An event of the record. Each event is received once, in the order of the sequence numbers.
     Event {
-        /// Id behind which a stream continues.
+        /// Id after which a stream continues.
         id: EventId,
         /// The event.
         event: Box<SessionEvent>,
     },
     /// An event of the record whose kind this version of the client does not know.
     Unknown {
-        /// Id behind which a stream continues.
+        /// Id after which a stream continues.
         id: EventId,
         /// The event.
         event: Value,
     },
-    /// More text of an open segment. It follows the text before; only one with the offset 0 replaces the text of its segment,
-    /// as after a call that was started again.
+    /// More text of an open segment. It follows the previous text; a delta with the offset 0 replaces the text of its
+    /// segment, for example after a call was restarted.
     Delta(Box<SessionEvent>),
-    /// A part of a text was missed. The event that ends the segment has all of it.
+    /// A part of a text was missed. The event that ends the segment contains the whole text.
     Gap(Box<SessionEvent>),
-    /// Events that were received are not on record. Drop all of them: the first event of the session follows.
+    /// Received events are missing from the record. Drop all of them: the first event of the session follows.
     Reset {
-        /// Reason, for people.
+        /// Human-readable reason.
         reason: String,
     },
-    /// Everything that had happened before the connection was made has been received. Follows each reconnect, too.
+    /// All events from before the connection have been received. Also follows each reconnect.
     Ready,
     /// The connection was lost, and the stream is about to restore it.
     Disconnected(Disconnected),
@@ -122,7 +122,7 @@ struct SessionSubscription {
     segments: Segments,
 }
 
-/// Parts of an event that every kind has.
+/// Fields that every kind of event has.
 #[derive(Deserialize)]
 struct AnyEvent {
     seq: u64,
@@ -147,7 +147,7 @@ impl Subscription for SessionSubscription {
             }
             "ready" => Ok(Some(SessionItem::Ready)),
             "problem" => Err(refused(&message.data)?),
-            // Heartbeats, and what later servers may send.
+            // Heartbeats, and messages that later servers may send.
             _ => Ok(None),
         }
     }
@@ -173,7 +173,7 @@ impl SessionSubscription {
         Ok(id.map(|id| SessionItem::Event { id, event: Box::new(event) }))
     }
 
-    /// Takes an event of a later server.
+    /// Receives an event of a later server.
     fn unknown_event(&mut self, message: &Event) -> Result<Option<SessionItem>, ClientError> {
         let AnyEvent { seq, offset } = json(&message.data)?;
         if offset.is_some() {
@@ -183,7 +183,7 @@ impl SessionSubscription {
         Ok(self.received(message, seq).map(|id| SessionItem::Unknown { id, event }))
     }
 
-    /// Returns the id of an event, unless it was received before.
+    /// Returns the id of an event, unless the event was already received.
     fn received(&mut self, message: &Event, seq: u64) -> Option<EventId> {
         if self.last.as_ref().and_then(|last| last.seq).is_some_and(|last| seq <= last) {
             return None;

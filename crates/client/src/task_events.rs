@@ -20,23 +20,23 @@ use crate::transport::{Request, Transport};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TaskItem {
-    /// An input, in the form of `pintle task run --output stream-json`. Each is received once, in the order of the journal.
+    /// An input, in the form of `pintle task run --output stream-json`. Each input is received once, in journal order.
     Input {
-        /// Id behind which a stream continues.
+        /// Id after which a stream continues.
         id: EventId,
         /// The input.
         input: Value,
     },
-    /// Inputs that were received are not on record. Drop all of them: the first input of the task follows.
+    /// Received inputs are missing from the record. Drop all of them: the first input of the task follows.
     Reset {
-        /// Reason, for people.
+        /// Human-readable reason.
         reason: String,
     },
-    /// Everything that had happened before the connection was made has been received. Follows each reconnect, too.
+    /// All inputs from before the connection have been received. Also follows each reconnect.
     Ready,
     /// The task has ended, and the stream ends.
     End {
-        /// State in words, such as `done`.
+        /// State as text, such as `done`.
         state: String,
     },
     /// The connection was lost, and the stream is about to restore it.
@@ -104,7 +104,7 @@ impl Subscription for TaskSubscription {
                 TaskItem::End { state: json::<End>(&message.data)?.state }
             }
             "problem" => return Err(refused(&message.data)?),
-            // Heartbeats, and what later servers may send.
+            // Heartbeats, and messages that later servers may send.
             _ => return Ok(None),
         }))
     }

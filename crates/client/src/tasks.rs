@@ -1,4 +1,4 @@
-//! Tasks with evidence, as the server shows them.
+//! Tasks with evidence, as the server returns them.
 
 use pintle_agent::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,9 @@ pub struct TaskInfo {
     pub id: SessionId,
     /// First line of the goal.
     pub title: String,
-    /// State in words, such as `under way`, `waits for a person` or `done`.
+    /// State as text, such as `under way`, `waits for a person` or `done`.
     pub state: String,
-    /// Whether a process has it open. Without one, it goes on once somebody runs it again.
+    /// Whether a process has the task open. If not, the task resumes when it is run again.
     pub running: bool,
     /// Time of its creation.
     pub created_at: Timestamp,
@@ -39,30 +39,30 @@ pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
     pub task: TaskInfo,
-    /// Gate that waits for a person.
+    /// Gate that waits for a reviewer's decision.
     pub gate: Option<TaskGate>,
     /// The report, in the form of `pintle task report --output json`.
     pub report: Value,
 }
 
-/// Gate that waits for a person.
+/// Gate that waits for a reviewer's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct TaskGate {
-    /// `anchor` before anybody works on the goal, `result` before the result counts.
+    /// `anchor` before work on the goal starts, `result` before the result counts.
     pub name: String,
-    /// Place in the journal at which it was opened.
+    /// Position in the journal at which the gate was opened.
     pub place: u64,
-    /// Candidate that was chosen, at the gate of the result.
+    /// Selected candidate, at the gate `result`.
     pub candidate: Option<usize>,
 }
 
 /// Decision on a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateDecision {
-    /// The task goes on.
+    /// The task continues.
     Approve,
-    /// It does not: it tries again with these words, or ends without any.
+    /// The task tries again with the required changes. It ends without them, or if the gate allows no second attempt.
     Refuse {
         /// Required changes.
         words: Option<String>,

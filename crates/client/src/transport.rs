@@ -1,4 +1,4 @@
-//! Sends requests, and repeats those that failed on the way.
+//! Sends requests, and repeats requests that failed in transit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::error::{ClientError, Problem};
 use crate::operation::Operation;
 use crate::options::ClientOptions;
 
-/// Longest `retry-after` that is waited for.
+/// Maximum `retry-after`. A stream waits no longer, and a request with a longer one fails.
 pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Most bytes of problem details. More are those of a proxy.
+/// Maximum bytes of problem details. A longer response comes from a proxy.
 const MAX_PROBLEM: usize = 256 << 10;
 
 /// Request to the server.
@@ -61,7 +61,7 @@ impl Request {
 /// Failure of a request after all attempts.
 pub(crate) struct Failed {
     pub(crate) error: ClientError,
-    /// Number of times that it was sent.
+    /// Number of times that the request was sent.
     pub(crate) attempts: u32,
 }
 
@@ -71,12 +71,12 @@ impl From<Failed> for ClientError {
     }
 }
 
-/// Way to one server. Cheap to clone.
+/// Connection settings of one server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Transport {
     http: Http,
     base: Url,
-    /// Host and port, or the socket, for people.
+    /// Host and port, or the socket, for messages.
     host: Arc<str>,
     authorization: Option<HeaderValue>,
     pub(crate) options: Arc<ClientOptions>,
@@ -113,7 +113,7 @@ impl Transport {
         Ok(Request { method: operation.method.clone(), url, headers: HeaderMap::new(), body: None })
     }
 
-    /// Sends a request once. Returns a response of success whose body is unread.
+    /// Sends a request once. Returns a successful response with an unread body.
     pub(crate) async fn open(&self, request: &Request) -> Result<Response, ClientError> {
         let Request { method, url, headers, body } = request.clone();
         let mut sent = self.http.request(method, url).headers(headers);
@@ -130,7 +130,7 @@ impl Transport {
         Err(self.refused(response).await)
     }
 
-    /// Sends a request until a response has been read, or it has failed for good.
+    /// Sends a request until a response has been read or the request has failed permanently.
     pub(crate) async fn call(&self, request: &Request) -> Result<Vec<u8>, Failed> {
         let mut attempts = 1;
         loop {
@@ -151,7 +151,7 @@ impl Transport {
         }
     }
 
-    /// Returns the delay before a request is repeated that was sent so often, or `None` if it has failed for good.
+    /// Returns the delay before the next attempt of a request, or `None` if the request has failed permanently.
     pub(crate) fn retry_delay(&self, error: &ClientError, attempts: u32) -> Option<Duration> {
         let retry_after = error.retry_after().unwrap_or_default();
         if attempts > self.options.retries || !error.is_retryable() || retry_after > LONGEST_RETRY_AFTER {
@@ -171,13 +171,13 @@ impl Transport {
         Ok(body)
     }
 
-    /// Returns the error of a response without success.
+    /// Returns the error of an unsuccessful response.
     async fn refused(&self, response: Response) -> ClientError {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         // A date would have to be compared with a clock that may be wrong.
         let retry_after = retry_after.and_then(|value| value.trim().parse().ok()).map(Duration::from_secs);
-        // The status says enough if the body is incomplete or too long.
+        // The status suffices if the body is incomplete or too long.
         let body = self.body(response, MAX_PROBLEM).await.unwrap_or_default();
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => ClientError::Refused { problem: Problem { status, ..problem }, retry_after },
@@ -199,13 +199,13 @@ impl Transport {
 fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
     let mut value = value.map_err(|_| ClientError::InvalidHeader("token"))?;
-    // It is not shown by `Debug`.
+    // `Debug` does not show the token.
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// Builds the HTTP client. Redirects are not followed, since they could carry the token to another host. Proxies are those of the
-/// environment, except for this machine.
+/// Builds the HTTP client. Redirects are not followed, since they could carry the token to another host. The proxies of the
+/// environment are used, except for this machine.
 fn http_of(address: &Address, options: &ClientOptions) -> Result<Http, ClientError> {
     let mut builder = Http::builder()
         .redirect(redirect::Policy::none())
@@ -219,7 +219,7 @@ fn http_of(address: &Address, options: &ClientOptions) -> Result<Http, ClientErr
         builder = builder.unix_socket(path.clone());
     }
     if address.base.scheme() == "https" {
-        // Fails if the process has installed another provider, which then stays.
+        // Fails if the process has already installed a provider, which then stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         builder = builder.tls_certs_merge(options.roots.iter().cloned());
     } else {
@@ -228,7 +228,7 @@ fn http_of(address: &Address, options: &ClientOptions) -> Result<Http, ClientErr
     builder.build().map_err(|error| ClientError::setup(error.without_url()))
 }
 
-/// Returns a TLS configuration without root certificates: loading the system's takes long, and plain HTTP needs none.
+/// Returns a TLS configuration without root certificates: loading the system's is slow, and plain HTTP needs none.
 fn without_roots() -> Result<rustls::ClientConfig, ClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

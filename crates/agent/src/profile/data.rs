@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{ModelFamily, ProviderProfile, Toolset, ToolsetOptions};
 
-/// Description of a profile: a built-in one, and the differences from it. `docs/reference/profiles.md` in the repository has an
-/// example of every field.
+/// Description of a profile: a built-in profile, and the differences from it. `docs/reference/profiles.md` in the
+/// repository has an example of every field.
 ///
 /// Any serde format works; the command reads TOML. Deserialisation fails on an unknown field. An omitted field keeps
 /// the value of the built-in profile.
@@ -21,10 +21,10 @@ pub struct ProfileData {
     pub name: String,
     /// Built-in profile that it is based on.
     pub extends: ModelFamily,
-    /// Name of the client's provider that requests are sent to. Default: that of the family.
+    /// Name of the client's provider that requests are sent to. Default: the name of the family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Model that is used if no other is asked for.
+    /// Model that is used unless another model is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Display name of the model.
@@ -134,7 +134,7 @@ impl ProfileData {
         self.provider.as_deref().unwrap_or(self.extends.name())
     }
 
-    /// Builds the profile for `model`, or for the model that it names, with the model's facts from `catalog`.
+    /// Builds the profile for `model`, or for the description's own model, with the model's facts from `catalog`.
     ///
     /// # Errors
     ///

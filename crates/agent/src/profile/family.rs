@@ -63,13 +63,13 @@ impl ModelFamily {
 }
 
 impl ModelFamily {
-    /// Returns the bounds by which calls are reserved under a budget.
+    /// Returns the token bounds for reservations under a budget.
     pub(crate) fn token_bounds(self) -> TokenBounds {
         let mut bounds = TokenBounds::default();
         match self {
-            // The least limit that the Responses API accepts.
+            // The lowest limit that the Responses API accepts.
             Self::OpenAi => (bounds.least_output, bounds.least_output_reasoning) = (16, 16),
-            // A thinking budget has 1,024 tokens at least, and the limit is above it.
+            // A thinking budget has at least 1,024 tokens, and the limit is above it.
             Self::Anthropic => bounds.least_output_reasoning = 1_025,
             // The lowest effort is a thinking budget of 1,024 tokens, which count as output.
             Self::Gemini => bounds.least_output_reasoning = 1_025,

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::built_in::BuiltInTools;
 
-/// Tools that need something of the embedding application, or that the loop specification does not list. All are off by
-/// default. Each has the name that the family's own agent uses, if that has such a tool.
+/// Tools that need support from the embedding application, or that the loop specification does not list. All are off by
+/// default. Each has the name that the family's own agent uses, if the agent has such a tool.
 ///
 /// | option | `openai` native | `anthropic` native | `gemini` native | all others |
 /// |---|---|---|---|---|
@@ -120,8 +120,8 @@ pub(super) fn anthropic_search() -> Value {
     json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8})
 }
 
-/// Replaces the provider tools of the previous toolset with those of the new one. Tools that the embedding application
-/// added are kept.
+/// Replaces the provider tools of the previous toolset with the new toolset's. Tools that the embedding application added
+/// are kept.
 pub(super) fn set_provider_tools(options: &mut Map<String, Value>, provider: &str, tools: Vec<Value>) {
     let ours = [openai_search(), anthropic_search()];
     let provider_options = options.get_mut(provider).and_then(Value::as_object_mut);

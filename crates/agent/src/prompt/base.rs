@@ -103,7 +103,7 @@ fn condition(line: &str) -> Option<&str> {
     line.strip_prefix("{{if ")?.strip_suffix("}}")
 }
 
-/// Numbers of placeholders in a text. Unknown ones, and those not at the start of a line, count only in `all`.
+/// Numbers of placeholders in a text. Placeholders that are unknown or not at the start of a line count only in `all`.
 struct Placeholders {
     all: usize,
     tools: usize,

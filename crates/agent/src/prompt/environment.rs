@@ -15,7 +15,7 @@ pub struct EnvironmentContext {
     pub working_directory: String,
     /// Whether the working directory belongs to the work tree of a git repository.
     pub is_git_repository: bool,
-    /// State of the git work tree; `None` outside of one.
+    /// State of the git work tree; `None` outside of a work tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitContext>,
     /// Platform, such as `linux` or `darwin`.
@@ -24,7 +24,7 @@ pub struct EnvironmentContext {
     pub os_version: String,
     /// Current date, as `YYYY-MM-DD`.
     pub date: String,
-    /// What commands cannot do; `None` if nothing holds them.
+    /// Restrictions on commands; `None` without restrictions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_limits: Option<String>,
 }

@@ -7,7 +7,8 @@ use pintle_tools::FileIntent;
 
 use super::{Budget, CallKey, EventKind, LoadId, ModelCallId, Outcome, Principal, RunId, Spent, Timer};
 
-/// Instruction to the driver. Actions are performed in order. What is large is boxed, since lists of them are moved often.
+/// Instruction to the driver. Actions are performed in order. Large fields are boxed, since lists of actions are moved
+/// often.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
@@ -41,10 +42,10 @@ pub enum Action {
         call: CallKey,
         /// The call.
         tool_call: Box<ToolCall>,
-        /// Whether somebody decided on these arguments, so that no hook is asked about them.
+        /// Whether a decision set these arguments, so that no hook is asked about them.
         changed: bool,
     },
-    /// Request a person's decision. Reply with `ApprovalDecided`.
+    /// Request a decision. Reply with `ApprovalDecided`.
     AskApproval {
         /// Key of the call.
         call: CallKey,
@@ -55,7 +56,7 @@ pub enum Action {
     ConfirmApproval {
         /// Key of the call.
         call: CallKey,
-        /// Who decided, if that is known.
+        /// Principal that decided, if known.
         by: Option<Principal>,
     },
     /// Withdraw a request for a decision. No reply.
@@ -68,12 +69,12 @@ pub enum Action {
         /// Key of the call.
         call: CallKey,
     },
-    /// Run a call whose start is on record. Reply with `ToolFinished` or `ToolLost`.
+    /// Run a call whose start is recorded. Reply with `ToolFinished` or `ToolLost`.
     RunTool {
         /// Key of the call.
         call: CallKey,
     },
-    /// Compare the files of an interrupted call with what it declared. Reply with `Reconciled`.
+    /// Compare the files of an interrupted call with its declaration. Reply with `Reconciled`.
     Reconcile {
         /// Key of the call.
         call: CallKey,
@@ -87,7 +88,7 @@ pub enum Action {
     },
     /// Interrupt all subagents; they stay open. Does not wait for them.
     StopSubagents,
-    /// Ask the parent session, or the application, for more of the budget. Reply with `BudgetGranted`.
+    /// Request more budget from the parent session or the application. Reply with `BudgetGranted`.
     AskBudget {
         /// Number of the request.
         ask: u64,
@@ -95,10 +96,10 @@ pub enum Action {
         has: Box<Budget>,
         /// Additional budget that it needs.
         wants: Box<Budget>,
-        /// Model that it would call although the limit on cost could not be enforced: a price is unknown.
+        /// Model to call although its price is unknown, so that a limit on cost cannot be enforced.
         unpriced: Option<String>,
     },
-    /// Tell a subagent its budget. No reply.
+    /// Send a subagent its budget. No reply.
     GrantBudget {
         /// Name of the subagent.
         agent: String,
@@ -109,7 +110,7 @@ pub enum Action {
     },
     /// Append an event to the log.
     Emit(Box<EventKind>),
-    /// End everything that the session started. Reply with `CleanedUp`.
+    /// End all work that the session started. Reply with `CleanedUp`.
     CleanUp,
     /// End a run.
     Finish {

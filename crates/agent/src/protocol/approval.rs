@@ -1,4 +1,4 @@
-//! Ends of requests for approval, and who decides.
+//! Ends of requests for approval, and the principals that decide.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum ApprovalEnding {
 pub struct Principal(String);
 
 impl Principal {
-    /// Creates a name. It is on record as it stands, so it should be no secret.
+    /// Creates a principal with this name. The name is recorded verbatim, so it should not be a secret.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())

@@ -1,4 +1,4 @@
-//! Spending limits, and what has been spent.
+//! Spending limits and spent amounts.
 
 use pintle_env::setters;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits on what a session and its subagents may spend. All are off (`None`) by default.
+/// Spending limits of a session and its subagents. All are off (`None`) by default.
 ///
-/// Limits are checked before each model call and each tool call. When one is reached, calls that have not started are
+/// Limits are checked before each model call and each tool call. When a limit is reached, calls that have not started are
 /// answered as not run, the run ends with [`OutcomeStatus::Budget`](super::OutcomeStatus::Budget), and the session is
 /// idle. A raised limit applies from the next input on.
 ///
-/// Under a limit on tokens or cost, each attempt of a model call reserves the most that it can take: its input as the
-/// provider counted it last, an upper estimate of what is new, and its output limit, which is lowered to what is left.
-/// If not even the shortest response fits, the call is not made. The rest of a reservation returns when the response
-/// has come. An attempt that ends without one, such as a broken stream, counts whole, unless its error says what it
-/// took; one that the provider refused took nothing. Subagents spend from slices that are reserved for them. A limit can
-/// therefore be exceeded by the error of the estimate only, and a warning says by how much.
+/// Under a limit on tokens or cost, each attempt of a model call reserves its maximum: its input as the provider counted
+/// it last, an upper estimate of the new input, and its output limit, which is lowered to the remaining budget. If not
+/// even the shortest response fits, the call is not made. The rest of a reservation returns when the response arrives. An
+/// attempt that ends without a response, such as a broken stream, counts in full, unless its error reports the usage; an
+/// attempt that the provider refused uses nothing. Subagents spend from slices that are reserved for them. A limit can
+/// therefore be exceeded only by the error of the estimate, and a warning reports by how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -30,7 +30,7 @@ pub struct Budget {
     /// fails with [`ErrorKind::InvalidRequest`](pintle_llm::ErrorKind::InvalidRequest), and the session stays usable with
     /// another model or without the limit.
     pub cost_micros: Option<u64>,
-    /// Time of one run, waiting for approvals included. When it is over, the run is stopped like by an interrupt.
+    /// Time of one run, including the wait for approvals. When it has elapsed, the run is stopped as by an interrupt.
     pub wall_time: Option<Duration>,
     /// Started tool calls over the whole session. When the limit is reached, the model may still answer; the run pauses
     /// when it requests another call.
@@ -83,30 +83,30 @@ impl std::fmt::Display for BudgetScope {
     }
 }
 
-/// Budget that a session can ask for more of. It begins with nothing, and returns what it has not used when it rests.
+/// Budget that a session requests in parts. The session starts with none, and returns the unused rest when it is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AsksFor {
-    /// Amounts that are limited besides those of the session's own limits: all that are not `None`.
+    /// Amounts that are limited in addition to the session's own limits: every amount that is not `None`.
     #[serde(default)]
     pub limited: Budget,
 }
 
 impl AsksFor {
-    /// Creates the description of a budget whose wider limits are on these amounts.
+    /// Creates the description of a budget whose wider limits apply to these amounts.
     #[must_use]
     pub fn new(limited: Budget) -> Self {
         Self { limited }
     }
 }
 
-/// A limit because of which a session gets no more of a budget.
+/// A limit because of which a session gets no more budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReachedBudget {
     /// Its scope.
     pub scope: BudgetScope,
-    /// What it limits; its name includes the unit.
+    /// Limited quantity; its name includes the unit.
     pub budget: BudgetKind,
     /// Its value.
     pub limit: u64,
@@ -152,7 +152,7 @@ impl Budget {
         self.tokens.is_some() || self.cost_micros.is_some()
     }
 
-    /// Returns the budget of exactly these amounts, in what this one limits. Time is not limited.
+    /// Returns the budget of exactly these amounts, for each quantity that this budget limits. Time is not limited.
     pub(crate) fn exactly(&self, spent: &Spent) -> Self {
         Self {
             tokens: self.tokens.map(|_| spent.tokens()),
@@ -162,7 +162,7 @@ impl Budget {
         }
     }
 
-    /// Returns these limits, and those of `other` on amounts that these do not limit. Time is not limited.
+    /// Returns these limits, and the limits of `other` on amounts that these do not limit. Time is not limited.
     pub(crate) fn or(&self, other: &Self) -> Self {
         Self {
             tokens: self.tokens.or(other.tokens),
@@ -186,8 +186,8 @@ impl Budget {
         }
     }
 
-    /// Combines the limits on tokens, cost and tool calls with those of `other`, where both have one. Where only `self` has
-    /// none, there is none.
+    /// Combines each limit on tokens, cost and tool calls with the limit of `other`, or with 0 if `other` has none. Amounts
+    /// that `self` does not limit stay unlimited.
     pub(crate) fn with_each(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let each =
             |ours: Option<u64>, theirs: Option<u64>| ours.map(|ours| combine(ours, theirs.unwrap_or(0)));
@@ -200,15 +200,15 @@ impl Budget {
     }
 }
 
-/// Position of a subagent against the budget of its parent.
+/// Spending of a subagent from the budget of its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Account {
-    /// Amounts spent by it and its own subagents, in total.
+    /// Amounts spent by the subagent and its own subagents, in total.
     pub spent: Spent,
-    /// Amounts that it holds: for attempts that ended without usage, and for its own subagents.
+    /// Amounts that the subagent holds: for attempts that ended without usage, and for its own subagents.
     pub held: Spent,
-    /// Whether it rests, so that it needs no more of its slice for now.
+    /// Whether the subagent is idle, so that it needs no more of its slice for now.
     pub rests: bool,
 }
 
@@ -220,7 +220,7 @@ pub struct Spent {
     pub input_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
-    /// Cost in millionths of a US dollar; `None` once a call was made whose price is unknown.
+    /// Cost in millionths of a US dollar; `None` after a call with an unknown price.
     pub cost_micros: Option<u64>,
     /// Tool calls.
     pub tool_calls: u64,

@@ -34,8 +34,8 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// Returns the kind of the calls of a tool, from its [canonical kind](pintle_tools::Tool::kind) or, for tools that the
-    /// built-in ones do not know, from its effect.
+    /// Returns the kind of the calls of a tool, from its [canonical kind](pintle_tools::Tool::kind) or, if that is not a
+    /// built-in kind, from its effect.
     #[must_use]
     pub fn of_tool(kind: &str, effect: Effect) -> Self {
         match ToolKind::from_name(kind) {
@@ -61,17 +61,17 @@ impl CallKind {
 pub enum Preparation {
     /// The call may run.
     Ready(CallPlan),
-    /// The call may run if a person approves it.
+    /// The call may run if it is approved.
     Ask {
         /// Facts for its scheduling.
         plan: CallPlan,
         /// Arguments that it would run with.
         arguments: Value,
-        /// Why approval is needed.
+        /// Reason why approval is needed.
         reason: String,
         /// Identifies this call with exactly these arguments.
         fingerprint: Fingerprint,
-        /// On which side of the sandbox the command would run.
+        /// Side of the sandbox on which the command would run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<SandboxSide>,
     },
@@ -95,7 +95,7 @@ pub struct ChangedArguments {
 }
 
 impl ChangedArguments {
-    /// Returns what the model reads above the result.
+    /// Returns the note for the model that precedes the result.
     pub(crate) fn note(&self) -> String {
         let by = self.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
         format!("[The arguments were changed{by} before the call ran: {}]\n", self.arguments)
@@ -109,8 +109,8 @@ pub struct CallPlan {
     pub effect: Effect,
     /// Whether the call can be repeated without harm.
     pub repeatable: bool,
-    /// Whether the call declares its changes of files before it makes the first, or spawns a subagent. Without a declaration
-    /// or a subagent on record it has had no effect.
+    /// Whether the call declares its file changes before the first change, or spawns a subagent. Without a recorded
+    /// declaration or subagent, it has had no effect.
     #[serde(default, skip_serializing_if = "is_false")]
     pub declares_changes: bool,
     /// Files that it may change: absolute, with links resolved, so that each file has one path.

@@ -32,13 +32,13 @@ pub enum CheckpointReason {
 }
 
 impl Checkpoint {
-    /// Creates a checkpoint that lacks nothing.
+    /// Creates a complete checkpoint.
     #[must_use]
     pub fn new(id: impl Into<String>, entries: u64) -> Self {
         Self { id: id.into(), entries, partial: None }
     }
 
-    /// Says what it lacks.
+    /// Sets the description of the missing parts.
     #[must_use]
     pub fn with_partial(mut self, partial: Option<String>) -> Self {
         self.partial = partial;

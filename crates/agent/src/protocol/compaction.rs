@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::event::EventKind;
 
-/// When a conversation is compacted, and by which model.
+/// Trigger and model of compactions.
 ///
-/// A compaction is a view: requests begin with a summary in place of the older entries, and the history keeps them all.
+/// A compaction is a view: requests start with a summary in place of the older entries, and the history keeps them all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -47,8 +47,8 @@ impl CompactionPolicy {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CompactionReport {
-    /// Its [`CompactionEnd`](EventKind::CompactionEnd) events, one for each summary, and its warnings, such as the reason why
-    /// no summary was written. Other warnings of the session are not part of it. Empty after an interrupt.
+    /// [`CompactionEnd`](EventKind::CompactionEnd) events of the compaction, one for each summary, and its warnings, such as
+    /// the reason why no summary was written. Other warnings of the session are not included. Empty after an interrupt.
     pub events: Vec<EventKind>,
     /// Whether the conversation is compacted before the next model call, or after the turn.
     pub is_deferred: bool,
@@ -58,9 +58,9 @@ pub struct CompactionReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Number of entries that it replaces.
+    /// Number of entries that the summary replaces.
     pub through: usize,
-    /// Number of entries that the history had when it was made.
+    /// Number of history entries when the summary was made.
     pub made_at: usize,
     /// The summary.
     pub summary: String,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{CallKind, LoadedProject};
 
-/// Everything that a request is made of besides the history.
+/// All parts of a request besides the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TurnContext {
@@ -44,23 +44,23 @@ pub struct TurnContext {
     /// Prices of the model; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pricing: Option<Box<ModelInfo>>,
-    /// Bounds by which calls are reserved under a budget.
+    /// Bounds for the reservations of calls under a budget.
     #[serde(default, skip_serializing_if = "TokenBounds::is_default")]
     pub bounds: TokenBounds,
 }
 
-/// Bounds on the size of requests and responses, by which calls are reserved under a [`Budget`](super::Budget).
+/// Bounds on the size of requests and responses, for the reservations of calls under a [`Budget`](super::Budget).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TokenBounds {
-    /// Fewest bytes of text per token, on average over a text. Default 2.
+    /// Minimum bytes of text per token, on average over a text. Default 2.
     pub bytes_per_token: u64,
-    /// Most tokens of an image. Default 5,000.
+    /// Maximum tokens of an image. Default 5,000.
     pub image: u64,
-    /// Fewest output tokens of a useful request. Default 1.
+    /// Minimum output tokens of a useful request. Default 1.
     pub least_output: u64,
-    /// The same while the model is asked to reason. Default 1.
+    /// Minimum output tokens of a useful request with reasoning. Default 1.
     pub least_output_reasoning: u64,
 }
 

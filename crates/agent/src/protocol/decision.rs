@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Decision of a person, or of an [`Approver`](crate::Approver), on one call.
+/// Decision of a user, or of an [`Approver`](crate::Approver), on one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
     /// Let it run, once.
     Approve,
-    /// Let it run, once, with these arguments, an object. They are validated and judged as those of a new call.
+    /// Let it run, once, with these arguments, an object. They are validated and judged like a new call.
     Change {
         /// The arguments.
         arguments: Value,

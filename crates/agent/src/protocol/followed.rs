@@ -1,4 +1,4 @@
-//! What followed from an input.
+//! Consequences of an input.
 
 use pintle_llm::{Finish, Response};
 use pintle_tools::ToolErrorKind;
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, EventKind, OutcomeStatus, Spent};
 
-/// Consequences of an input besides the fingerprint of a request, in a record: the decisions without which another
-/// version could not tell where runs and conversations went.
+/// Consequences of an input besides the fingerprint of a request, in a record: the decisions that another version needs
+/// to reconstruct runs and conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Followed {
-    /// Number of entries of the history that the request was to summarise, if it was for a summary.
+    /// Number of history entries to summarise, if the request was for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<u64>,
     /// Whether a summary replaced the beginning of the conversation.
@@ -30,16 +30,16 @@ pub struct Followed {
     /// Number of steering messages that were delivered.
     #[serde(skip_serializing_if = "is_zero")]
     pub steered: u64,
-    /// Number of inputs of the user that began before a run ended: the one submitted, or a follow-up.
+    /// Number of user inputs that started before a run ended: the submitted input, or a follow-up.
     #[serde(skip_serializing_if = "is_zero")]
     pub begun: u64,
-    /// Ends of runs: of one, and perhaps of one that had waited for this end and could not begin.
+    /// Ends of runs: of the current run, and possibly of a run that waited for this end and could not start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<OutcomeStatus>,
-    /// Whether a request was sent. Its fingerprint is beside this.
+    /// Whether a request was sent. The entry of the record contains its fingerprint.
     #[serde(skip)]
     pub(crate) request: bool,
-    /// Whether the record says all of this. Before version 4 it only says whether a request was sent.
+    /// Whether the record contains all of this. Before version 4, it only contains whether a request was sent.
     #[serde(skip)]
     pub(crate) is_complete: bool,
 }
@@ -50,7 +50,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Followed {
-    /// Returns what followed, of these actions.
+    /// Returns the consequences that these actions contain.
     pub(crate) fn of(actions: &[Action]) -> Self {
         let mut followed = Self { is_complete: true, ..Self::default() };
         let mut rests = false;
@@ -82,7 +82,7 @@ impl Followed {
             } else if let Action::Finish { outcome, .. } = action
                 && rests
             {
-                // Another run, which was rejected, has no such event before it.
+                // The outcome of a rejected run has no such event before it.
                 rests = false;
                 followed.ended.push(outcome.status);
             }
@@ -95,8 +95,8 @@ impl Followed {
         self.ended.is_empty() && self.begun == 0
     }
 
-    /// Returns whether the model was asked to continue this response, which was cut off. A limit may have ended the run before
-    /// the request.
+    /// Returns whether the model was asked to continue this response, which was cut off. A limit may have ended the run
+    /// before the request.
     pub(crate) fn continues(&self, response: &Response) -> bool {
         let is_cut_off =
             response.finish_reason.reason == Finish::Length && !response.text().trim().is_empty();
@@ -114,12 +114,12 @@ impl Followed {
         self.is_complete && is_cut_off && is_before_a_request
     }
 
-    /// Returns what a record has of this.
+    /// Returns the part that a record contains.
     pub(crate) fn as_recorded(&self) -> Self {
         Self { request: false, is_complete: false, ..self.clone() }
     }
 
-    /// Returns whether a record has nothing of this.
+    /// Returns whether the part that a record contains is empty.
     pub(crate) fn is_nothing(&self) -> bool {
         self.as_recorded() == Self::default()
     }

@@ -12,7 +12,7 @@ pub enum SessionEndReason {
     Aborted,
     /// It failed.
     Failed,
-    /// It is left to go on later.
+    /// It was suspended, to be resumed later.
     Suspended,
 }
 
@@ -20,7 +20,7 @@ pub enum SessionEndReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CompactionTrigger {
-    /// The application asked for it.
+    /// The application requested it.
     Manual,
     /// The conversation has become too long.
     Automatic,
@@ -56,7 +56,7 @@ pub(crate) fn add_context(text: &mut String, context: Option<&str>) {
     }
 }
 
-/// Returns a text without what hooks added to it.
+/// Returns a text without the additions of hooks.
 pub(crate) fn without_context(text: &str) -> &str {
     if text.ends_with(']') { text.split(ADDED).next().unwrap_or(text) } else { text }
 }

@@ -36,7 +36,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Number of a run, which is a submitted input and all that follows from it. Counts up within a session.
+/// Number of a run, which is a submitted input with all its consequences. Counts up within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub u64);
@@ -53,7 +53,7 @@ pub struct LoadId(pub u64);
 
 /// Key of a tool call: the model call that requested it and its index in the response.
 ///
-/// The model's own ids are no keys, since a model may use an id twice.
+/// The model's own ids are not keys, since a model may use an id twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallKey {
     /// The model call.

@@ -1,4 +1,4 @@
-//! Summaries of images, for surfaces that name what they cannot show.
+//! Summaries of images, for surfaces that cannot show them.
 
 use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;

@@ -22,7 +22,8 @@ use super::{
 pub struct Input {
     /// Time, set by the driver.
     pub at: Timestamp,
-    /// Principal that submitted it, if the application names one. Decisions and changes of the policy have the name in `by`.
+    /// Principal that submitted the input, if the application names one. Decisions and changes of the policy contain the
+    /// name in `by`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Principal>,
     /// The input itself.
@@ -37,7 +38,7 @@ impl Input {
         Self { at, author: None, kind }
     }
 
-    /// Sets who submitted it.
+    /// Sets the principal that submitted the input.
     #[must_use]
     pub fn with_author(mut self, principal: Option<Principal>) -> Self {
         self.author = principal;
@@ -45,7 +46,7 @@ impl Input {
     }
 }
 
-/// Kind of an [`Input`]: those of the embedding application first, then those of the driver.
+/// Kind of an [`Input`]: inputs of the embedding application first, then inputs of the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -84,40 +85,40 @@ pub enum InputKind {
         /// Run that it would have started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A hook has something for the model to do before the run may end. Precedes the reply that would end it.
+    /// A hook has more work for the model before the run may end. Precedes the reply that would end the run.
     SentOn {
         /// Id of the model call.
         model_call: ModelCallId,
         /// Text.
         text: String,
     },
-    /// A gate rejects the end of the run, which then fails. Precedes the reply that would end it.
+    /// A gate rejects the end of the run, which then fails. Precedes the reply that would end the run.
     EndStopped {
         /// Id of the model call.
         model_call: ModelCallId,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// Stop the current turn and keep the session.
     Interrupt,
-    /// Stop everything and close the session.
+    /// Stop all work and close the session.
     Abort,
-    /// Close the session and stop what runs.
+    /// Close the session and stop running work.
     Close,
     /// Summarise the older part of the conversation.
     Compact,
-    /// Continue after the first entries of the history, as if nothing had followed them. What was spent stays spent. Until
-    /// something else follows, another rewind can bring back what this one cut off.
+    /// Continue after the first entries of the history, as if nothing had followed them. Spent amounts stay spent. Until
+    /// another input follows, another rewind can restore the entries that this one cut off.
     Rewind {
         /// Number of entries.
         turns: usize,
     },
     /// A checkpoint of the workspace was taken.
     CheckpointTaken {
-        /// Why.
+        /// Reason.
         reason: CheckpointReason,
         /// The checkpoint.
         checkpoint: Checkpoint,
@@ -127,7 +128,7 @@ pub enum InputKind {
         /// The change.
         change: Change,
     },
-    /// A person decided on a call.
+    /// A call was approved or denied.
     ApprovalDecided {
         /// Key of the call.
         call: CallKey,
@@ -136,33 +137,33 @@ pub enum InputKind {
         /// Reason of a denial, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who decided.
+        /// Principal that decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// A person decided that a call may run with other arguments.
+    /// A call was approved with other arguments.
     CallChanged {
         /// Key of the call.
         call: CallKey,
         /// The arguments, an object.
         arguments: Value,
-        /// Who decided.
+        /// Principal that decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// What the session may do has changed.
+    /// The permissions of the session have changed.
     PolicyChanged {
         /// The change.
         change: PolicyChange,
     },
 
-    /// A decision came that no call waits for.
+    /// A decision arrived for which no call waits.
     DecisionRefused {
         /// The model's id of the call.
         call_id: String,
         /// The decision.
         approved: bool,
-        /// Why it does not apply.
+        /// Reason why it does not apply.
         reason: String,
     },
 
@@ -180,7 +181,7 @@ pub enum InputKind {
         /// Error.
         error: ErrorInfo,
     },
-    /// A segment of text or reasoning began.
+    /// A segment of text or reasoning started.
     SegmentOpened {
         /// Id of the segment.
         segment: SegmentId,
@@ -198,7 +199,7 @@ pub enum InputKind {
         /// Whether it was cut off.
         interrupted: bool,
     },
-    /// The model began to write the arguments of a call.
+    /// The model started to write the arguments of a call.
     ArgumentsOpened {
         /// Id of the segment.
         segment: SegmentId,
@@ -234,13 +235,13 @@ pub enum InputKind {
         /// Complete response.
         response: Box<Response>,
     },
-    /// The model call failed for good, or was cancelled.
+    /// The model call failed permanently, or was cancelled.
     ModelFailed {
         /// Id of the model call.
         model_call: ModelCallId,
         /// Error.
         error: ErrorInfo,
-        /// Text received so far, of the newest attempt that had any.
+        /// Text received so far, from the newest attempt that received any.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
     },
@@ -255,7 +256,7 @@ pub enum InputKind {
         call: CallKey,
         /// Result of the preparation.
         preparation: Preparation,
-        /// What the gates and hooks said.
+        /// Verdicts of the gates and hooks.
         #[serde(default, skip_serializing_if = "Judgement::is_empty")]
         judgement: Judgement,
         /// Arguments that a hook changed.
@@ -265,12 +266,12 @@ pub enum InputKind {
         #[serde(default, skip_serializing_if = "HookAdditions::is_empty")]
         additions: HookAdditions,
     },
-    /// A gate refused a call right before its effect, since the situation had changed since it was prepared. Its result
+    /// A gate refused a call right before its effect, since the situation had changed after its preparation. Its result
     /// follows.
     CallJudged {
         /// Key of the call.
         call: CallKey,
-        /// What the gates said.
+        /// Verdicts of the gates.
         judgement: Judgement,
     },
     /// A call is about to run. Precedes its effect.
@@ -315,11 +316,11 @@ pub enum InputKind {
         /// The model's id of the call that spawned it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
-        /// How it differs from this session.
+        /// Differences from this session.
         #[serde(default, skip_serializing_if = "SubagentSettings::is_default")]
         settings: SubagentSettings,
     },
-    /// A subagent, or one below it, spent something. Only in records up to version 3.
+    /// A subagent, or a subagent below it, spent part of the budget. Only in records up to version 3.
     ChildSpent {
         /// Name of the subagent.
         agent: String,
@@ -333,7 +334,7 @@ pub enum InputKind {
         /// Its account.
         account: Account,
     },
-    /// A subagent needs more of the budget.
+    /// A subagent needs more budget.
     ChildAsked {
         /// Name of the subagent.
         agent: String,
@@ -343,20 +344,20 @@ pub enum InputKind {
         has: Budget,
         /// Additional budget that it needs.
         wants: Budget,
-        /// Model that it would call although the limit on cost could not be enforced: a price is unknown.
+        /// Model to call although its price is unknown, so that a limit on cost cannot be enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<String>,
     },
-    /// The parent session, or the application, answered a request for more of the budget.
+    /// The parent session, or the application, answered a request for more budget.
     BudgetGranted {
         /// Number of the request.
         ask: u64,
         /// Budget of this session from its first call on.
         slice: Budget,
-        /// Limit of a wider scope because of which it is less than what was asked for.
+        /// Limit of a wider scope, if it reduced the grant below the request.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         short: Option<Box<ReachedBudget>>,
-        /// Why nobody can tell what is left of a wider budget. The run fails.
+        /// Reason why the rest of a wider budget is unknown. The run fails.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
@@ -371,10 +372,10 @@ pub enum InputKind {
         /// Its last text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         output: String,
-        /// Why it failed.
+        /// Reason of a failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Why its result may be incomplete.
+        /// Reason why its result may be incomplete.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         warning: Option<String>,
     },
@@ -385,17 +386,17 @@ pub enum InputKind {
         /// Error.
         error: ErrorInfo,
     },
-    /// The process that drove the session is gone, with everything that ran in it. Another process resumes from the
-    /// record.
+    /// The process that drove the session has ended, with all work that ran in it. Another process resumes from the record.
     Resumed {
-        /// Open subagents that are resumed with it, from their own journals. The others are gone.
+        /// Open subagents that are resumed with the session, from their own journals. Other open subagents are lost.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attached: Vec<String>,
-        /// Whom the session can ask for more of its budget from now on, if it is not a subagent, whose parent it asks.
+        /// Budget that the session requests from the application from now on. A subagent requests its budget from its
+        /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asks: Option<AsksFor>,
     },
-    /// A version of this program goes on with a record that another one wrote. What precedes is folded
+    /// A version of this program continues a record that another version wrote. Earlier inputs are folded
     /// ([`Record::VERSION`](crate::Record::VERSION)).
     TakenUp {
         /// Version of the format from here on.

@@ -27,7 +27,7 @@ pub struct TurnLimits {
     pub budget: Budget,
     /// Capacity of the steering queue and of the follow-up queue. Messages beyond it are rejected. Default 1,000 each.
     pub max_queued: usize,
-    /// Times that hooks may send the model on in one run, when it would end. Default 3.
+    /// Maximum number of times that hooks may continue a run that would end. Default 3.
     pub max_hook_continuations: u32,
     /// Compaction of long conversations. Default: on request only.
     pub compaction: CompactionPolicy,

@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct Outcome {
     /// How the run ended.
     pub status: OutcomeStatus,
-    /// Why the result of a completed run may be incomplete, such as an empty final response. `None` if it is complete.
+    /// Reason why the result of a completed run may be incomplete, such as an empty final response. `None` if it is
+    /// complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// Text of the last model response, with its beginnings if it was continued after the output limit cut it off, or the
-    /// question that the model asked with a tool; empty if there was none.
+    /// Text of the last model response, or the question that the model asked with a tool; empty if there was none. Includes
+    /// the earlier parts of a response that was continued after the output limit cut it off.
     pub text: String,
     /// Tokens of all model calls of the run.
     pub usage: Usage,
@@ -42,7 +43,7 @@ impl Outcome {
         }
     }
 
-    /// Adds the usage and the calls of an earlier run. Status, text and error stay those of this run.
+    /// Adds the usage and the calls of an earlier run. Status, text and error of this run stay unchanged.
     ///
     /// For an embedding application that answers a question with the next input and reports both runs as one.
     #[must_use]
@@ -85,8 +86,8 @@ pub enum OutcomeStatus {
 }
 
 impl OutcomeStatus {
-    /// Returns `true` if the run did what was asked, which only [`Completed`](Self::Completed) says. A question, a
-    /// refusal, a reached limit, an interrupt and an error are no success.
+    /// Returns `true` if the run completed its input, which only [`Completed`](Self::Completed) means. A question, a
+    /// refusal, a reached limit, an interrupt and an error are not a success.
     #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::Completed

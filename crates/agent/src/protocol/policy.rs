@@ -1,4 +1,4 @@
-//! Changes of what a session may do.
+//! Changes of a session's permissions.
 
 use pintle_tools::gate::Permission;
 use schemars::JsonSchema;
@@ -54,7 +54,7 @@ impl PolicyChange {
         Self { rules: vec![rule], ..Self::default() }
     }
 
-    /// Sets who makes the change.
+    /// Sets the principal that makes the change.
     #[must_use]
     pub fn by(mut self, principal: Option<Principal>) -> Self {
         self.by = principal;

@@ -1,4 +1,4 @@
-//! Inputs that others than the host post to a session.
+//! Inputs that are posted to a session from outside its host.
 
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub enum PostedInput {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// A message for the run that goes on, to inject between two rounds; it starts a run if the session is idle.
+    /// A message for the current run, to inject between two rounds; it starts a run if the session is idle.
     Say {
         /// The message.
         #[serde(flatten)]
@@ -53,7 +53,7 @@ pub enum PostedInput {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// Stop everything and end the session for good.
+    /// Stop all work and end the session permanently.
     Abort {
         /// Principal that ends it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,11 +61,11 @@ pub enum PostedInput {
     },
     /// Summarise the older part of the conversation.
     Compact {
-        /// Principal that asked for it.
+        /// Principal that requested it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// Go back in the conversation. Refused, with an event, while a run goes on and for more entries than there are.
+    /// Rewind the conversation. Refused, with an event, during a run and for more entries than the history has.
     Rewind {
         /// Number of entries of the history that stay.
         turns: usize,
@@ -81,7 +81,7 @@ pub enum PostedInput {
         fingerprint: Fingerprint,
         /// The decision.
         decision: Decision,
-        /// Who decided.
+        /// Principal that decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },

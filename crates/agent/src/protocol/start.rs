@@ -24,14 +24,13 @@ pub struct Start {
     /// Origin of the history, if it comes from another session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
-    /// Summaries that stand for the beginning of the history, the newest last.
+    /// Summaries that replace the beginning of the history, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compactions: Vec<Compaction>,
     /// Highest number in a name of a subagent that the history may mention; 0 if there was none.
     #[serde(skip_serializing_if = "is_zero")]
     pub subagents_named: u64,
-    /// Whom the session can ask for more of its budget, so that it begins with nothing of it; its limits are all that it
-    /// has if `None`.
+    /// Budget that the session requests in parts, starting with none. If `None`, its limits are its whole budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<AsksFor>,
 }

@@ -24,7 +24,7 @@ pub enum SessionState {
 pub struct QueuedMessages {
     /// Steering messages, for the next request.
     pub steering: Vec<String>,
-    /// Follow-ups, each an input of its own after the current one.
+    /// Follow-ups, each a separate input after the current one.
     pub follow_ups: Vec<String>,
 }
 

@@ -47,7 +47,7 @@ pub struct SubagentOrigin {
     pub role: SubagentRole,
 }
 
-/// How a subagent differs from the session that spawns it.
+/// Differences between a subagent and the session that spawns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubagentSettings {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ImageSummary, Principal};
 
-/// Input of the user, steering message or follow-up. Text converts into one without images.
+/// Input of the user, steering message or follow-up. Text converts into a message without images.
 ///
 /// The model gets the images before the text. Their bytes are part of the session's record.
 ///
@@ -22,11 +22,11 @@ use super::{ImageSummary, Principal};
 pub struct UserMessage {
     /// Text. May be empty if there are images.
     pub text: String,
-    /// Images, by their bytes or a URL. A message with the path of a file is refused: the file could be another one with
-    /// each request, and whoever sent the message may have no right to read it.
+    /// Images, by their bytes or a URL. A message with the path of a file is refused: the file could change between
+    /// requests, and the sender may have no right to read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageData>,
-    /// Author of the [input](super::Input) that it came with, which has it on record.
+    /// Author of the [input](super::Input) with this message, which records the author.
     #[serde(skip)]
     pub(crate) author: Option<Principal>,
     /// See [`Turn::notice`](super::Turn::notice).
@@ -42,12 +42,12 @@ impl UserMessage {
         self
     }
 
-    /// Creates a message that is not the user's own.
+    /// Creates a message that the user did not write.
     pub(crate) fn notice(text: impl Into<String>) -> Self {
         Self { text: text.into(), notice: true, ..Self::default() }
     }
 
-    /// Returns why this cannot be an input, if it cannot, such as `is empty`.
+    /// Returns the reason why this cannot be an input, such as `is empty`; `None` if it can.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.text.trim().is_empty() && self.images.is_empty() {
             Some("is empty: expected some text or an image")

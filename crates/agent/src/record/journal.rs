@@ -1,4 +1,4 @@
-//! Journal: where the record of a session is kept outside of its process.
+//! Journal: storage of a session's record outside of its process.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use async_trait::async_trait;
 use super::{Record, RecordEntry, RecordHeader, line};
 use crate::protocol::{Posted, SessionState, Spent, SubagentOrigin};
 
-/// Durability that entries must have reached before anything follows from them.
+/// Durability that entries must reach before they have any effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Barrier {
-    /// They survive the death of the process.
+    /// Entries survive a crash of the process.
     #[default]
     Written,
-    /// They survive the death of the machine.
+    /// Entries survive a crash of the machine.
     Synced,
 }
 
-/// Receives the [record](crate::Record) of a session, each entry before anything follows from it.
+/// Receives the [record](crate::Record) of a session, each entry before it has any effect.
 ///
-/// [`JsonLines`] is the plainest one. The session calls one method at a time. After an error it calls none of them any
-/// more, makes no model call, starts no tool, and ends as failed.
+/// [`JsonLines`] is the simplest implementation. The session does not call methods concurrently. After an error it calls
+/// no method again, makes no model call, starts no tool, and ends as failed.
 #[async_trait]
 pub trait Journal: fmt::Debug + Send + 'static {
-    /// Takes the header of a new record; not called for a resumed session. Must not block for long.
+    /// Receives the header of a new record. Not called for a resumed session. Must not block for long.
     ///
     /// # Errors
     ///
@@ -34,31 +34,31 @@ pub trait Journal: fmt::Debug + Send + 'static {
 
     /// Appends entries and passes the barrier. There is at least one entry.
     ///
-    /// Not cancelled by the session, except when it is dropped; the entries may then be recorded or not.
+    /// The session cancels this only when it is dropped. The entries may then be recorded or not.
     ///
     /// # Errors
     ///
     /// Any error, unless all entries have passed the barrier.
     async fn append(&mut self, entries: &[Arc<RecordEntry>], barrier: Barrier) -> io::Result<()>;
 
-    /// Returns the check before each effect. Default: one that always passes.
+    /// Returns the check before each effect. Default: a check that always passes.
     fn fence(&self) -> Fence {
         Fence::default()
     }
 
-    /// Returns what keeps the journals of the session's subagents, which are then resumed with it. Default: nothing, and
-    /// subagents end with the process.
+    /// Returns the store of the subagents' journals, from which subagents are resumed together with the session. Default:
+    /// none, so subagents end with the process.
     fn subagents(&self) -> Option<Arc<dyn SubagentJournals>> {
         None
     }
 
-    /// Returns the inputs that others post to the session, once. Default: none.
+    /// Returns, once, the source of the inputs that are posted to the session. Default: none.
     fn posted(&mut self) -> Option<Box<dyn PostedInputs>> {
         None
     }
 
-    /// Takes the state of the session, for lists of sessions: when a run starts or ends, and when a call begins to wait
-    /// for a decision. Default: nothing. An error is only logged, since the entries tell the same.
+    /// Receives the state of the session, for lists of sessions. Called when a run starts or ends, and when a call starts to
+    /// wait for a decision. Does nothing by default. An error is only logged, since the entries contain the same facts.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ pub trait Journal: fmt::Debug + Send + 'static {
         Ok(())
     }
 
-    /// Ends the journal after its last entry. Not called if the session is dropped. Default: nothing.
+    /// Closes the journal after its last entry. Not called if the session is dropped. Does nothing by default.
     ///
     /// # Errors
     ///
@@ -78,18 +78,18 @@ pub trait Journal: fmt::Debug + Send + 'static {
     }
 }
 
-/// Inputs that others post to a session, also while no process runs it. They are durable before the session sees them, and
-/// the session takes each one exactly once.
+/// Inputs that are posted to a session, even while no process runs it. They are durable before the session receives them,
+/// and the session takes each input exactly once.
 #[async_trait]
 pub trait PostedInputs: fmt::Debug + Send + 'static {
-    /// Waits for the next input that was not returned before, and not [taken](Self::take). Cancel safe.
+    /// Waits for the next input that was neither returned nor [taken](Self::take). Cancel safe.
     ///
     /// # Errors
     ///
-    /// Any error; the session asks again after a while.
+    /// Any error; the session retries after a delay.
     async fn next(&mut self) -> io::Result<Posted>;
 
-    /// Removes an input, which is on record now. Its id stays known, so that it cannot be posted again.
+    /// Removes an input that is now recorded. Its id is kept, so that the input cannot be posted again.
     ///
     /// # Errors
     ///
@@ -97,26 +97,26 @@ pub trait PostedInputs: fmt::Debug + Send + 'static {
     async fn take(&mut self, input_id: &str) -> io::Result<()>;
 }
 
-/// Keeps the journals of a session's subagents, each as a session of its own.
+/// Keeps the journals of a session's subagents, each as a separate session.
 #[async_trait]
 pub trait SubagentJournals: fmt::Debug + Send + Sync + 'static {
-    /// Returns the journal of a subagent that has recorded nothing yet.
+    /// Returns the journal of a subagent without recorded entries.
     ///
     /// # Errors
     ///
-    /// Any error; the subagent then fails, and its parent is told.
+    /// Any error; the subagent then fails, and the failure is reported to its parent.
     async fn create(&self, origin: &SubagentOrigin) -> io::Result<Box<dyn Journal>>;
 
-    /// Opens the journal of a subagent whose process is gone, and returns it with its record; `None` if nothing was
+    /// Opens the journal of a subagent whose process has ended, and returns it with its record; `None` if nothing was
     /// recorded.
     ///
     /// # Errors
     ///
-    /// Any error; the subagent is then lost, and its parent is told.
+    /// Any error; the subagent is then lost, and the loss is reported to its parent.
     async fn open(&self, origin: &SubagentOrigin) -> io::Result<Option<(Record, Box<dyn Journal>)>>;
 }
 
-/// State of a session, as a list of sessions shows it.
+/// State of a session, for lists of sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionStatus {
@@ -130,10 +130,10 @@ pub struct SessionStatus {
     pub turns: usize,
 }
 
-/// Check immediately before each effect, whether the process still owns the session.
+/// Check immediately before each effect that the process still owns the session.
 ///
-/// A journal with a lease fails it once the lease has run out or somebody has taken over, so that a process that was
-/// suspended in the middle of a step has no effect when it wakes up. Cheap to clone.
+/// In a journal with a lease, it fails once the lease has expired or another process has taken over, so that a process
+/// that was suspended in the middle of a step has no effect when it wakes up. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Fence(Option<Arc<dyn Fn() -> io::Result<()> + Send + Sync>>);
 
@@ -163,7 +163,7 @@ impl fmt::Debug for Fence {
 /// Journal that writes JSON lines, as [`Record::read`](crate::Record::read) reads them.
 ///
 /// Entries that pass a barrier together are written with one `write_all` and one `flush`, whatever the barrier: a writer
-/// has to sync on `flush` if entries must survive the death of the machine. Writing blocks the task that drives the
+/// has to sync on `flush` if entries must survive a crash of the machine. Writing blocks the task that drives the
 /// session.
 pub struct JsonLines<W>(W);
 

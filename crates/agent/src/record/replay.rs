@@ -15,7 +15,7 @@ use crate::protocol::{
 };
 use crate::turn::Machine;
 
-/// Result of handling the inputs of a record again.
+/// Result of replaying the inputs of a record.
 ///
 /// A function of the record: nothing is sent, and no tool runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,8 +29,8 @@ pub struct Replay {
     pub outcomes: Vec<(RunId, Outcome)>,
     /// Conversation at the end of the record.
     pub history: Vec<Turn>,
-    /// Highest number of entries to which the session can be rewound: more than the history has, after a rewind that
-    /// nothing has followed.
+    /// Highest number of entries to which the session can be rewound. Exceeds the number of history entries as long as no
+    /// input has followed a rewind.
     pub rewindable: usize,
     /// State at the end of the record.
     pub state: SessionState,
@@ -50,23 +50,23 @@ pub struct PendingApproval {
     pub arguments: Value,
     /// Reason why a decision is needed.
     pub reason: String,
-    /// On which side of the sandbox the command would run; `None` without a sandbox, and for calls that are no commands.
+    /// Side of the sandbox on which the command would run; `None` without a sandbox, and for calls other than commands.
     pub sandbox: Option<SandboxSide>,
-    /// Rules that together name exactly calls like this one.
+    /// Rules that together match exactly the calls like this one.
     pub suggested_rules: Vec<String>,
-    /// When it was asked about.
+    /// Time of the request for a decision.
     pub asked_at: Timestamp,
-    /// Fingerprint of the call, to which a decision is bound.
+    /// Fingerprint of the call; a decision is bound to it.
     pub fingerprint: Fingerprint,
 }
 
 impl Replay {
-    /// Returns the checkpoints of the present conversation with the number of entries that it had, oldest first. Those that
-    /// were taken after an entry which a rewind has cut off are not among them.
+    /// Returns the checkpoints of the current conversation, oldest first, each with the number of entries at its time.
+    /// Excludes checkpoints that were taken after an entry that a rewind has cut off.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<(usize, Checkpoint)> {
         let mut checkpoints: Vec<(usize, Checkpoint)> = Vec::new();
-        // Cut off, and brought back by another rewind, unless the conversation goes on.
+        // Cut off, and restored by another rewind unless the conversation continues.
         let mut cut_off: Vec<(usize, Checkpoint)> = Vec::new();
         for event in &self.events {
             if let EventKind::CheckpointTaken { checkpoint, turns, .. } = &event.kind {
@@ -81,7 +81,7 @@ impl Replay {
         checkpoints
     }
 
-    /// Returns the newest checkpoint of all, also of a part of the conversation that was cut off.
+    /// Returns the newest checkpoint, even if its part of the conversation was cut off.
     #[must_use]
     pub fn newest_checkpoint(&self) -> Option<&Checkpoint> {
         self.events.iter().rev().find_map(|event| {
@@ -129,7 +129,7 @@ impl Replay {
                 pending.retain(|known| known.call_id != *call_id);
             }
         }
-        // An id may be used again.
+        // An id may be reused.
         pending.sort_by_key(|call| started.iter().rposition(|started| *started == call.call_id));
         pending
     }
@@ -142,7 +142,7 @@ pub enum ReplayError {
     /// An input leads to a different request, because the prompt, the tools or the loop have changed.
     #[error("{0}")]
     Diverged(Box<Divergence>),
-    /// A newer version has gone on with the record.
+    /// A newer version has continued the record.
     #[error("the end of the record has version {found}, expected at most {}", Record::VERSION)]
     Version {
         /// Version of the end of the record.
@@ -154,7 +154,7 @@ pub enum ReplayError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewindError {
-    /// It is in the middle of something, closed, or too short.
+    /// The session is busy, closed, or too short.
     #[error("the session cannot be rewound: {0}")]
     Refused(String),
     /// The record cannot be replayed.
@@ -194,7 +194,7 @@ fn describe(request: Option<Fingerprint>) -> String {
 }
 
 impl Record {
-    /// Handles all inputs again.
+    /// Replays all inputs.
     ///
     /// # Errors
     ///
@@ -203,8 +203,8 @@ impl Record {
         self.replay_with(|_| {})
     }
 
-    /// Handles all inputs again, with contexts that `change` has modified. This shows whether a different prompt or tool
-    /// would have changed the requests, and where first. The tools of a context include those that the session added to its
+    /// Replays all inputs with contexts that `change` has modified. This shows whether a different prompt or tool would have
+    /// changed the requests, and the first change. The tools of a context include the tools that the session added to its
     /// profile: [`ProviderProfile::as_in_session`](crate::ProviderProfile::as_in_session).
     ///
     /// # Errors
@@ -230,12 +230,12 @@ impl Record {
         Ok(machine.fork(turns, self.header.session_id.clone()))
     }
 
-    /// Returns the entries that rewind the recorded session to the first `turns` entries of its history, if that is given,
-    /// after a checkpoint that was taken before. They are to be appended to its journal, while no process runs it.
+    /// Returns the entries of the checkpoint `before` and of a rewind to the first `turns` entries of the history, each if
+    /// given. The caller appends them to the session's journal while no process runs the session.
     ///
     /// # Errors
     ///
-    /// [`RewindError`] if the session cannot be rewound, or its record not be replayed.
+    /// [`RewindError`] if the session cannot be rewound or its record cannot be replayed.
     pub fn rewound(
         &self,
         at: Timestamp,
@@ -280,8 +280,8 @@ impl Record {
         Ok((replay, machine))
     }
 
-    /// Brings a machine from this start to the end of the record: steps what this version recorded, and folds what another
-    /// one did. Passes on each entry with what followed from it.
+    /// Advances a machine from `start` to the end of the record: steps the entries of this version, and folds the entries of
+    /// other versions. Passes each entry with its actions to `follow`.
     pub(crate) fn go_through(
         &self,
         start: Start,
@@ -314,7 +314,7 @@ impl Record {
         Ok(machine)
     }
 
-    /// Checks that these actions send the request that the input led to.
+    /// Checks that these actions send the recorded request.
     fn compare(&self, index: usize, entry: &RecordEntry, actions: &[Action]) -> Result<(), ReplayError> {
         let replayed = request_of(actions);
         if replayed == entry.request {

@@ -63,15 +63,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets the approver, which decides on calls that a gate asks about. Without one, only
-    /// [`SessionHandle::decide`] can.
+    /// Sets the approver, which decides on calls that a gate asks about. Without an approver, only
+    /// [`SessionHandle::decide`] does.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.parts.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Adds a gate, which is asked after those added before.
+    /// Adds a gate, which judges calls after the gates that were added earlier.
     #[must_use]
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
         self.parts.gates.push(Arc::new(gate));
@@ -85,15 +85,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets where the session gets more of its budget from. Without it, a session stops at its limits.
+    /// Sets the source of additional budget. Without it, a session stops at its limits.
     #[must_use]
     pub fn budget_source(mut self, source: Arc<dyn BudgetSource>) -> Self {
         self.parts.budget = Some(source);
         self
     }
 
-    /// Takes checkpoints of the workspace around the calls that change it, also those of subagents. By default none are
-    /// taken.
+    /// Takes checkpoints of the workspace around the calls that change it, including calls of subagents. By default, no
+    /// checkpoints are taken.
     #[must_use]
     pub fn checkpoints(mut self, checkpoints: impl Checkpoints) -> Self {
         self.parts.checkpoints = Some(Arc::new(checkpoints));
@@ -107,15 +107,15 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets who uses the session: inputs and decisions are on record under their name, unless they come through a handle of
-    /// [somebody else](SessionHandle::acting_as).
+    /// Sets the principal of the session: inputs and decisions are recorded under its name, unless they come through a
+    /// handle of [another principal](SessionHandle::acting_as).
     #[must_use]
     pub fn principal(mut self, principal: Option<Principal>) -> Self {
         self.principal = principal;
         self
     }
 
-    /// Returns the id, if it is known before the session is built: set, or that of the record to resume.
+    /// Returns the id, if it is known before the session is built: the id that was set, or the id of the record to resume.
     #[must_use]
     pub fn session_id(&self) -> Option<&SessionId> {
         let resumed = self.options.resume.as_ref().map(|record| &record.header.session_id);
@@ -147,26 +147,26 @@ impl SessionBuilder {
         self
     }
 
-    /// Leaves `initialize` and `cleanup` of the environment to the embedding application, which shares it with others. A run
-    /// still fails if the working directory does not exist.
+    /// Leaves `initialize` and `cleanup` of the environment to the embedding application, which shares it between sessions.
+    /// A run still fails if the working directory does not exist.
     #[must_use]
     pub fn shared_environment(mut self) -> Self {
         self.keep_environment = true;
         self
     }
 
-    /// Keeps a [record](Session::record) of the session, and one of each of its
-    /// [subagents](Session::tree_records), in memory. Default false: a record holds a second copy of each response, of the
-    /// truncated results, and of the prompt whenever it is loaded. Complete outputs are shared.
+    /// Keeps [records](Session::record) of the session and of each of its [subagents](Session::tree_records) in memory.
+    /// Default false: a record holds a second copy of each response, of the truncated results, and of the prompt whenever it
+    /// is loaded. Complete outputs are shared.
     #[must_use]
     pub fn record(mut self, record: bool) -> Self {
         self.options.record = record;
         self
     }
 
-    /// Writes the [record](Session::record) to `journal`, each entry before anything follows from its input, so that
-    /// another process can [resume](SessionBuilder::resume) the session when this one dies. A resumed session writes only
-    /// new inputs. [`JsonLines`](crate::JsonLines) is a journal in a file.
+    /// Writes the [record](Session::record) to `journal`, each entry before its input has any effect, so that another
+    /// process can [resume](SessionBuilder::resume) the session if this process dies. A resumed session writes only new
+    /// inputs. [`JsonLines`](crate::JsonLines) is a journal in a file.
     ///
     /// After an error of the journal, the session makes no model call and starts no tool, acknowledges nothing, and ends
     /// as failed.
@@ -186,13 +186,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Resumes the session of this record, whose process is gone: with its id and its limits, and recorded. An unfinished
-    /// run continues at once, see [`Session::resumed`].
+    /// Resumes the session of this record, whose process has ended, with its id and its limits. The resumed session is
+    /// recorded. An unfinished run continues at once; see [`Session::resumed`].
     ///
-    /// Calls that ended are not repeated. A call that was changing files is compared with the files. Another call that had
+    /// Calls that ended are not repeated. A call that was changing files is compared with the files. Any other call that had
     /// started is answered as interrupted, or repeated if its tool is
-    /// [repeatable](pintle_tools::Tool::repeatable). A call that had not started runs, under the decision that had been made
-    /// for it, if any. A model response that was cut off is requested again.
+    /// [repeatable](pintle_tools::Tool::repeatable). A call that had not started runs under its recorded decision, if any. A
+    /// model response that was cut off is requested again.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
         self.options.resume = Some(record);
@@ -230,9 +230,9 @@ impl SessionBuilder {
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoRuntime`] outside a tokio runtime, [`SessionError::Build`] if the client has no provider of the profile's name, [`SessionError::Resume`] or
-    /// [`SessionError::Ended`] if the record cannot be resumed, [`SessionError::Journal`] if its first line cannot be
-    /// written.
+    /// [`SessionError::NoRuntime`] outside a tokio runtime, [`SessionError::Build`] if the client has no provider with the
+    /// profile's name, [`SessionError::Resume`] or [`SessionError::Ended`] if the record cannot be resumed,
+    /// [`SessionError::Journal`] if its first line cannot be written.
     pub fn build(self) -> Result<Session, SessionError> {
         let runtime = Handle::try_current().map_err(|_| SessionError::NoRuntime)?;
         let (mut session, driver, commands) = self.assemble()?;
@@ -246,7 +246,7 @@ impl SessionBuilder {
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = options.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
-        // A subagent that is resumed with its parent has its place in the tree.
+        // A subagent that is resumed with its parent already has a position in the tree.
         if let Some(record) = &options.resume
             && lineage.parent_link.is_none()
         {

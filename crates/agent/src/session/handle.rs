@@ -24,7 +24,7 @@ use crate::subagent::Tree;
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     link: Arc<dyn ErasedLink>,
-    /// Who acts through this handle.
+    /// Principal that acts through this handle.
     pub(crate) principal: Option<Principal>,
 }
 
@@ -77,18 +77,18 @@ pub(crate) struct Shared {
 impl SessionHandle {
     /// Injects a message after the current round of tool calls, or with the next input if the session is idle.
     ///
-    /// Returns once the session has accepted the message: it is queued and, if the session is recorded, on record. A call
-    /// that is cancelled before may have been accepted or not.
+    /// Returns once the session has accepted the message: it is queued and, if the session is recorded, also recorded. If
+    /// the future is dropped earlier, the message may or may not be accepted.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Refused`] if it is empty, has the path of an image, or if too many messages wait, [`SessionError::Unrecorded`],
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    /// [`SessionError::Refused`] if the message is empty or has the path of an image, or if too many messages wait,
+    /// [`SessionError::Unrecorded`], [`SessionError::Closed`] or [`SessionError::Full`].
     pub async fn steer(&self, message: impl Into<UserMessage>) -> Result<(), SessionError> {
         self.queue(MessageQueue::Steering, message.into()).await
     }
 
-    /// Queues an input to handle after the current one. Returns like [`steer`](Self::steer) once it is accepted.
+    /// Queues an input to handle after the current input. Returns like [`steer`](Self::steer) once it is accepted.
     ///
     /// # Errors
     ///
@@ -97,9 +97,9 @@ impl SessionHandle {
         self.queue(MessageQueue::FollowUps, message.into()).await
     }
 
-    /// Says something so that it is heard soonest: to the run that goes on, like [`steer`](Self::steer), and otherwise as an
-    /// input, whose run nobody owns. Which of them it is, is decided when the session takes it, so a run that ends meanwhile
-    /// loses nothing. Returns like [`steer`](Self::steer) once it is accepted; events tell what follows.
+    /// Sends a message to be handled as soon as possible: into the current run, like [`steer`](Self::steer), or else as an
+    /// input, whose run has no owner. The session decides when it receives the message, so a message is not lost if the run
+    /// ends meanwhile. Returns like [`steer`](Self::steer) once the message is accepted; events report the rest.
     ///
     /// # Errors
     ///
@@ -116,8 +116,8 @@ impl SessionHandle {
         answer.await.unwrap_or(Err(SessionError::Closed))
     }
 
-    /// Returns the steering messages and follow-ups that wait in the queues of the session. A message that was just sent is
-    /// among them once the session has received it.
+    /// Returns the steering messages and follow-ups in the queues of the session. Includes a message that was just sent only
+    /// once the session has received it.
     #[must_use]
     pub fn queued(&self) -> QueuedMessages {
         self.link().shared.borrow().queued.clone()
@@ -132,9 +132,9 @@ impl SessionHandle {
         self.send(Command::Interrupt)
     }
 
-    /// Ends this process's part of the session as if the process had died here: everything that the session started is
-    /// terminated, and nothing more is on its record. A call that waits for approval therefore still waits when the session
-    /// is [resumed](crate::SessionBuilder::resume), and so it is for subagents. The present run has no outcome.
+    /// Ends the session in this process as if the process had died: all work that the session started is terminated, and
+    /// nothing more is recorded. A call that waits for approval therefore still waits when the session is
+    /// [resumed](crate::SessionBuilder::resume). The same applies to subagents. The current run has no outcome.
     ///
     /// # Errors
     ///
@@ -143,10 +143,10 @@ impl SessionHandle {
         self.send(Command::Abandon)
     }
 
-    /// Ends this process's part of the session without ending what it does: an idle session is
-    /// [suspended](crate::Session::suspend), and one with a run is [abandoned](SessionHandle::abandon), so that the run goes
-    /// on when the session is [resumed](crate::SessionBuilder::resume). The session decides which of the two when it takes
-    /// this, so a message that starts a run just before is not interrupted.
+    /// Ends the session in this process without ending its work: an idle session is [suspended](crate::Session::suspend),
+    /// and a session with a run is [abandoned](SessionHandle::abandon), so that the run continues when the session is
+    /// [resumed](crate::SessionBuilder::resume). The session decides between the two when it receives the command, so a run
+    /// that a message starts just before is not interrupted.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl SessionHandle {
         self.send(Command::Leave)
     }
 
-    /// Stops everything and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
+    /// Stops all work and closes the session. [`Session::close`](crate::Session::close) also waits for the end.
     ///
     /// # Errors
     ///
@@ -164,11 +164,11 @@ impl SessionHandle {
         self.send(Command::Abort)
     }
 
-    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or right
-    /// after the turn if none follows. A warning reports a compaction that does not start at once. After an interrupt, an error
-    /// or at the limit of a budget, it waits for the next turn.
+    /// Summarises the older part of the conversation: at once if the session is idle, else before the next model call, or
+    /// right after the turn if no model call follows. A warning reports a compaction that does not start at once. After an
+    /// interrupt, an error or at the limit of a budget, it waits for the next turn.
     ///
-    /// Requests then begin with the summary; the history keeps everything. Does nothing if there is too little to summarise.
+    /// Requests then start with the summary; the history stays complete. Does nothing if there is too little to summarise.
     ///
     /// # Errors
     ///
@@ -177,8 +177,8 @@ impl SessionHandle {
         self.send(Command::Compact { done: None })
     }
 
-    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the compaction does not start
-    /// at once.
+    /// As [`compact`](Self::compact), and waits for the end of the compaction. Returns at once if the compaction does not
+    /// start at once.
     ///
     /// # Errors
     ///
@@ -189,12 +189,12 @@ impl SessionHandle {
         answer.await.map_err(|_dropped| SessionError::Closed)
     }
 
-    /// Goes back to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.
-    /// Calls whose results are cut off are answered as not run; queued messages stay queued, and what was spent stays
-    /// spent. The record keeps everything, and until something else follows, another call brings back what this one cut off.
+    /// Rewinds to the first `turns` entries of the [history](crate::Session::history), as if nothing had followed them.
+    /// Calls whose results are cut off are answered as not run; queued messages stay queued, and spent amounts stay spent.
+    /// The record stays complete, and until another input follows, another call restores the entries that this one cut off.
     /// Files are not touched.
     ///
-    /// Returns once the session has done so and, if it is recorded, that is on record.
+    /// Returns once the session is rewound and, if it is recorded, the rewind is recorded.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl SessionHandle {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Profile`] if the client has no provider of the profile's name, [`SessionError::Closed`] or
+    /// [`SessionError::Profile`] if the client has no provider with the profile's name, [`SessionError::Closed`] or
     /// [`SessionError::Full`].
     pub fn set_profile(&self, profile: ProviderProfile) -> Result<(), SessionError> {
         self.link().client.adapter(Some(&profile.provider)).map_err(SessionError::Profile)?;
@@ -248,8 +248,8 @@ impl SessionHandle {
     /// Sets the execution environment of the tools, from the next request on. If the working directory changes, the
     /// prompt's description of the environment is gathered again.
     ///
-    /// The session only initialises and cleans up the environment that it was built with. Unless `env` wraps that one, the
-    /// embedding application has to do so. Background commands keep running where they are.
+    /// The session only initialises and cleans up the environment that it was built with. Unless `env` wraps that
+    /// environment, the embedding application has to do so. Background commands keep running in their environment.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl SessionHandle {
         self.configure(ConfigChange::CommandTimeouts(timeouts))
     }
 
-    /// Sets the limits on the part of a tool's output that the model gets, from the next call on.
+    /// Sets the limits on the tool output that is sent to the model, from the next call on.
     ///
     /// # Errors
     ///
@@ -294,7 +294,7 @@ impl SessionHandle {
         self.configure(ConfigChange::Retry(policy))
     }
 
-    /// Sets the time limits of model calls, from the next model call on. The limit on connecting is that of the adapter.
+    /// Sets the time limits of model calls, from the next model call on. The adapter's connection time-out is unchanged.
     ///
     /// # Errors
     ///
@@ -312,14 +312,14 @@ impl SessionHandle {
         self.configure(ConfigChange::ResponseLimit(bytes))
     }
 
-    /// Returns a handle for a principal. All inputs through it are on record with its name.
+    /// Returns a handle for a principal. All inputs through it are recorded with the principal's name.
     #[must_use]
     pub fn acting_as(&self, principal: Principal) -> Self {
         Self { principal: Some(principal), ..self.clone() }
     }
 
-    /// Puts a change of what the session may do on record, for the layer that judges its calls. It should take effect there
-    /// after this has returned. Calls that were denied may be asked about again.
+    /// Records a change of the session's permissions, for the layer that judges its calls. That layer should apply the
+    /// change after this has returned. Calls that were denied may be asked about again.
     ///
     /// # Errors
     ///
@@ -345,7 +345,7 @@ impl SessionHandle {
         self.link().tree.approvals_of(&self.link().commands)
     }
 
-    /// Decides on a call that waits for it. Only the first decision counts, and it applies once.
+    /// Decides on a call that waits for a decision. Only the first decision counts, and it applies once.
     ///
     /// # Errors
     ///
@@ -377,8 +377,8 @@ impl SessionHandle {
         self.send_decision(call_id, fingerprint, decision)
     }
 
-    /// Returns the handle of another session in the same tree, such as a subagent whose id an event contained; `None` once
-    /// that session accepts no commands any more. With it, the embedding application can decide on the calls of a
+    /// Returns the handle of another session in the same tree, such as a subagent whose id an event contains; `None` once
+    /// that session no longer accepts commands. With the handle, the embedding application can decide on the calls of a
     /// subagent, steer it, and stop it.
     #[must_use]
     pub fn of_session(&self, id: &SessionId) -> Option<Self> {

@@ -97,7 +97,7 @@ fn uncommented(text: &str) -> &str {
     text.split_once(" #").map_or(text, |(before, _)| before).trim_end()
 }
 
-/// Returns the text between single quotes; `''` stands for a quote.
+/// Returns the text between single quotes; `''` is an escaped quote.
 fn single_quoted(text: &str) -> String {
     let mut value = String::new();
     let mut rest = text.chars().skip(1).peekable();

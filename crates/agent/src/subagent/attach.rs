@@ -12,8 +12,8 @@ use crate::protocol::SessionState;
 use crate::record::{Record, Replay};
 
 impl Roster {
-    /// Resumes the open subagents of a record, and returns the names of those that go on. One whose journal is gone or
-    /// cannot be used is lost.
+    /// Resumes the open subagents of a record, and returns the names of the resumed ones. A subagent whose journal is
+    /// missing or unusable is lost.
     pub(super) async fn attach(self: &Arc<Self>, spec: SubagentSpec) -> Vec<String> {
         let unattached = std::mem::take(&mut self.lock().unattached);
         let mut attached = Vec::new();
@@ -56,7 +56,7 @@ impl Roster {
         let mut state = self.lock();
         state.resumed_calls.extend(past.call_id.map(|call_id| (call_id, handle.clone())));
         if let Some(report) = ended {
-            // It closed, and its parent died before it heard of that.
+            // The subagent closed, and its parent died before the end was reported.
             state.inputs.push_back(report.as_end_of(handle.id()));
             close(handle, report);
             self.notify();
@@ -69,7 +69,7 @@ impl Roster {
 }
 
 impl Beginning {
-    /// Takes the state at the end of a record, and puts it into the mailbox. Returns the final report of a subagent that
+    /// Restores the state at the end of a record, and puts it into the mailbox. Returns the final report of a subagent that
     /// was closed.
     fn go_on_from(
         &mut self,
@@ -82,7 +82,7 @@ impl Beginning {
             self.progress.observe(&event.kind);
         }
         let Some((_, outcome)) = replay.outcomes.into_iter().next_back() else {
-            // Without a run, it has not received its task.
+            // Without a run, the subagent has not received its task.
             if record.next_run() == 0 {
                 handle.mailbox.send_modify(|mailbox| mailbox.repeat_task(task));
             }

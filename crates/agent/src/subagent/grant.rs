@@ -13,7 +13,7 @@ pub(super) struct Grant {
     pub(super) slice: Budget,
 }
 
-/// Receiver of the answers. A newer answer replaces an unread one, since only the newest request waits.
+/// Receiver of the answers. A newer answer replaces an unread answer, since only the newest request waits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grants(Option<watch::Receiver<Option<Grant>>>);
 
@@ -31,7 +31,7 @@ impl Grants {
                 }
             }
         }
-        // There is no parent, or it is gone and closes this session.
+        // There is no parent, or it has ended and closes this session.
         std::future::pending().await
     }
 }

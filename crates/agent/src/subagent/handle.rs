@@ -54,8 +54,8 @@ impl SubagentHandle {
         &self.origin
     }
 
-    /// Returns a handle of the subagent's own session, with which to steer it, decide on its calls or list its own
-    /// subagents; `None` before the session is built and after it has ended.
+    /// Returns a handle of the subagent's own session, to steer it, decide on its calls or list its own subagents; `None`
+    /// before the session is built and after it has ended.
     #[must_use]
     pub fn session(&self) -> Option<SessionHandle> {
         self.tree.handle(&self.origin.session_id)
@@ -67,7 +67,7 @@ impl SubagentHandle {
         self.mailbox.borrow().report().status
     }
 
-    /// Returns the result of its last message; `None` while it is running.
+    /// Returns the result of the last message; `None` while the subagent is running.
     #[must_use]
     pub fn result(&self) -> Option<SubagentResult> {
         let mailbox = self.mailbox.borrow();
@@ -102,7 +102,7 @@ impl SubagentHandle {
         self.close_and_report().await.result()
     }
 
-    /// Answers the request for more of the budget that has this number.
+    /// Answers the request for more budget with this number.
     pub(super) fn grant(&self, ask: u64, slice: Budget) {
         self.grants.send_replace(Some(Grant { ask, slice }));
     }
@@ -134,7 +134,7 @@ impl SubagentHandle {
         self.mailbox.send_if_modified(Mailbox::interrupt);
     }
 
-    /// Returns whether it is neither closed nor closing.
+    /// Returns whether the subagent is neither closed nor closing.
     pub(super) fn is_open(&self) -> bool {
         !self.closing.is_cancelled() && !self.is_closed()
     }
@@ -159,9 +159,9 @@ impl SubagentHandle {
 }
 
 impl Session {
-    /// Lists the subagents of this session by the numbers in their names, which is the order in which their calls started:
-    /// those that are open, and the newest 64 that are closed. Those of a subagent are listed by the handle of [its
-    /// session](SubagentHandle::session).
+    /// Lists the open subagents of this session and the newest 64 closed ones, by the numbers in their names, which is the
+    /// order in which their calls started. The handle of a subagent's [session](SubagentHandle::session) lists the subagents
+    /// of that subagent.
     #[must_use]
     pub fn subagents(&self) -> Vec<SubagentHandle> {
         self.handle().subagents()

@@ -15,7 +15,7 @@ pub(crate) struct Lineage {
     pub(crate) origin: Option<SubagentOrigin>,
     /// Reports the session's spending to its parent.
     pub(crate) parent_link: Option<ParentLink>,
-    /// The parent's answers to requests for more of the budget.
+    /// The parent's answers to requests for more budget.
     pub(crate) grants: Grants,
 }
 
@@ -25,7 +25,7 @@ impl Lineage {
         Self { tree: Arc::default(), origin: None, parent_link: None, grants: Grants::default() }
     }
 
-    /// Creates the lineage of a session that is resumed from a record. Its former parent is unreachable.
+    /// Creates the lineage of a session that is resumed from a record. Its former parent is not reachable.
     pub(crate) fn of_record(origin: Option<SubagentOrigin>) -> Self {
         Self { origin, ..Self::root() }
     }

@@ -1,4 +1,4 @@
-//! The mailbox between a subagent's worker and everyone who talks to it.
+//! The mailbox between a subagent's worker and the senders of its messages.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use super::report::{INTERRUPTED, Report};
 use crate::error::SessionError;
 use crate::protocol::SubagentStatus;
 
-/// Messages that one mailbox holds.
+/// Maximum number of messages in a mailbox.
 pub(super) const MAX_MESSAGES: usize = 64;
 
-/// Messages that a subagent has not taken yet, and its latest report.
+/// Messages that a subagent has not received yet, and its latest report.
 #[derive(Debug)]
 pub(super) struct Mailbox {
     /// Oldest first.
     messages: VecDeque<String>,
-    /// Whether the current run is to be interrupted.
+    /// Whether to interrupt the current run.
     interrupt: bool,
     /// Once set, no message is accepted and the report is final.
     is_closed: bool,
-    /// Whether the process gives the subagent up, which stays open.
+    /// Whether this process releases the subagent, which stays open.
     is_suspended: bool,
     report: Report,
 }
@@ -52,7 +52,7 @@ impl Mailbox {
         self.messages.push_front(task);
     }
 
-    /// Gives the subagent up, unless it has finished its work.
+    /// Marks the subagent as released by this process, unless it has finished its work.
     pub(super) fn suspend(&mut self) {
         self.is_suspended = self.report.status != SubagentStatus::Completed;
     }

@@ -6,7 +6,7 @@ use super::report::Report;
 use super::roster::{Roster, State};
 use crate::protocol::{Account, Budget, InputKind};
 
-/// Connection of a subagent to its parent. Reports to a parent that is gone are discarded.
+/// Connection of a subagent to its parent. Reports to a parent that has ended are discarded.
 #[derive(Clone, Debug)]
 pub(crate) struct ParentLink {
     roster: Weak<Roster>,
@@ -31,7 +31,7 @@ impl ParentLink {
         });
     }
 
-    /// Asks for more of the budget.
+    /// Requests more budget.
     pub(crate) fn ask_budget(&self, ask: u64, has: Budget, wants: Budget, unpriced: Option<String>) {
         self.update(|state| {
             let agent = self.agent.clone();

@@ -2,7 +2,7 @@
 
 use crate::protocol::SubagentRole;
 
-/// Returns the parent's base instructions followed by those for a subagent of this role.
+/// Returns the parent's base instructions, followed by the instructions for a subagent of this role.
 pub(super) fn instructions(parents: &str, role: SubagentRole) -> String {
     let role = match role {
         SubagentRole::Worker => WORKER,

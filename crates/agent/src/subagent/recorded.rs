@@ -7,7 +7,7 @@ use crate::record::Record;
 /// Failure reason of a subagent that was open when its process ended.
 pub(super) const LOST: &str = include_str!("../../prompts/subagent/lost.md").trim_ascii_end();
 
-/// Output of a subagent that had ended before its process did.
+/// Output of a subagent that had ended before its process.
 pub(super) const NOT_KEPT: &str = include_str!("../../prompts/subagent/not_kept.md").trim_ascii_end();
 
 /// A subagent as the record of its parent describes it.
@@ -57,10 +57,10 @@ impl RecordedSubagent {
         self.ended.is_none()
     }
 
-    /// Returns the final report, as far as the record has it.
+    /// Returns the final report, with defaults for the parts that the record does not contain.
     pub(super) fn report(&self) -> Report {
         let Some(mut report) = self.ended.clone() else { return Report::failed(LOST, String::new(), 0) };
-        // Records of earlier versions have neither.
+        // Records of earlier versions contain neither the output nor the reason.
         if report.output.is_empty() {
             NOT_KEPT.clone_into(&mut report.output);
         }

@@ -17,7 +17,7 @@ pub struct SubagentResult {
     pub turns_used: u64,
     /// Failure reason; `None` on success.
     pub reason: Option<String>,
-    /// Why the output of a success may be incomplete; see [`Outcome::warning`](crate::Outcome::warning).
+    /// Reason why the output of a success may be incomplete; see [`Outcome::warning`](crate::Outcome::warning).
     pub warning: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Report {
     pub(super) output: String,
     /// Failure reason.
     pub(super) reason: Option<String>,
-    /// Why the output of a success may be incomplete.
+    /// Reason why the output of a success may be incomplete.
     pub(super) warning: Option<String>,
     /// Model responses so far.
     pub(super) turns_used: u64,
@@ -56,7 +56,7 @@ impl Report {
         Self { status, output: last_text, reason, warning: None, turns_used }
     }
 
-    /// Returns the input that tells the parent of the end.
+    /// Returns the input that reports the end to the parent.
     pub(super) fn as_end_of(&self, agent: &str) -> InputKind {
         InputKind::ChildEnded {
             agent: agent.to_owned(),
@@ -111,7 +111,7 @@ impl Report {
     }
 }
 
-/// Returns why a run failed; `None` if it was answered.
+/// Returns the reason why a run failed; `None` if it was answered.
 fn failure(outcome: &Outcome) -> Option<String> {
     let reason = match outcome.status {
         OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => return None,

@@ -17,11 +17,11 @@ impl SpawnRequest {
         Self { task, settings: SubagentSettings::default() }
     }
 
-    /// Checks what needs no state of the session.
+    /// Checks the arguments, as far as this needs no state of the session.
     ///
     /// # Errors
     ///
-    /// A blank task, in words for the model.
+    /// A blank task, with a message for the model.
     pub(super) fn validate(&self) -> Result<(), ToolError> {
         if self.task.trim().is_empty() {
             return Err(ToolError::invalid_arguments("the task is empty; say what the subagent should do"));

@@ -37,7 +37,7 @@ pub(super) struct State {
     inherited: u64,
     /// Names and specs for calls that are about to spawn, by call id.
     reservations: HashMap<String, Reservation>,
-    /// Subagents that the calls of a record had spawned, by call id: such a call runs again and finds its subagent.
+    /// Subagents that the calls of a record spawned, by call id. Such a call runs again and finds its subagent.
     pub(super) resumed_calls: HashMap<String, SubagentHandle>,
     /// Open subagents of a record, until they are attached.
     pub(super) unattached: Vec<(SubagentHandle, RecordedSubagent)>,
@@ -77,7 +77,7 @@ impl Roster {
     ///
     /// # Errors
     ///
-    /// An unknown name, with the known ones, in words for the model.
+    /// An unknown name, with a message for the model that lists the known names.
     pub(super) fn find(&self, name: &str) -> Result<SubagentHandle, ToolError> {
         let state = self.lock();
         let found = state.handles.iter().find(|handle| handle.id() == name.trim());
@@ -98,8 +98,8 @@ impl Roster {
         SubagentOrigin { agent_id, session_id, parent: self.session.clone(), depth, role }
     }
 
-    /// Adds the subagents of a resumed session's record. With `keep_open`, those that were open stay so, until they are
-    /// [attached](Self::attach) or turn out to be lost.
+    /// Adds the subagents of a resumed session's record. With `keep_open`, open subagents stay open until they are
+    /// [attached](Self::attach) or found to be lost.
     pub(super) fn restore(&self, recorded: Vec<RecordedSubagent>, last_number: u64, keep_open: bool) {
         let mut state = self.lock();
         state.last_number = last_number;
@@ -116,7 +116,7 @@ impl Roster {
         }
     }
 
-    /// Refuses further subagents, ends the present ones, and returns their tasks.
+    /// Refuses further subagents, ends the existing ones, and returns their tasks.
     pub(super) fn begin_shutdown(&self, shutdown: Shutdown) -> JoinSet<()> {
         let mut state = self.lock();
         state.is_closed = true;
@@ -125,7 +125,7 @@ impl Roster {
                 handle.mailbox.send_modify(Mailbox::suspend);
             }
             let live = self.lineage.tree.handle(&handle.origin().session_id);
-            // One without a session of its own has nothing on record that could change.
+            // A subagent without a session has no record that could change.
             let is_abandoned =
                 shutdown == Shutdown::Abandon && live.is_some_and(|live| live.abandon().is_ok());
             if !is_abandoned {
@@ -150,20 +150,20 @@ impl Roster {
     }
 }
 
-/// How a session ends its subagents.
+/// Way in which a session ends its subagents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shutdown {
-    /// They are closed.
+    /// Subagents are closed.
     Close,
-    /// Those that have not finished their work are interrupted and go on in another process, if they have journals.
+    /// Subagents with unfinished work are interrupted and resume in another process, if they have journals.
     Suspend,
-    /// As if the process had died.
+    /// Subagents end as if the process had died.
     Abandon,
 }
 
 impl State {
-    /// Adds a subagent after those with lower numbers. The calls of a round spawn concurrently, so the first call may be the
-    /// last to finish.
+    /// Adds a subagent after the subagents with lower numbers. The calls of a round spawn concurrently, so the first call
+    /// may be the last to finish.
     pub(super) fn add(&mut self, handle: SubagentHandle) {
         let number = agent_number(handle.id());
         let at = self.handles.partition_point(|known| agent_number(known.id()) <= number);
@@ -188,7 +188,7 @@ impl State {
         self.reservations.clear();
     }
 
-    /// Numbers new subagents after those of another session's history.
+    /// Numbers new subagents after the subagents in another session's history.
     pub(super) fn inherit_names(&mut self, last_number: u64) {
         (self.last_number, self.inherited) = (last_number, last_number);
     }

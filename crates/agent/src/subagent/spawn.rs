@@ -11,7 +11,7 @@ use super::worker::{Beginning, Worker};
 use super::{ParentLink, SubagentHandle, SubagentSpec};
 use crate::protocol::InputKind;
 
-/// Closed subagents that are kept with their results.
+/// Maximum number of closed subagents that are kept with their results.
 const MAX_CLOSED: usize = 64;
 
 impl Roster {
@@ -19,14 +19,14 @@ impl Roster {
     ///
     /// # Errors
     ///
-    /// A request that cannot be met, in words for the model; no subagent exists then.
+    /// A request that cannot be met, with a message for the model; no subagent is created.
     pub(super) async fn spawn(
         self: &Arc<Self>,
         call_id: &str,
         request: SpawnRequest,
     ) -> Result<SubagentHandle, ToolError> {
         request.validate()?;
-        // The call ran in a process that is gone.
+        // The call ran in an earlier process.
         if let Some(handle) = self.lock().resumed_calls.remove(call_id) {
             return Ok(handle);
         }
@@ -97,7 +97,7 @@ impl Roster {
 }
 
 impl State {
-    /// Makes room for one more subagent: discards old closed ones and, at the limit, closes an idle one.
+    /// Makes room for one more subagent: discards old closed subagents and, at the limit, closes an idle one.
     fn make_room(&mut self, max_open: usize) -> Result<(), ToolError> {
         if self.is_closed {
             return Err(ToolError::failed("the session is closing"));

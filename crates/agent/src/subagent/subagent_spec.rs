@@ -14,15 +14,15 @@ use crate::profile::{ModelFamily, ProviderProfile, SubagentTools, Toolset};
 use crate::protocol::{SubagentOrigin, SubagentRole, SubagentSettings};
 use crate::record::SubagentJournals;
 
-/// State that a parent passes on to a subagent when the spawning call begins, including changes that were made after
-/// the model was asked.
+/// State that a parent passes to a subagent when the spawning call starts, including changes that were made after the
+/// model call.
 #[derive(Clone, Debug)]
 pub(crate) struct SubagentSpec {
     /// The parent's parts. The profile is without its tools for subagents.
     pub(crate) parts: Parts,
     /// Whether the parent is recorded in memory.
     pub(crate) record: bool,
-    /// Keeps the subagent's journal, if the parent has one that does.
+    /// Store of the subagent's journal, if the parent's journal has such a store.
     pub(crate) journals: Option<Arc<dyn SubagentJournals>>,
     /// Span of the parent's session, which outlives the subagent.
     pub(crate) span: tracing::Span,
@@ -33,7 +33,7 @@ impl SubagentSpec {
     ///
     /// # Errors
     ///
-    /// A directory or a model that is not available, in words for the model.
+    /// A directory or a model that is not available, with a message for the model.
     pub(super) async fn adapt_to(mut self, settings: &SubagentSettings) -> Result<Self, ToolError> {
         let parts = &mut self.parts;
         if let Some(directory) = &settings.working_dir {
@@ -54,11 +54,11 @@ impl SubagentSpec {
 }
 
 impl SubagentSpec {
-    /// Replaces the gates by those for this subagent.
+    /// Replaces the gates with the gates for this subagent.
     ///
     /// # Errors
     ///
-    /// The reason of a gate why there may be no subagent.
+    /// The reason of a gate to refuse the subagent.
     pub(super) fn held_by_gates_for(mut self, origin: &SubagentOrigin) -> Result<Self, ToolError> {
         let delegate = Delegate::new(&origin.agent_id, origin.session_id.as_str());
         for gate in &mut self.parts.gates {
@@ -70,8 +70,8 @@ impl SubagentSpec {
     }
 }
 
-/// Returns the profile for another model. A model of another provider that the client reaches brings the profile of its
-/// own family, in the same toolset.
+/// Returns the profile for another model. A model of another provider that the client reaches has its own family's
+/// profile, in the same toolset.
 fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError> {
     let ours = &parent.profile;
     let provider = match Catalog::built_in().get(model) {
@@ -89,7 +89,7 @@ fn profile_for(model: &str, parent: &Parts) -> Result<ProviderProfile, ToolError
     Ok(if ours.is_unpriced { profile.without_prices() } else { profile })
 }
 
-/// Returns the family of this name if its model names are its own.
+/// Returns the family of this name if its model names belong to it alone.
 fn family_with_own_models(name: &str) -> Option<ModelFamily> {
     name.parse().ok().filter(|family| *family != ModelFamily::OpenAiCompatible)
 }

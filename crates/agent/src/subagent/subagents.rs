@@ -53,19 +53,19 @@ impl Subagents {
         self.roster.lock().clear_reservations();
     }
 
-    /// Numbers new subagents after those of the session from which this one was forked.
+    /// Numbers new subagents after the subagents of the session from which this one was forked.
     pub(crate) fn inherit_names(&self, last_number: u64) {
         self.roster.lock().inherit_names(last_number);
     }
 
-    /// Restores the subagents of a record, and numbers new subagents after `last_number`. With `keep_open`, the open ones
+    /// Restores the subagents of a record, and numbers new subagents after `last_number`. With `keep_open`, open subagents
     /// wait for [`Subagents::attach`].
     pub(crate) fn restore(&self, recorded: Vec<RecordedSubagent>, last_number: u64, keep_open: bool) {
         self.roster.restore(recorded, last_number, keep_open);
     }
 
-    /// Resumes the open subagents of a record from their own journals, and returns the names of those that go on. They
-    /// start once the turn machine has processed the next inputs.
+    /// Resumes the open subagents of a record from their own journals, and returns the names of the resumed ones. They start
+    /// once the turn machine has processed the next inputs.
     pub(crate) async fn attach(&self, spec: SubagentSpec) -> Vec<String> {
         self.roster.attach(spec).await
     }
@@ -79,7 +79,8 @@ impl Subagents {
     /// Takes the inputs for the turn machine, oldest first.
     pub(crate) fn take_inputs(&mut self) -> VecDeque<InputKind> {
         let mut state = self.roster.lock();
-        // Read under the lock under which a spawn is announced: no notification counts as taken before its inputs are.
+        // Read under the lock that is held when a spawn is announced: a notification never counts as taken before its
+        // inputs.
         self.taken = *self.published.borrow_and_update();
         std::mem::take(&mut state.inputs)
     }
@@ -94,7 +95,7 @@ impl Subagents {
         self.roster.acknowledged.send_replace(self.taken);
     }
 
-    /// Tells a subagent its budget, in answer to its request of this number.
+    /// Sends a subagent its budget, in answer to its request with this number.
     pub(crate) fn grant(&self, agent: &str, ask: u64, slice: Budget) {
         if let Some(handle) = self.roster.handles().iter().find(|handle| handle.id() == agent) {
             handle.grant(ask, slice);
@@ -115,15 +116,15 @@ impl Subagents {
 
 impl Drop for Subagents {
     fn drop(&mut self) {
-        // Tools that are still running hold the roster, so its own drop would abort the tasks too late.
+        // Tools that are still running hold the roster, so dropping the roster would abort the tasks too late.
         drop(self.roster.begin_shutdown(Shutdown::Close));
     }
 }
 
 impl ProviderProfile {
-    /// Returns the profile as a session with these limits shows it to its model, with the tools for subagents.
+    /// Returns the profile that a session with these limits presents to its model, with the tools for subagents.
     ///
-    /// For inspection only: the added tools work in a session, and every session adds its own.
+    /// For inspection only: the added tools work only in a session, and every session adds its own.
     #[must_use]
     pub fn as_in_session(&self, limits: SubagentLimits) -> Self {
         Subagents::new(SessionId::new(""), Lineage::root(), limits).add_tools(self)

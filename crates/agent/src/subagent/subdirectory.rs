@@ -46,7 +46,7 @@ impl Subdirectory {
     }
 }
 
-/// Resolves links. In an environment that cannot, the path counts as free of links.
+/// Resolves links. In an environment without link resolution, the path counts as free of links.
 async fn canonical(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, EnvError> {
     match env.canonicalize(path).await {
         Err(EnvError::Unsupported { .. }) => Ok(env.resolve(path)),
@@ -63,7 +63,7 @@ impl ExecutionEnvironment for Subdirectory {
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        // The parent's environment knows the home directory, and where temporary files are.
+        // The parent's environment knows the home directory and the directory of temporary files.
         match path.starts_with("~") && self.home_directory().is_some() {
             true => self.inner.resolve(path),
             false => self.inner.resolve(&self.directory.join(path)),

@@ -15,13 +15,13 @@ use crate::protocol::SessionId;
 use crate::record::{Record, Recorder};
 use crate::session::{SessionHandle, SessionLink, Shared};
 
-/// Ended subagents whose events are kept for streams that begin later.
+/// Maximum number of ended subagents whose events are kept for streams that start later.
 const MAX_ENDED: usize = 64;
 
 /// The sessions of a tree.
 ///
-/// It keeps the event logs of live subagents and of those that ended last. A stream holds the logs that it has still to
-/// read, so a slow one loses nothing.
+/// Keeps the event logs of live subagents and of the newest ended ones. A stream holds the logs that it has not read yet,
+/// so a slow stream loses nothing.
 #[derive(Debug)]
 pub(crate) struct Tree {
     state: Mutex<State>,
@@ -67,7 +67,7 @@ struct Live {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// Event logs that a stream has not begun to read.
+/// Event logs that a stream has not started to read.
 #[derive(Debug, Default)]
 pub(super) struct UnreadLogs(Mutex<HashMap<SessionId, Arc<EventLog>>>);
 
@@ -94,7 +94,7 @@ impl Member {
         Self { id, parent, log, live: Some(live) }
     }
 
-    /// Returns whether the session takes its commands from this channel.
+    /// Returns whether the session receives its commands from this channel.
     fn receives(&self, commands: &mpsc::Sender<SentCommand>) -> bool {
         let own = self.live.as_ref().and_then(|live| live.commands.upgrade());
         own.is_some_and(|own| own.same_channel(commands))
@@ -115,7 +115,7 @@ impl Tree {
         self.joined.send_modify(|joined| *joined += 1);
     }
 
-    /// Marks a member as ended. Only its log is kept, and only while it is among the last to have ended.
+    /// Marks a member as ended. Only its log is kept, and only as long as it is among the newest ended members.
     pub(super) fn leave(&self, id: &SessionId) {
         let mut state = self.lock();
         let Some(member) = state.members.iter_mut().find(|member| member.id == *id) else { return };
@@ -144,7 +144,7 @@ impl Tree {
         state.ended.retain(|id| !gone.contains(id));
     }
 
-    /// Registers a new stream and returns the logs of all present and future members for it.
+    /// Registers a new stream and returns the logs of all current and future members for it.
     pub(super) fn subscribe(&self) -> Arc<UnreadLogs> {
         let mut state = self.lock();
         let unread = Arc::new(UnreadLogs::default());
@@ -170,8 +170,8 @@ impl Tree {
         Some(SessionHandle::new(link, None))
     }
 
-    /// Returns the calls that wait for a decision in the session that takes its commands from this channel, and in those
-    /// below it.
+    /// Returns the calls that wait for a decision in the session that receives its commands from this channel, and in the
+    /// sessions below it.
     pub(crate) fn approvals_of(
         &self,
         commands: &mpsc::Sender<SentCommand>,
@@ -202,13 +202,13 @@ impl Tree {
         state.rosters.push((session, Arc::downgrade(roster)));
     }
 
-    /// Lists the subagents of the session that takes its commands from this channel.
+    /// Lists the subagents of the session that receives its commands from this channel.
     pub(super) fn subagents_of(&self, commands: &mpsc::Sender<SentCommand>) -> Vec<SubagentHandle> {
         let roster = self.lock().roster_of(commands);
         roster.map(|roster| roster.handles()).unwrap_or_default()
     }
 
-    /// Returns the in-memory records of all sessions so far, in the order in which they began.
+    /// Returns the in-memory records of all sessions so far, in the order in which they started.
     pub(crate) fn records(&self) -> Vec<Record> {
         let recorders = self.lock().recorders.clone();
         recorders.iter().map(|recorder| recorder.record()).collect()

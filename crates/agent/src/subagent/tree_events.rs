@@ -16,8 +16,8 @@ use crate::protocol::{EventKind, SessionEvent, SessionId};
 
 /// Events of a session and of all its subagents as they occur, after all past events in the order of their times.
 ///
-/// A stream misses nothing from its creation on, however slowly it is read. Of the subagents that ended before, it has
-/// the last 64; older ones appear only in their parents' events.
+/// A stream misses no event from its creation on, however slowly it is read. It contains the newest 64 subagents that
+/// ended earlier; older ones appear only in their parents' events.
 ///
 /// Events keep the `seq` of their session and are in that order within it; `session_id`, `depth` and `parent` identify
 /// the session. A subagent's events are between the [`SubagentSpawned`](EventKind::SubagentSpawned) and the
@@ -33,7 +33,7 @@ impl TreeEvents {
         // Read through `log`.
         let _ = unread.take(&root);
         let cursor = Cursor::new(log, 0);
-        // Their `SubagentSpawned` was forgotten. Logs of subagents never forget events.
+        // Their `SubagentSpawned` event was freed. Logs of subagents never free events.
         let announced = cursor.open_subagents();
         let readers = vec![Reader::new(root, cursor)];
         let merge = Box::new(Merge { _tree: tree, joined, unread, readers, announced });
@@ -112,7 +112,7 @@ impl Merge {
     fn take_oldest(&mut self) -> Option<SessionEvent> {
         self.joined.mark_unchanged();
         self.readers.iter_mut().for_each(Reader::read);
-        // After the heads were read: a subagent joins before its end is logged, so no end is delivered before its
+        // After the heads were read: a subagent joins before its end is logged, so its end is never delivered before its
         // events.
         self.open_announced();
         self.readers.retain(|reader| !reader.is_done || reader.head.is_some());
@@ -138,7 +138,7 @@ impl Merge {
         if let EventKind::SubagentSpawned { child, .. } = &event.kind {
             self.announced.push(child.clone());
         } else if let Some(child) = ended_child(&event.kind) {
-            // A subagent that was closed before it began never joins.
+            // A subagent that was closed before it started never joins.
             self.announced.retain(|announced| announced != child);
             let _ = self.unread.take(child);
         }

@@ -13,7 +13,7 @@ use crate::record::{Journal, Record};
 use crate::run::Run;
 use crate::session::{Session, SessionBuilder, SessionHandle};
 
-/// Input of the run after one that ended before it read all messages; the messages follow it.
+/// Input of the run after a run that ended before it read all messages; the messages follow it.
 pub(super) const LATE: &str = include_str!("../../prompts/subagent/finished_before.md").trim_ascii_end();
 
 /// The same after a run that was stopped.
@@ -27,15 +27,15 @@ pub(super) struct Worker {
     closing: CancellationToken,
     mailbox: watch::Receiver<Mailbox>,
     progress: Progress,
-    /// Messages that earlier runs were steered with and did not read: they are still queued in the session.
+    /// Steering messages that earlier runs did not read: they are still queued in the session.
     queued: usize,
     guard: EndGuard,
 }
 
-/// State in which a subagent begins: new by default, or from the record of one whose process is gone.
+/// State in which a subagent starts: new by default, or from the record of a subagent whose process has ended.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
-    /// Record and journal to go on with.
+    /// Record and journal to continue.
     pub(super) resume: Option<(Record, Box<dyn Journal>)>,
     pub(super) progress: Progress,
 }
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Returns the report of a run with this outcome. The next run begins without a text.
+    /// Returns the report of a run with this outcome. The next run starts without a text.
     pub(super) fn report(&mut self, outcome: Outcome) -> Report {
         let last_text = std::mem::take(&mut self.last_text);
         Report::of(outcome, last_text, self.turns_used)
@@ -70,7 +70,7 @@ impl Progress {
     }
 }
 
-/// Counts the messages that one run is steered with until it has read them.
+/// Counts the steering messages that a run has not read yet.
 struct Steering {
     /// Unread messages of earlier runs, which are read first.
     earlier: usize,
@@ -134,8 +134,8 @@ impl Worker {
         }
     }
 
-    /// Handles messages until the subagent is told to close or its session ends. The session's last event precedes the
-    /// report of the end to the parent.
+    /// Handles messages until the subagent is closed or its session ends. The session's last event precedes the report of
+    /// the end to the parent.
     pub(super) async fn run(mut self) {
         let Some(mut session) = self.build_session().await else { return };
         let closing = self.closing.clone();
@@ -186,7 +186,7 @@ impl Worker {
         }
     }
 
-    /// Reports why the subagent has no session.
+    /// Reports the reason why the subagent has no session.
     fn fail(&self, reason: &str) -> Option<Session> {
         self.guard.set_report(Report::failed(reason, String::new(), self.progress.turns_used));
         None
@@ -208,7 +208,7 @@ impl Worker {
             let mut delivery = None;
             self.guard.mailbox.send_if_modified(|mailbox| {
                 delivery = mailbox.take();
-                // No one waits for a message to be taken.
+                // No task waits for the removal of a message.
                 false
             });
             if let Some(delivery) = delivery {
@@ -219,13 +219,13 @@ impl Worker {
         }
     }
 
-    /// Runs the session on a message and those that arrive meanwhile. Returns `false` if the subagent must close.
+    /// Runs the session on a message and on messages that arrive meanwhile. Returns `false` if the subagent must close.
     async fn handle_message(&mut self, session: &Session, message: String) -> bool {
         let input = self.queue_behind_unread(session, message).await;
         self.follow_to_end(session, session.submit(input)).await
     }
 
-    /// Follows a run, and those that its unread messages need. Returns `false` if the subagent must close.
+    /// Follows a run, and further runs for unread messages. Returns `false` if the subagent must close.
     async fn follow_to_end(&mut self, session: &Session, mut run: Run) -> bool {
         loop {
             let Some(unread) = self.follow(session, &mut run).await else {
@@ -258,8 +258,8 @@ impl Worker {
         message
     }
 
-    /// Reads the events of a run to its end and steers it with messages that arrive meanwhile. Returns how many of
-    /// these it did not read; `None` if the subagent is told to close first.
+    /// Reads the events of a run to its end and steers it with messages that arrive meanwhile. Returns the number of these
+    /// messages that it did not read; `None` if the subagent is closed first.
     async fn follow(&mut self, session: &Session, run: &mut Run) -> Option<usize> {
         let (handle, closing) = (session.handle(), self.closing.clone());
         let mut steering = Steering { earlier: self.queued, unread: 0 };
@@ -307,7 +307,7 @@ struct EndGuard {
 }
 
 impl EndGuard {
-    /// Returns whether the process gives the subagent up, which goes on in another one.
+    /// Returns whether this process releases the subagent, which continues in another process.
     fn is_suspended(&self) -> bool {
         self.is_journaled && self.mailbox.borrow().is_suspended()
     }
@@ -326,7 +326,7 @@ impl Drop for EndGuard {
             report.reason.get_or_insert_with(|| "it was closed".to_owned());
         }
         self.tree.leave(&self.session);
-        // The parent's driver is notified before those who wait for the end.
+        // The parent's driver is notified before the tasks that wait for the end.
         if !self.is_suspended() {
             self.parent.report_end(&report);
         }

@@ -1,4 +1,4 @@
-//! Operations on tasks with evidence. A server that shows no tasks responds with 404.
+//! Operations on tasks with evidence. A server that does not serve tasks responds with 404.
 
 use pintle_agent::SessionId;
 
@@ -10,8 +10,8 @@ use crate::task_events::TaskEvents;
 use crate::tasks::{CancelBody, GateBody, GateDecision, SteerBody, TaskDetail, TaskGate, TaskPage};
 
 impl Client {
-    /// Lists tasks, the newest first: a page of at most `limit` (50 by default, and 100 at most), which begins behind the cursor
-    /// that the page before has in `next`.
+    /// Lists tasks, the newest first: a page of at most `limit` tasks (default 50, maximum 100). `cursor` is `next` of the
+    /// previous page.
     ///
     /// # Errors
     ///
@@ -44,24 +44,24 @@ impl Client {
         self.text(self.of(&operation::REPORT_TASK, task)?).await
     }
 
-    /// Reads the newest changes of a candidate as a patch, on top of the anchor.
+    /// Reads the newest changes of a candidate as a patch against the anchor.
     ///
     /// # Errors
     ///
-    /// [`ClientError`]; with the code `not_found` as long as it has changed nothing.
+    /// [`ClientError`]; with the code `not_found` as long as the candidate has changed no file.
     pub async fn candidate_diff(&self, task: &SessionId, candidate: usize) -> Result<Vec<u8>, ClientError> {
         let request = self.request(&operation::DIFF_CANDIDATE, &[task.as_str(), &candidate.to_string()])?;
         Ok(self.transport.call(&request).await?)
     }
 
-    /// Follows the inputs of a task until it has ended: from the first one, or behind the one with the id `after`. The stream
-    /// reconnects by itself.
+    /// Follows the inputs of a task until it has ended, from the first input or after the input `after`. The stream
+    /// reconnects automatically.
     #[must_use]
     pub fn task_events(&self, task: &SessionId, after: Option<EventId>) -> TaskEvents {
         TaskEvents::new(self.transport.clone(), task.clone(), after)
     }
 
-    /// Says something to one candidate of a task, or to all.
+    /// Sends a message to one candidate of a task, or to all candidates.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Client {
         Ok(())
     }
 
-    /// Decides on a gate of a task, as it was seen. Only the first decision counts; a later one fails with the code `conflict`.
+    /// Decides on a gate of a task. Only the first decision counts; a later decision fails with the code `conflict`.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Client {
         Ok(())
     }
 
-    /// Stops everything and ends a task for good. The reason is for its report.
+    /// Stops all work and ends a task permanently. The report contains the reason.
     ///
     /// # Errors
     ///

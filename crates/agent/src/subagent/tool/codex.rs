@@ -73,7 +73,7 @@ impl Tool for SpawnAgent {
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,
-        // The new subagent is on record before it starts.
+        // The new subagent is recorded before it starts.
         declares_changes: true,
     }
 

@@ -41,7 +41,7 @@ impl Tool for InvokeAgent {
         // The gates check each call of the agent separately.
         effect: Effect::Read,
         repeatable: false,
-        // The new subagent is on record before it starts.
+        // The new subagent is recorded before it starts.
         declares_changes: true,
         kind: ToolKind::SpawnAgent.as_str(),
         waits: true,
