@@ -1,12 +1,12 @@
-//! Content of calls in the formats, independent of the toolset.
+//! Contents of calls in the formats, independent of the toolset.
 
 use pintle_env::Output;
 use serde_json::Value;
 
-/// Longest output of one call in a line, in bytes; the middle of a longer one is left out.
+/// Longest output of one call in a line, in bytes. The middle of a longer one is left out.
 pub(crate) const MAX_OUTPUT: usize = 256 << 10;
 
-/// Returns the output of a call as text, with bytes that are not UTF-8 replaced. A spooled output is read from its file.
+/// Returns the output of a call as text, and replaces bytes that are not UTF-8. A spooled output is read from its file.
 pub(crate) fn output_text(output: &Output) -> String {
     let is_short = output.len() <= MAX_OUTPUT as u64;
     let read = if is_short { output.to_text_lossy() } else { ends(output) };
@@ -39,7 +39,7 @@ pub(crate) fn file_path(arguments: &Value) -> Option<&str> {
     ["file_path", "notebook_path", "path"].iter().find_map(|name| arguments.get(name)?.as_str())
 }
 
-/// Returns server and tool of a tool of an MCP server, whose name is `mcp__SERVER__TOOL`.
+/// Returns the server and the tool of an MCP tool, whose name is `mcp__SERVER__TOOL`.
 pub(crate) fn mcp_name(tool_name: &str) -> Option<(&str, &str)> {
     tool_name.strip_prefix("mcp__")?.split_once("__")
 }

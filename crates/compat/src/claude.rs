@@ -8,8 +8,8 @@
 //!
 //! # Names of tools
 //!
-//! The SDK's users match on names of tools: in `allowedTools`, in matchers of hooks, in `canUseTool`. Everything that
-//! leaves has Claude's names, and [`own_tool_names`] turns a name that comes in into those of the toolsets.
+//! The SDK's users match on names of tools: in `allowedTools`, in matchers of hooks, in `canUseTool`. All output uses
+//! Claude's names, and [`own_tool_names`] converts a name in the input to the names of the toolsets.
 //!
 //! | Claude | toolsets of the families |
 //! |---|---|
@@ -30,9 +30,9 @@
 //! | `Agent`, formerly `Task` | `spawn_agent`, `invoke_agent`, `send_input`, `wait`, `close_agent` |
 //! | `mcp__SERVER__TOOL`, any other name | the same |
 //!
-//! Arguments stay as they are: those of the native toolset are Claude's own, and an application that wants them for other
-//! models as well chooses that toolset. A rule that denies `Edit` concerns `Write` and
-//! `NotebookEdit` too; one that allows it does not.
+//! Arguments are not converted. The arguments of the native toolset are Claude's own. An application that needs them
+//! for other models as well selects that toolset. A rule that denies `Edit` also applies to `Write` and `NotebookEdit`;
+//! a rule that allows it does not.
 
 mod control;
 mod fields;

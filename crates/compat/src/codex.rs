@@ -1,7 +1,7 @@
 //! The command line and the stream of `codex exec --json`, as `@openai/codex-sdk` uses them.
 //!
-//! [`ExecOptions::parse`] reads the command line, and a [`Formatter`] writes the lines of a run. The prompt is on standard
-//! input; there is no control channel.
+//! [`ExecOptions::parse`] reads the command line, and a [`Formatter`] writes the lines of a run. The prompt comes from
+//! standard input. There is no control channel.
 
 mod config;
 mod formatter;

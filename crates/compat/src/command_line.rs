@@ -1,4 +1,4 @@
-//! Command lines: their words, what was not understood, and what must not be ignored.
+//! Command lines: their words, the ignored options, and the options that must not be ignored.
 
 mod authority;
 
@@ -9,18 +9,18 @@ use thiserror::Error;
 use self::authority::attached_value;
 pub(crate) use self::authority::{Authority, find_misspelt};
 
-/// Options of a command line, and what was ignored in it.
+/// Options of a command line, and warnings about the ignored ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed<O> {
     /// The options.
     pub options: O,
-    /// Options that are ignored, with the reason: one message each, for standard error.
+    /// Ignored options with the reason: one message each, for standard error.
     pub warnings: Vec<String>,
 }
 
-/// Why a command line is refused.
+/// Reason why a command line is refused.
 ///
-/// An option that could restrict a session is never ignored: whoever passed it relies on the restriction.
+/// An option that could restrict a session is never ignored, since the caller relies on the restriction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OptionError {
@@ -33,31 +33,31 @@ pub enum OptionError {
     /// `resume` names no session.
     #[error("resume needs the id of a session, or --last{}", in_brackets(.ignored))]
     MissingSession {
-        /// Warnings of options that are ignored, one of which may be a misspelt `--last`.
+        /// Warnings of ignored options. One of them may be a misspelt `--last`.
         ignored: Vec<String>,
     },
-    /// The option has a value that it cannot have.
+    /// The option does not accept this value.
     #[error("invalid value for {option}: expected {expected}, found `{value}`")]
     InvalidValue {
         /// The option, as it was written.
         option: String,
         /// The value, shortened.
         value: String,
-        /// What the option accepts.
+        /// Values that the option accepts.
         expected: String,
     },
-    /// The option takes no value and has one.
+    /// The option takes no value, but was given one.
     #[error("option {option} takes no value")]
     UnexpectedValue {
         /// The option, as it was written.
         option: String,
     },
-    /// The option is known or sounds as if it restricts a session, and is not supported.
+    /// The option is known, or its name sounds as if it restricts a session, and it is not supported.
     #[error("option {option} is not supported and may restrict the session: {reason}")]
     Restricting {
         /// The option or configuration key, as it was written.
         option: String,
-        /// Why it cannot be ignored.
+        /// Reason why it cannot be ignored.
         reason: String,
     },
     /// A word that is neither an option nor its value.
@@ -71,10 +71,10 @@ pub enum OptionError {
     Misspelt {
         /// The option or configuration key, as it was written.
         option: String,
-        /// The option or configuration key that is meant.
+        /// The option or configuration key that was probably meant.
         meant: &'static str,
     },
-    /// One option states a permission that another one does not give.
+    /// One option permits something that another one does not.
     #[error("option {wider} permits more than {narrower}: pass only one of them")]
     Contradiction {
         /// The option that permits more, with its value.
@@ -124,11 +124,11 @@ pub(crate) struct Flag {
     pub(crate) value: Option<String>,
 }
 
-/// The words of a command line that have not been read.
+/// The unread words of a command line.
 #[derive(Debug)]
 pub(crate) struct Words {
     rest: VecDeque<String>,
-    /// Whether `--` was read, after which no word is an option.
+    /// Whether `--` was read. Later words are not options.
     options_ended: bool,
     authority: &'static Authority,
     pub(crate) warnings: Vec<String>,
@@ -157,8 +157,8 @@ impl Words {
         Some(Word::Option(flag))
     }
 
-    /// Reads the value of an option: the rest of its word, or the next word. An option is no value: it could be one that
-    /// restricts.
+    /// Reads the value of an option: the rest of its word, or the next word. An option is not accepted as a value,
+    /// since it could be one that restricts.
     pub(crate) fn value(&mut self, flag: Flag) -> Result<String, OptionError> {
         if let Some(value) = flag.value {
             return Ok(value);
@@ -168,7 +168,7 @@ impl Words {
         next.ok_or(OptionError::MissingValue { option: flag.name })
     }
 
-    /// Reads the value of an option, which is one of `known`.
+    /// Reads the value of an option, which must be one of `known`.
     pub(crate) fn choice<T: Copy>(&mut self, flag: Flag, known: &[(&str, T)]) -> Result<T, OptionError> {
         let option = flag.name.clone();
         let value = self.value(flag)?;
@@ -183,7 +183,7 @@ impl Words {
         }
     }
 
-    /// Ignores an option that is known to be harmless. `has_value` tells whether it takes one.
+    /// Ignores an option that is known to be harmless. `has_value` is whether it takes a value.
     pub(crate) fn ignore(&mut self, flag: Flag, has_value: bool, reason: &str) -> Result<(), OptionError> {
         let name = flag.name.clone();
         if has_value {
@@ -193,11 +193,11 @@ impl Words {
         Ok(())
     }
 
-    /// Checks an unknown option, then removes and returns the next word if it may be the value of this option: if it is
-    /// neither an option nor one of `commands`.
+    /// Checks an unknown option, then removes and returns the next word if it may be its value: a word that is neither
+    /// an option nor one of `commands`.
     ///
-    /// An error if the name is close to a known option or has a word that restricts, or if the value is one of an option that
-    /// restricts or grants.
+    /// An error if the name is close to a known option or contains a restricting word, or if the value belongs to an
+    /// option that restricts or grants.
     pub(crate) fn unknown(&mut self, flag: &Flag, commands: &[&str]) -> Result<Option<String>, OptionError> {
         let authority = self.authority;
         let is_value = |next: &str| flag.value.is_none() && !is_option(next) && !commands.contains(&next);
@@ -234,7 +234,7 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Returns the meaning of a value.
+/// Returns the value that a text means.
 pub(crate) fn choice<T: Copy>(option: &str, value: &str, known: &[(&str, T)]) -> Result<T, OptionError> {
     match known.iter().find(|(name, _)| *name == value) {
         Some((_, meaning)) => Ok(*meaning),

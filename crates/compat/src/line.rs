@@ -6,8 +6,8 @@ use serde_json::Value;
 
 /// One line of a stream: a JSON object without line breaks.
 ///
-/// [`Display`](fmt::Display) writes it without the line feed that ends it. U+2028 and U+2029 are written as escapes, since
-/// readers such as Node's `readline` split lines at them.
+/// [`Display`](fmt::Display) writes it without the final line feed. U+2028 and U+2029 are escaped, since readers such
+/// as Node's `readline` split lines at them.
 ///
 /// ```
 /// use pintle_compat::Line;
@@ -42,7 +42,7 @@ impl Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
-        // Both characters can only be inside of strings.
+        // Both characters can only occur inside of strings.
         let mut rest = text.as_str();
         while let Some(at) = rest.find(['\u{2028}', '\u{2029}']) {
             let (before, from) = rest.split_at(at);

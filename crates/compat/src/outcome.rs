@@ -1,8 +1,8 @@
-//! Outcomes of runs in words.
+//! Outcomes of runs as text.
 
 use pintle_agent::{Outcome, OutcomeStatus};
 
-/// Returns why a run did not succeed.
+/// Returns the reason why a run did not succeed.
 pub(crate) fn failure_message(outcome: &Outcome) -> String {
     if let Some(error) = &outcome.error {
         return error.message.clone();

@@ -14,9 +14,9 @@ use crate::excerpt::excerpt_of_path;
 pub struct Diagnostic {
     /// The deviation.
     pub kind: DiagnosticKind,
-    /// The file concerned; `None` for syntax.
+    /// The affected file; `None` for syntax.
     pub path: Option<String>,
-    /// Number of the hunk within its section, from 1, if one is concerned.
+    /// Number of the affected hunk within its section, from 1, if any.
     pub hunk: Option<usize>,
     /// Line of the patch, from 1; the first one if the parser saw the same deviation several times.
     pub line: usize,
@@ -81,9 +81,9 @@ pub enum DiagnosticKind {
     Reindented {
         /// Line of the file where the old lines start.
         file_line: usize,
-        /// Indentation removed from every new line, in words, such as `4 spaces`.
+        /// Indentation removed from every new line, as text such as `4 spaces`.
         removed: Option<String>,
-        /// Indentation added in its stead, in words.
+        /// Indentation added instead, as text.
         added: Option<String>,
     },
     /// A hunk of additions only, without a hint, was appended to the file.
@@ -103,7 +103,7 @@ pub enum DiagnosticKind {
         /// The line it matched.
         file_line: usize,
     },
-    /// The hunk matches at several lines exactly; the first was taken.
+    /// The hunk matches exactly at several lines; the first was taken.
     MultipleMatches {
         /// The line that was taken.
         file_line: usize,

@@ -1,11 +1,11 @@
-//! Unified diff of one file for people, with git's headers.
+//! Unified diff of one file for users, with git's headers.
 
 use std::fmt::Write as _;
 
 use crate::plan::{Change, ChangeKind};
 use crate::unified::diff_hunks;
 
-/// Size in bytes, of either side, above which a file is not compared line by line: nobody reads such a diff.
+/// Size in bytes, of either side, above which a file is not compared line by line: such a diff is not readable.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Number of leading bytes in which a zero byte makes a file binary; git uses the same number.
@@ -15,7 +15,7 @@ const BINARY_CHECK_BYTES: usize = 8_000;
 const CONTEXT_LINES: usize = 3;
 
 impl Change {
-    /// Creates a change of one file. `None` means that there is no file, before or after.
+    /// Creates a change of one file. `None` means that the file does not exist before or after the change.
     #[must_use]
     pub fn new(
         path: impl Into<String>,
@@ -26,7 +26,7 @@ impl Change {
         Self { path: path.into(), old, new, kind }
     }
 
-    /// Renders this change in the form of [`Plan::unified_diff`](crate::Plan::unified_diff).
+    /// Renders this change in the format of [`Plan::unified_diff`](crate::Plan::unified_diff).
     #[must_use]
     pub fn unified_diff(&self) -> String {
         let names = Names::of(self);
@@ -40,8 +40,8 @@ impl Change {
         names.header + &lines
     }
 
-    /// Renders this change like [`Change::unified_diff`], or returns `None` if that would not show every changed line:
-    /// a side is binary (a zero byte among its first 8,000) or larger than 4 MiB.
+    /// Renders this change like [`Change::unified_diff`]. Returns `None` if that would not show every changed line: a
+    /// side is binary (a zero byte among its first 8,000) or larger than 4 MiB.
     #[must_use]
     pub fn text_diff(&self) -> Option<String> {
         let names = Names::of(self);
@@ -49,7 +49,8 @@ impl Change {
         Some(names.header + &lines)
     }
 
-    /// Renders the changed lines below the names of both sides. Empty if no line changes; `None` if a side is not shown.
+    /// Renders the changed lines below the names of both sides. Empty if no line changes; `None` if a side cannot be
+    /// shown.
     fn lines(&self, names: &Names) -> Option<String> {
         let [old, new] = [&self.old, &self.new].map(|side| side.as_deref().unwrap_or_default());
         if !is_shown(old) || !is_shown(new) {
@@ -96,7 +97,7 @@ impl Names {
     }
 }
 
-/// Strips leading slashes: the prefixes `a/` and `b/` stand for the roots of the two trees.
+/// Strips leading slashes: the prefixes `a/` and `b/` denote the roots of the two trees.
 fn relative(path: &str) -> &str {
     path.trim_start_matches('/')
 }

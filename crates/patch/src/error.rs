@@ -1,5 +1,5 @@
-//! Errors of parsing and planning. A model reads these messages and tries again, so they name the
-//! position, the text found and the text expected, and are bounded in length.
+//! Errors of parsing and planning. A model reads these messages and tries again. They therefore name the position, the
+//! text found and the text expected, and are bounded in length.
 
 mod apply;
 mod difference;

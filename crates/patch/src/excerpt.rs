@@ -21,7 +21,7 @@ pub(crate) fn excerpt_around(line: &[u8], point: usize) -> String {
     } else {
         start_of_character(line, point - LEADING_BYTES)
     };
-    // A character has at most four bytes, so nothing that would be shown is cut here.
+    // A character has at most four bytes, so the shown part is not cut here.
     let window = line.get(from..).unwrap_or_default();
     let window = window.get(..MAX_CHARACTERS * 4 + 4).unwrap_or(window);
     let shown = String::from_utf8_lossy(window);
@@ -40,7 +40,7 @@ pub(crate) fn excerpt_around(line: &[u8], point: usize) -> String {
     text
 }
 
-/// Returns a path, with its middle cut out if it is unreasonably long.
+/// Returns a path. The middle of an unreasonably long one is cut out.
 pub(crate) fn excerpt_of_path(path: &str) -> Cow<'_, str> {
     if path.len() <= MAX_PATH_BYTES {
         return Cow::Borrowed(path);

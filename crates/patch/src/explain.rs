@@ -1,4 +1,4 @@
-//! Explains why a hunk could not be placed, so that its author can correct it in one try.
+//! Explains why a hunk could not be placed, so that its author can correct it with one attempt.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ const DISTINCTIVE: usize = 4;
 
 /// An alignment of the old lines of a hunk with the file in which at least one line matches.
 struct Alignment {
-    /// Line of the file aligned with the first old line, from 0; negative if it would be above the file.
+    /// Line of the file aligned with the first old line, from 0. It is negative if it would be above the file.
     start: isize,
     /// Sum of the weights of the matching lines.
     weight: usize,
@@ -87,7 +87,7 @@ fn context_not_found(
     };
     let blank = || Some(Alignment::new(*searcher.occurrences(pattern.old.first()?, 1).first()?, 0));
     let nearest: Vec<usize> = ranked.iter().map(|alignment| alignment.shown_line(searcher)).collect();
-    // Blank lines are not worth listing, but a file that has some does contain similar lines.
+    // Blank lines are not worth listing, but a file that contains some does have similar lines.
     let best = ranked.into_iter().next().or_else(|| blank().filter(|_| unusable_match.is_none()));
     ApplyErrorKind::ContextNotFound {
         difference: best.and_then(|alignment| difference(searcher, pattern, &alignment)),
@@ -97,8 +97,8 @@ fn context_not_found(
     }
 }
 
-/// Returns the line where the new lines start, if they are distinctive, occur once, and the old lines
-/// occur nowhere else.
+/// Returns the line where the new lines start, if they are distinctive and occur once, and the old lines occur nowhere
+/// else.
 fn already_applied(searcher: &LineSearcher<'_>, pattern: &Pattern<'_>) -> Option<usize> {
     if !pattern.adds_words() && !pattern.removes_between() {
         return None;
@@ -109,7 +109,7 @@ fn already_applied(searcher: &LineSearcher<'_>, pattern: &Pattern<'_>) -> Option
         [start] => Some(*start),
         _ => None,
     })?;
-    // The new lines may contain the old ones: `b` is still there after `c` was added below it.
+    // The new lines may contain the old ones: `b` is still present after `c` was added below it.
     let range = start..start + lines.len();
     let is_within_new = |at: usize| range.contains(&at) && at + pattern.old.len() <= range.end;
     let left =
@@ -118,7 +118,7 @@ fn already_applied(searcher: &LineSearcher<'_>, pattern: &Pattern<'_>) -> Option
         return None;
     }
     // If most of the old lines are in the file, the new lines occur there by coincidence, for example as context that
-    // is left after the lines between were deleted.
+    // remained after the lines in between were deleted.
     let old: Vec<_> = pattern.old.iter().map(|line| Cow::Borrowed(*line)).collect();
     let similarity = alignments(searcher, &old).iter().map(|alignment| alignment.weight).max().unwrap_or(0);
     let certainty: usize = lines.iter().map(|line| weight(line)).sum();
@@ -171,7 +171,8 @@ impl Alignment {
         Self { start, weight: 0, distinctive: position, distinctive_weight: 0 }
     }
 
-    /// Returns the line that a message shows: the first one, or a matching line if that is blank or above the file.
+    /// Returns the line that a message shows: the first one, or a matching line if the first is blank or above the
+    /// file.
     fn shown_line(&self, searcher: &LineSearcher<'_>) -> usize {
         let is_blank = |at: &usize| {
             searcher.lines().get(*at).is_none_or(|line| searcher.comparison().is_blank(line.text()))
@@ -224,7 +225,7 @@ fn difference(
 ) -> Option<Difference> {
     pattern.old.iter().enumerate().find_map(|(offset, expected)| {
         let Some(at) = alignment.line(offset) else {
-            // The old line is above the file, so the file's first line is what is found instead.
+            // The old line is above the file, so the message shows the file's first line instead.
             let found = searcher.lines().first().map(|line| excerpt(line.text()));
             return Some(Difference::new(1, excerpt(expected), found));
         };

@@ -15,14 +15,14 @@ const MAX_DIFFERENCES: usize = 3;
 /// Maximum length of an indentation that an error describes, in bytes.
 const MAX_COMPARED: usize = 4096;
 
-/// Replacement of an indentation prefix of the hunk by that of the file. Usually one of the two is empty.
+/// Replacement of the hunk's indentation prefix by the file's. Usually one of the two is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndentShift<'a> {
     given: &'a [u8],
     found: &'a [u8],
 }
 
-/// An old line and the line of the file that it matches. Neither is blank.
+/// An old line and the matching line of the file. Neither is blank.
 struct Pair<'a> {
     /// Line of the file, from 0.
     at: usize,
@@ -31,8 +31,8 @@ struct Pair<'a> {
 }
 
 impl<'a> IndentShift<'a> {
-    /// Returns how to re-indent the new lines of `pattern`, or `None` if they are kept. The old lines, without the last
-    /// `dropped`, match the file from line `start` on.
+    /// Returns how to re-indent the new lines of `pattern`, or `None` if they stay unchanged. The old lines, without
+    /// the last `dropped`, match the file from line `start` on.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl<'a> IndentShift<'a> {
 
     /// Returns the bytes of a new line, indented as in the file.
     pub(crate) fn apply<'l>(&self, comparison: LineComparison, line: &'l str) -> Cow<'l, [u8]> {
-        // A carriage return within a line of the patch is a line end of the file.
+        // A carriage return within a line of the patch is a line end in the file.
         let lines = text::lines_of(line).map(|line| match line.strip_prefix(self.given) {
             Some(rest) if !comparison.is_blank(line) => Cow::Owned([self.found, rest].concat()),
             _ => Cow::Borrowed(line),
@@ -133,7 +133,7 @@ impl<'a> Pair<'a> {
         IndentShift { given: without(given), found: without(found) }
     }
 
-    /// Returns the difference in words, for an error message.
+    /// Returns the difference as text for an error message.
     fn difference(&self, comparison: LineComparison) -> Option<WhitespaceDifference> {
         let (given, found) = (comparison.indentation(self.given), comparison.indentation(self.found));
         if given.len().max(found.len()) > MAX_COMPARED {

@@ -1,4 +1,4 @@
-//! Finds the positions in a file at which the hunks of one section apply.
+//! Finds the positions at which the hunks of one section apply to a file.
 
 use std::ops::Range;
 
@@ -53,13 +53,13 @@ pub(crate) struct FailedHunk<'m, 'p> {
 /// Assumption about the order of the hunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HunkOrder {
-    /// The hunks are in file order: of several exact matches the next one is taken.
+    /// The hunks are in file order: the next of several exact matches is taken.
     InFileOrder,
     /// The hunks are in any order: there must be exactly one match.
     Any,
 }
 
-/// Line that the hints of a hunk lead to.
+/// Line to which the hints of a hunk lead.
 struct Anchor {
     line: usize,
     /// Lines that the outermost hint matches, up to [`MAX_CANDIDATES`].
@@ -79,7 +79,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         Self { searcher, options }
     }
 
-    /// Places every hunk: in file order, or else each at its only match.
+    /// Places every hunk: in file order, or otherwise each at its only match.
     pub(crate) fn place<'m, 'p>(
         &self,
         patterns: &'m [Pattern<'p>],
@@ -118,9 +118,9 @@ impl<'s, 'a> Locator<'s, 'a> {
         Ok(placements)
     }
 
-    /// Returns the error for a loose placement that cannot be trusted because a search of the whole file
-    /// finds a match above it: at a stricter level, or if the hint matched only loosely. Lines that earlier
-    /// hunks have `taken`, in file order, do not count.
+    /// Returns the error for a loose placement that cannot be trusted because a search of the whole file finds a match
+    /// above it: at a stricter level, or if the hint matched only loosely. Lines that earlier hunks have `taken`,
+    /// in file order, do not count.
     fn better_match_above(
         &self,
         pattern: &Pattern<'_>,
@@ -145,7 +145,7 @@ impl<'s, 'a> Locator<'s, 'a> {
             {
                 Some(PlacementError::Ambiguous { level, starts })
             }
-            // Additions alone take no lines: each of the hinted lines is still a candidate.
+            // A hunk with additions only takes no lines, so each of the hinted lines is still a candidate.
             Err(PlacementError::AmbiguousHint { lines }) => Some(PlacementError::AmbiguousHint { lines }),
             Err(PlacementError::TooRepetitive) => Some(PlacementError::TooRepetitive),
             Ok(_)
@@ -157,7 +157,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         }
     }
 
-    /// Places every hunk at its only match. `None` if one has several or two hunks change the same line.
+    /// Places every hunk at its only match. `None` if a hunk has several matches or two hunks change the same line.
     fn place_in_any_order(&self, patterns: &[Pattern<'_>]) -> Option<Vec<Placement>> {
         let mut cursor = 0;
         let mut placements = Vec::with_capacity(patterns.len());
@@ -237,7 +237,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         levels.find_map(|level| Some((level, *self.candidates(pattern, level, 0, from).first()?)))
     }
 
-    /// Returns how many lines to drop at the end of a pattern, in the order of the attempts: none, then the empty
+    /// Returns how many lines to drop at the end of a pattern, in the order of the attempts: first none, then the empty
     /// ones, but never all.
     fn drop_counts(&self, pattern: &Pattern<'_>) -> impl Iterator<Item = usize> + use<> {
         let tail = match self.options.allow_missing_last_line {
@@ -248,7 +248,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         std::iter::once(0).chain(tail)
     }
 
-    /// Places a hunk that only adds: after its hinted line, or at the end without a hint.
+    /// Places a hunk with additions only: after its hinted line, or at the end of the file without a hint.
     fn locate_additions(
         &self,
         pattern: &Pattern<'_>,
@@ -377,7 +377,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         diagnostics
     }
 
-    /// Returns the difference of the first differing line, if it is in whitespace only.
+    /// Returns the whitespace difference of the first differing line, if it differs in whitespace only.
     fn whitespace_difference(&self, pattern: &Pattern<'_>, start: usize) -> Option<WhitespaceDifference> {
         let lines = self.searcher.lines().iter().enumerate().skip(start);
         let (at, expected, found) = pattern
@@ -394,7 +394,7 @@ impl<'s, 'a> Locator<'s, 'a> {
     }
 }
 
-/// Returns whether lines that a hunk has taken end before `line`.
+/// Returns whether the lines that a hunk has taken end before `line`.
 fn is_before(taken: &Range<usize>, line: usize) -> bool {
     work::count(1);
     taken.end <= line

@@ -2,8 +2,8 @@
 
 /// Policy for planning a patch where implementations differ.
 ///
-/// The default is this crate's own policy; [`ApplyOptions::reference`] is that of the reference
-/// implementation. Each field is one choice and can be changed independently.
+/// The default is the policy of this crate. [`ApplyOptions::reference`] is the policy of the reference implementation.
+/// Each field is one choice and can be changed independently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyOptions {
@@ -13,16 +13,15 @@ pub struct ApplyOptions {
     /// Several `@@` lines before one hunk narrow the search step by step. Otherwise they are
     /// refused. Default: true.
     pub stacked_hints: bool,
-    /// Of several loose matches the first is taken, preferring one with all lines over one that lacks
-    /// empty lines at the end. Otherwise the hunk is refused as ambiguous and the matches are listed.
-    /// Default: false.
+    /// The first of several loose matches is taken, preferring a match of all lines over one that lacks empty lines at
+    /// the end. Otherwise the hunk is refused as ambiguous and the matches are listed. Default: false.
     pub take_first_loose_match: bool,
-    /// The last old line may be missing in the file if it is empty, whether removed or kept; of several
-    /// empty lines only the last. Otherwise only empty context lines may be missing, and then all of them.
-    /// Default: false.
+    /// The last old line may be missing in the file if it is empty, whether removed or kept. Of several empty lines,
+    /// only the last may be missing. Otherwise only empty context lines may be missing, and then all of them. Default:
+    /// false.
     pub allow_missing_last_line: bool,
-    /// A hunk of additions only is appended to the file regardless of its hint. Otherwise it is inserted
-    /// after the hinted line. Default: false.
+    /// A hunk with additions only is appended to the file regardless of its hint. Otherwise it is inserted after the
+    /// hinted line. Default: false.
     pub additions_at_end: bool,
     /// New lines keep the indentation of the patch even if the old lines are indented differently in the
     /// file. Otherwise they are re-indented, and the hunk is refused if that is ambiguous. Default: false.
@@ -35,7 +34,7 @@ pub struct ApplyOptions {
     /// An update always ends the file with a newline. Otherwise a missing final newline is kept, unless
     /// the patch changes the last line. Default: false.
     pub always_final_newline: bool,
-    /// New lines take the line end of the file's first line. Otherwise they take that of their neighbours.
+    /// New lines take the line end of the file's first line. Otherwise they take the line end of their neighbours.
     /// Default: false.
     pub first_line_end: bool,
     /// A byte-order mark is preserved and ignored in matching. Otherwise it is part of line 1. Default: true.
@@ -52,12 +51,11 @@ pub struct ApplyOptions {
 }
 
 impl ApplyOptions {
-    /// Returns the policy of the reference implementation, with its option that preserves the end of
-    /// each line.
+    /// Returns the policy of the reference implementation, with its option that preserves the end of each line.
     ///
-    /// Remaining differences: a plan is complete or an error, so nothing is applied in part; an update
-    /// that is already applied is reported as such; a file that is not UTF-8 is patched if the patched
-    /// lines are ASCII; and an empty line that is the only old line may not be missing.
+    /// Remaining differences: a plan is complete or an error, so that no patch is applied in part; an update that is
+    /// already applied is reported as such; a file that is not UTF-8 is patched if the patched lines are ASCII; and an
+    /// empty line that is the only old line may not be missing.
     pub fn reference() -> Self {
         Self {
             search_hinted_line: false,

@@ -1,4 +1,4 @@
-//! Hunk in the form that the search and the writer use: old lines, and one step per line.
+//! A hunk as the search and the writer use it: its old lines, and one step per line.
 
 use std::borrow::Cow;
 
@@ -16,11 +16,11 @@ pub(crate) enum Step<'p> {
 #[derive(Debug)]
 pub(crate) struct Pattern<'p> {
     pub(crate) hunk: &'p Hunk,
-    /// The hunk's number inside its section, from 1.
+    /// The hunk's number within its section, from 1.
     pub(crate) number: usize,
     /// Lines that must be in the file.
     pub(crate) old: Vec<&'p [u8]>,
-    /// Number of empty context lines at the end, which may be just a gap in the patch text.
+    /// Number of empty context lines at the end, which may be just a gap in the text of the patch.
     pub(crate) empty_tail: usize,
     steps: Vec<Step<'p>>,
 }
@@ -97,8 +97,8 @@ impl<'p> Pattern<'p> {
         lines
     }
 
-    /// Returns the steps for a file that lacks the last old line, an empty one. If that line was to be kept, it is
-    /// added; then an empty line at the end of the new lines is dropped, as the reference implementation does.
+    /// Returns the steps for a file that lacks the last old line, an empty one. A step that kept that line now adds it.
+    /// Then an empty line at the end of the new lines is dropped, as in the reference implementation.
     fn steps_without_last_line(&self) -> Vec<Step<'p>> {
         let mut steps = self.steps.clone();
         match steps.iter().rposition(|step| !matches!(step, Step::Add(_))) {

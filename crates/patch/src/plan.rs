@@ -1,4 +1,4 @@
-//! Planning: a patch and the contents of its files in, the changes out. No file is accessed.
+//! Planning: computes the changes from a patch and the contents of its files, without file access.
 
 mod tree;
 
@@ -13,8 +13,8 @@ use tree::Tree;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// One change for each file that differs in the end, in the order of the patch. The changes are
-    /// independent: each holds the contents at its path before and after.
+    /// One change for each file that differs in the end, in the order of the patch. The changes are independent: each
+    /// contains the contents at its path before and after.
     pub changes: Vec<Change>,
     /// Deviations that were accepted while parsing and matching the patch.
     pub diagnostics: Vec<Diagnostic>,
@@ -24,7 +24,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// The path of the file after the change; for a deletion, its path before.
+    /// The path of the file after the change; for a deletion, the path before.
     pub path: String,
     /// The content before: of the file at `path`, or at `from` for a rename.
     pub old: Option<Vec<u8>>,
@@ -43,16 +43,16 @@ pub enum ChangeKind {
     Modified,
     /// The file was deleted.
     Deleted,
-    /// The file was moved from another path, where no file is left, to a path where no file was. Its
-    /// content may have changed too.
+    /// The file was moved from a path that has no file any more to a path that had none before. Its content may have
+    /// changed too.
     Renamed {
         /// The path before the change.
         from: String,
     },
 }
 
-/// Plans `patch` for `files`, which must hold the content of every path in [`Patch::paths`] that is a file.
-/// A path that is not in the map does not exist.
+/// Plans `patch` for `files`, which must contain the content of every path in [`Patch::paths`] that is a file. A path
+/// that is not in the map does not exist.
 ///
 /// The operations are applied in order, each to the result of the previous ones.
 ///

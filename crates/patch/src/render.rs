@@ -1,4 +1,4 @@
-//! Text form of patches and plans.
+//! Text format of patches and plans.
 
 use std::fmt::{self, Write as _};
 
@@ -21,9 +21,9 @@ impl Plan {
         summary
     }
 
-    /// Renders the changes as a unified diff for people, with three lines of context, git's headers for
-    /// renames and git's quoting of names. Bytes that are not UTF-8 are shown as replacement characters.
-    /// For a file that is binary or larger than 4 MiB, one line says that it differs.
+    /// Renders the changes as a unified diff for users, with three lines of context, git's headers for renames and
+    /// git's quoting of names. Bytes that are not UTF-8 are shown as replacement characters. For a file that is binary
+    /// or larger than 4 MiB, one line reports that it differs.
     pub fn unified_diff(&self) -> String {
         self.changes.iter().map(Change::unified_diff).collect()
     }

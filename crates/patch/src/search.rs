@@ -1,10 +1,9 @@
 //! Search for runs of lines in a file.
 //!
-//! At each level every line of the patch gets an id, equal lines the same one, and each line of the file
-//! gets the id of the patch line that it equals. A run is searched for at the occurrences of its rarest
-//! line, so a hunk costs about its own length rather than that of the file. The index of a level is
-//! built on first use. It does not help if every line is frequent, so the total work of all searches is
-//! limited.
+//! At each level, every line of the patch gets an id, and equal lines get the same one. Each line of the file gets the
+//! id of the patch line that it equals. A run is searched for at the occurrences of its rarest line, so the cost of a
+//! hunk depends on its length and not on the length of the file. The index of a level is built on first use. It does
+//! not help if every line is frequent, so the total work of all searches is limited.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -27,7 +26,7 @@ pub(crate) struct LineSearcher<'a> {
     lines: &'a [Line<'a>],
     /// The lines of the patch. Only these can be found.
     wanted: Vec<&'a [u8]>,
-    /// Wanted lines that may match just the start of a line.
+    /// Wanted lines that may match only the start of a line.
     hints: Vec<&'a [u8]>,
     comparison: LineComparison,
     steps: Cell<usize>,
@@ -77,7 +76,7 @@ impl<'a> LineSearcher<'a> {
         }
     }
 
-    /// Adds wanted lines that may also match just the start of a line.
+    /// Adds wanted lines that may also match only the start of a line.
     pub(crate) fn with_hints(mut self, hints: Vec<&'a [u8]>) -> Self {
         self.wanted.extend(&hints);
         self.hints = hints;
@@ -109,7 +108,7 @@ impl<'a> LineSearcher<'a> {
         found
     }
 
-    /// Returns the position of `run` at the end of the file, if it is there and not before `from`.
+    /// Returns the position of `run` at the end of the file, if it occurs there and not before `from`.
     pub(crate) fn find_at_end(&self, level: MatchLevel, run: &[&[u8]], from: usize) -> Option<usize> {
         let start = self.lines.len().checked_sub(run.len()).filter(|start| *start >= from)?;
         let index = self.index(level);
@@ -117,8 +116,8 @@ impl<'a> LineSearcher<'a> {
         (index.line_ids.get(start..) == Some(&run)).then_some(start)
     }
 
-    /// Returns the first `limit` positions, from `from` on, of lines that start with the hint `start`, ignoring
-    /// leading whitespace. Empty if more than [`MAX_PREFIX_MATCHES`] lines of the file do.
+    /// Returns the first `limit` positions, from `from` on, of lines that start with the hint `start`, ignoring leading
+    /// whitespace. Empty if more than [`MAX_PREFIX_MATCHES`] lines of the file match.
     pub(crate) fn starting_with(&self, start: &[u8], from: usize, limit: usize) -> Vec<usize> {
         if start.is_empty() {
             return Vec::new();
@@ -174,7 +173,7 @@ impl<'a> LineSearcher<'a> {
         found.get(..limit).unwrap_or(found)
     }
 
-    /// Returns the lines that share a prefix with a hint, of the length of the shortest hint, sorted.
+    /// Returns the lines that share a prefix with a hint, sorted. The prefix has the length of the shortest hint.
     fn sorted_prefixes(&self) -> Vec<(&'a [u8], usize)> {
         let hints = self.hints.iter().map(|hint| hint.trim_ascii()).filter(|hint| !hint.is_empty());
         let length = hints.clone().map(<[u8]>::len).min().unwrap_or(0);
@@ -188,8 +187,8 @@ impl<'a> LineSearcher<'a> {
 
     /// Returns the index of one level, built on first use.
     ///
-    /// Lines that match at a strict level match at every looser one. So the whole file is scanned for one
-    /// loose level only, and the indexes of stricter levels scan only the lines that are wanted there.
+    /// Lines that match at a strict level match at every looser one. The whole file is therefore scanned for one loose
+    /// level only, and the indexes of stricter levels scan only the lines that are wanted there.
     fn index(&self, level: MatchLevel) -> &LevelIndex<'a> {
         let cell = match level {
             MatchLevel::Exact => &self.exact,
@@ -289,8 +288,8 @@ impl<'a> LevelIndex<'a> {
                 break;
             }
             let start = position - offset;
-            // Repetitive files would make this quadratic. Once the comparisons have cost as much as
-            // reading the file, the rest is searched in linear time.
+            // Repetitive files would make this quadratic. Once the comparisons have cost as much as reading the file,
+            // the remaining lines are searched in linear time.
             if steps > self.line_ids.len() {
                 let wanted = limit - found.len();
                 found.extend(find_linear(&self.line_ids, run, start, wanted));

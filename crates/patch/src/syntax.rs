@@ -93,15 +93,15 @@ impl Patch {
         Self { operations, diagnostics: Vec::new() }
     }
 
-    /// Returns every path whose content [`plan`](crate::plan()) needs if the file exists: sources,
-    /// destinations and additions, each once, in the order of the patch.
+    /// Returns every path whose content [`plan`](crate::plan()) needs if the file exists: sources, destinations and
+    /// additions, each once, in the order of the patch.
     pub fn paths(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         self.operations.iter().flat_map(Operation::paths).filter(|path| seen.insert(*path)).collect()
     }
 
-    /// Returns every path whose content the patch takes from the file: those that it updates, moves or deletes, each once, in
-    /// the order of the patch.
+    /// Returns every path whose content the patch takes from the file: the paths that it updates, moves or deletes,
+    /// each once, in the order of the patch.
     pub fn sources(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
         let changed = self.operations.iter().filter(|operation| !matches!(operation, Operation::Add(_)));
@@ -194,8 +194,8 @@ impl Hunk {
         Self { hints: Vec::new(), lines, end_of_file: false, line: 0 }
     }
 
-    /// Adds a hint, inside those added before. It is one line: whitespace around it is ignored, and it must
-    /// not end in `@@`.
+    /// Adds a hint, inside the hints added before. It is one line. Whitespace around it is ignored, and it must not end
+    /// in `@@`.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -47,12 +47,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A whole file. The mark followed by every line with its end is byte for byte the file.
+/// A whole file. The mark, followed by every line with its end, is byte for byte the file.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     /// The byte-order mark, or nothing.
     pub(crate) mark: &'a [u8],
-    /// Everything after the mark.
+    /// All bytes after the mark.
     pub(crate) body: &'a [u8],
     pub(crate) lines: Vec<Line<'a>>,
     /// Whether the whole file is UTF-8.
@@ -62,7 +62,7 @@ pub(crate) struct Text<'a> {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<'a> Text<'a> {
-    /// Splits `bytes` into lines. With `keep_mark` a byte-order mark is part of the first line.
+    /// Splits `bytes` into lines. With `keep_mark`, a byte-order mark is part of the first line.
     pub(crate) fn new(bytes: &'a [u8], keep_mark: bool) -> Self {
         let mark_length = match bytes.starts_with(BYTE_ORDER_MARK) && !keep_mark {
             true => BYTE_ORDER_MARK.len(),
@@ -79,7 +79,7 @@ impl<'a> Text<'a> {
         self.body.get(start(lines.start)..start(lines.end)).unwrap_or_default()
     }
 
-    /// Returns the first line end of the file, or LF if there is none.
+    /// Returns the first line end of the file, or LF for a file without line ends.
     pub(crate) fn first_end(&self) -> LineEnd {
         match self.lines.first() {
             Some(line) if !line.end.is_missing() => line.end,
@@ -87,8 +87,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the line end for a new line at position `at`: that of the line before it, else of the
-    /// line after it, else LF.
+    /// Returns the line end for a new line at position `at`: the end of the line before it, of the line after it, or
+    /// LF.
     pub(crate) fn neighbouring_end(&self, at: usize) -> LineEnd {
         let before = at.checked_sub(1).and_then(|before| self.lines.get(before));
         [before, self.lines.get(at)]
@@ -99,7 +99,7 @@ impl<'a> Text<'a> {
             .unwrap_or_else(|| self.last_end())
     }
 
-    /// Returns the last line end of the file. Only the last line can lack its own.
+    /// Returns the last line end of the file. Only the last line can lack one.
     fn last_end(&self) -> LineEnd {
         let ends = self.lines.iter().rev().map(|line| line.end);
         ends.take(2).find(|end| !end.is_missing()).unwrap_or(LineEnd::Lf)

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{DiffOp, DiffTag, group_diff_ops};
 
-/// Time limit of the search for a minimal diff, since the caller may block others meanwhile. After that a longer diff
-/// is accepted.
+/// Time limit of the search for a minimal diff, since the caller may block other work meanwhile. After that, a longer
+/// diff is accepted.
 const DEADLINE: Duration = Duration::from_millis(100);
 
-/// Renders the lines that differ as hunks of a unified diff, each with up to `context` unchanged lines before and after
-/// a change. Empty if no line differs.
+/// Renders the differing lines as hunks of a unified diff, each with up to `context` unchanged lines before and after a
+/// change. Empty if no line differs.
 ///
 /// Lines end with a line feed: as in git, a carriage return does not end one. The search for the shortest diff ends
 /// after 100 ms, and a longer diff is returned.
@@ -53,7 +53,7 @@ fn number<'t>(ids: &mut HashMap<&'t str, usize>, lines: &[&'t str]) -> Vec<usize
     lines.iter().map(id).collect()
 }
 
-/// Writes a hunk; one without a change is left out.
+/// Writes a hunk, unless it contains no change.
 fn write_hunk(out: &mut String, operations: &[DiffOp], old: &[&str], new: &[&str]) {
     let (Some(first), Some(last)) = (operations.first(), operations.last()) else { return };
     if operations.iter().all(|operation| operation.tag() == DiffTag::Equal) {
@@ -73,7 +73,7 @@ fn write_hunk(out: &mut String, operations: &[DiffOp], old: &[&str], new: &[&str
     }
 }
 
-/// Formats a range of lines: the first from 1 and the number, or for no lines the line before them.
+/// Formats a range of lines: the first from 1 and the number, or the preceding line for an empty range.
 fn position(range: &Range<usize>) -> String {
     match range.len() {
         1 => format!("{}", range.end),

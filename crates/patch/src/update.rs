@@ -12,7 +12,7 @@ use crate::syntax::{Hunk, HunkLine, UpdateFile};
 use crate::text::{LineEnd, Text};
 use crate::{ApplyOptions, Diagnostic, work};
 
-/// Returns the content after `section`. The file holds `content` now and held `original` before the patch.
+/// Returns the content after `section`. The file contains `content` now and contained `original` before the patch.
 pub(crate) fn update(
     section: &UpdateFile,
     content: &[u8],
@@ -117,9 +117,9 @@ struct Edit<'s, 'p> {
     shift: Option<IndentShift<'p>>,
 }
 
-/// Returns the changes in file order. Those at the same line keep the order of the patch, except that a
-/// change with context before it precedes one without: it belongs to that context, while additions alone
-/// at the end of the file belong to the end.
+/// Returns the changes in file order. Changes at the same line keep the order of the patch, except that a change with
+/// context before it precedes one without: it belongs to that context, while a change of additions alone at the end of
+/// the file belongs to the end.
 fn edits<'s, 'p>(
     patterns: &'s [Pattern<'p>],
     placements: &[Placement],
@@ -146,7 +146,7 @@ struct Writer<'t> {
     out: Vec<u8>,
     /// Next line of the file, from 0.
     next: usize,
-    /// Line end for the last line written, which has none, in case another line follows.
+    /// Line end for the last written line, which has none, in case another line follows.
     missing_end: Option<LineEnd>,
 }
 
@@ -194,8 +194,8 @@ impl<'t> Writer<'t> {
         self.write_line(last.text(), last.end);
     }
 
-    /// Writes lines that replace others. Each new line takes the end of the line that it replaces,
-    /// additional lines that of the last one. If nothing is replaced, they take a neighbour's.
+    /// Writes lines that replace others. Each new line takes the end of the line that it replaces, and additional lines
+    /// take the end of the last replaced line. If no line is replaced, they take a neighbour's.
     fn replace_lines(&mut self, group: &[Step<'_>], shift: Option<IndentShift<'_>>) {
         let removed = group.iter().filter(|step| **step == Step::Remove).count();
         let replaced = self.text.lines.get(self.next..self.next + removed).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A count of the work done, for tests of its growth. It compiles to nothing outside of tests.
+//! A counter of the work done, for tests of its growth. It compiles to nothing outside of tests.
 //!
 //! A unit is one access to a line of the file, one comparison of lines, or one byte that is examined. The count grows
-//! like the time, and does not depend on the machine.
+//! like the run time, and does not depend on the machine.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -21,7 +21,7 @@ pub(crate) fn count(units: usize) {
 #[cfg(not(test))]
 pub(crate) fn count(_units: usize) {}
 
-/// Returns the units of work that `run` takes on this thread.
+/// Returns the units of work that `run` needs on this thread.
 #[cfg(test)]
 pub(crate) fn units_of<T>(run: impl FnOnce() -> T) -> usize {
     let before = UNITS.with(Cell::get);

@@ -1,7 +1,7 @@
-//! Large values of a journal, which are kept beside it.
+//! Large values of a journal, which are stored beside it.
 //!
-//! A string above 16 KiB is a blob: in the line an empty string is in its place, and the member `blobs` maps the JSON
-//! pointer of that place to the blob's hash. A line that is still above 64 KiB is one blob, with the empty pointer.
+//! A string above 16 KiB is a blob. The line contains an empty string instead, and its member `blobs` maps the JSON
+//! pointer of that string to the blob's hash. A line that is still above 64 KiB is one blob, with the empty pointer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,16 +25,16 @@ const BLOBS: &str = "\"blobs\":";
 /// Values by their hash. All sessions of a store share them.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps these bytes for the session that this belongs to, and returns their hash. They survive the death of the
-    /// machine once this returns.
+    /// Keeps these bytes for the session of this handle, and returns their hash. They survive a crash of the machine
+    /// once this returns.
     ///
     /// # Errors
     ///
     /// [`StoreError::Io`] and the like.
     async fn put(&self, bytes: Vec<u8>) -> Result<Hash, StoreError>;
 
-    /// Keeps several values, as [`put`](Self::put) does one, and returns their hashes in order. Implementations may wait for
-    /// the disk fewer times.
+    /// Keeps several values and returns their hashes in order, as [`put`](Self::put) does for one value.
+    /// Implementations may wait for the disk fewer times.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ impl Blobs for NoBlobs {
     }
 }
 
-/// Replaces the large values of a JSON object by references to blobs, which are kept first. Everything else keeps its
-/// bytes.
+/// Replaces the large values of a JSON object by references to blobs, and keeps the blobs first. The other bytes stay
+/// the same.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub async fn move_to_blobs(object: String, blobs: &dyn Blobs) -> Result<String, 
 ///
 /// # Errors
 ///
-/// [`StoreError::MissingBlob`] if one was removed, and the errors of [`Blobs::get`].
+/// [`StoreError::MissingBlob`] if a blob was removed, and the errors of [`Blobs::get`].
 pub async fn move_from_blobs(object: String, blobs: &dyn Blobs) -> Result<String, StoreError> {
     let references = references(&object);
     let mut whole = String::new();
@@ -135,13 +135,13 @@ pub fn hashes(object: &str) -> Vec<Hash> {
 
 /// Returns the references of a line, in the order of their places.
 fn references(object: &str) -> Vec<(String, Hash)> {
-    /// Everything else of the line is skipped.
+    /// The other members of the line are skipped.
     #[derive(serde::Deserialize)]
     struct Line {
         #[serde(default)]
         blobs: BTreeMap<String, Hash>,
     }
-    // Most lines have none and need not be parsed.
+    // Most lines have no references and need not be parsed.
     if !object.contains(BLOBS) {
         return Vec::new();
     }
@@ -173,7 +173,7 @@ struct StringValue {
     range: Range<usize>,
 }
 
-/// Returns the strings of a JSON text in their order. The text is one that serde wrote.
+/// Returns the strings of a JSON text in order. Serde must have written the text.
 fn string_values(text: &str) -> impl Iterator<Item = StringValue> {
     let mut scanner = Scanner { text, at: 0, path: Vec::new() };
     std::iter::from_fn(move || scanner.next_string())
@@ -223,7 +223,7 @@ impl Scanner<'_> {
         None
     }
 
-    /// Returns the end of the literal that begins here.
+    /// Returns the end of the literal that starts here.
     fn end_of_string(&self) -> usize {
         let mut at = self.at + 1;
         loop {

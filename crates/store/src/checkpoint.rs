@@ -1,20 +1,20 @@
-//! Checkpoints of a workspace: what its files were at a time, so that they can be compared and restored.
+//! Checkpoints of a workspace: the state of its files at one moment, which can be compared and restored.
 //!
-//! [`take`] lists a directory of an environment and keeps the contents of its files as blobs. The list is a [`Manifest`],
-//! which is a blob itself; the id of a checkpoint is the hash of it. A file whose identity has not changed since the
-//! manifest before is not read again.
+//! [`take`] lists a directory of an environment and keeps the contents of its files as blobs. The list is a
+//! [`Manifest`], which is a blob itself; its hash is the id of the checkpoint. A file whose identity has not changed
+//! since the previous manifest is not read again.
 //!
-//! [`Manifest::compare`] finds what differs between two manifests, [`unified_diff`] and [`file_diffs`] show it,
-//! and [`git_patch`] renders it for `git apply`. [`observe`] lists the workspace without keeping anything, to compare it
-//! with a checkpoint.
+//! [`Manifest::compare`] finds the differences between two manifests, [`unified_diff`] and [`file_diffs`] show them,
+//! and [`git_patch`] renders them for `git apply`. [`observe`] lists the workspace without keeping contents, to compare
+//! it with a checkpoint.
 //!
-//! A restore has two steps: [`plan_restore`] says what would be done, [`restore`] does it. A restore is undone by
-//! restoring the checkpoint that was taken before it.
+//! A restore has two steps: [`plan_restore`] lists the changes, [`restore`] makes them. To undo a restore, restore the
+//! checkpoint that was taken before it.
 //!
-//! Ignored files (`.gitignore`, `.ignore`, `.git/info/exclude`), everything named `.git`, devices, pipes and sockets, and
-//! files above the limit of size are neither kept nor changed nor removed.
+//! Ignored files (`.gitignore`, `.ignore`, `.git/info/exclude`), every file or directory named `.git`, devices, pipes
+//! and sockets, and files above the size limit are not kept, changed or removed.
 //!
-//! Dropping a future of this module stops the work. Each file then has its old content or its new one.
+//! Dropping a future of this module stops the work. Each file then has its old or its new content.
 
 mod compare;
 mod diff;

@@ -1,4 +1,4 @@
-//! Conformance suite of stores: the questions that every implementation of [`SessionStore`] has to answer alike.
+//! Conformance suite of stores. Every implementation of [`SessionStore`] has to pass its tests, called questions.
 //!
 //! ```text
 //! mod contract {
@@ -6,12 +6,10 @@
 //! }
 //! ```
 //!
-//! A store that needs a service which may be missing writes `optional: async || MyStore::find().await.map(|store| (store, ()))`
-//! instead; without a store, the tests pass without checking anything.
-//!
-//! A store that also keeps [`Ledgers`](crate::Ledgers) adds `store_contract!(ledgers, …)` with the same argument.
-//!
-//! Each question is a function that panics if the answer is wrong, and gets an empty store of its own.
+//! Each question is a function that panics if the answer is wrong. It gets its own empty store. A store that needs a
+//! service which may be missing writes `optional: async || MyStore::find().await.map(|store| (store, ()))` instead;
+//! without a store, the tests pass without checking anything. A store that also keeps [`Ledgers`](crate::Ledgers) adds
+//! `store_contract!(ledgers, …)` with the same argument.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a wrong answer ends the test")]
 
 mod forks;
@@ -33,11 +31,10 @@ use crate::{
     Summary,
 };
 
-/// Longest wait for something that a store does within some seconds.
+/// Longest wait for an operation that a store finishes within a few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Generates one test per question. The argument is an async closure that returns an empty store, and something that is
-/// kept until the test ends.
+/// Generates a test per question from an async closure that returns an empty store and a guard kept until the test ends.
 #[macro_export]
 macro_rules! store_contract {
     (optional: $make:expr) => {
@@ -116,7 +113,7 @@ async fn append(writer: &mut dyn SessionWriter, objects: &[&str]) -> Position {
     writer.append(objects, Barrier::Synced).await.expect("the lines are written")
 }
 
-/// Returns the lines from `from` on that the tests wrote, without those of the store.
+/// Returns the lines from `from` on that the tests wrote, without the lines of the store.
 async fn lines(store: &dyn SessionStore, id: &str, from: u64) -> Vec<Line> {
     let mut reader = store.read(&SessionId::new(id), from).await.expect("the journal is read");
     let mut lines = Vec::new();
@@ -151,7 +148,7 @@ pub async fn lines_come_back_in_order(store: &dyn SessionStore) {
     assert_eq!(texts(store, "a").await, ["1", "2", "3"]);
 }
 
-/// Values that JSON implementations like to change.
+/// Values that JSON implementations tend to change come back unchanged.
 pub async fn odd_values_come_back(store: &dyn SessionStore) {
     let odd = [
         "null",
@@ -187,7 +184,7 @@ pub async fn large_values_are_blobs(store: &dyn SessionStore) {
     assert_eq!(blobs.get(&Hash::of(b"never kept")).await.expect("it is looked up"), None);
 }
 
-/// A session has one writer, and who has it is named.
+/// A session has one writer, and the error for a second one names the holder.
 pub async fn a_second_writer_is_refused(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -219,7 +216,7 @@ pub async fn a_dropped_writer_gives_the_session_back(store: &dyn SessionStore) {
     assert!(third.epoch() > epoch + 1);
 }
 
-/// Lines of all writers are one journal.
+/// The lines of all writers form one journal.
 pub async fn the_chain_goes_on_over_writers(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -235,7 +232,7 @@ pub async fn the_chain_goes_on_over_writers(store: &dyn SessionStore) {
     assert!(store.verify(&id, None).await.expect("it is verified").is_intact());
 }
 
-/// The fence fails once the writer is gone, and not while it writes.
+/// The fence fails once the writer is gone, and succeeds while it writes.
 pub async fn the_fence_follows_the_writer(store: &dyn SessionStore) {
     let mut writer = create(store, "a").await;
     let fence = writer.fence();
@@ -256,7 +253,7 @@ pub async fn the_fence_follows_the_writer(store: &dyn SessionStore) {
     fence.check().expect_err("the writer is gone");
 }
 
-/// Missing sessions are an error of their own, or `None`.
+/// Missing sessions have a separate error, or are `None`.
 pub async fn missing_sessions_are_typed(store: &dyn SessionStore) {
     let id = SessionId::new("never created");
     assert!(matches!(store.open(&id).await, Err(StoreError::NotFound(missing)) if missing == id));
@@ -281,7 +278,7 @@ pub async fn a_session_is_created_once(store: &dyn SessionStore) {
     }
 }
 
-/// Sessions with similar ids have nothing in common.
+/// Sessions with similar ids share nothing.
 pub async fn sessions_are_isolated(store: &dyn SessionStore) {
     let mut one = create(store, "a").await;
     let mut other = create(store, "a.1").await;
@@ -292,7 +289,7 @@ pub async fn sessions_are_isolated(store: &dyn SessionStore) {
     assert_eq!(other.inbox().await.expect("it is read"), []);
 }
 
-/// The session that was changed last is the first; pages do not overlap.
+/// The most recently changed session is the first; pages do not overlap.
 pub async fn lists_are_ordered_filtered_and_paged(store: &dyn SessionStore) {
     for (id, changed, place, model) in
         [("a", 5, "/x", "m"), ("b", 9, "/x", "n"), ("c", 7, "/y", "m"), ("d", 7, "/x", "m")]
@@ -320,7 +317,7 @@ pub async fn lists_are_ordered_filtered_and_paged(store: &dyn SessionStore) {
     assert_eq!(store.summary(&SessionId::new("b")).await.expect("it is read").as_ref(), Some(&first[0]));
 }
 
-/// A list without a parent has no subagents.
+/// A list without a parent contains no subagents.
 pub async fn subagents_are_listed_under_their_parent(store: &dyn SessionStore) {
     create(store, "a").await;
     let child = summary("b").with_parent(SessionId::new("a"));
@@ -333,7 +330,7 @@ pub async fn subagents_are_listed_under_their_parent(store: &dyn SessionStore) {
     assert_eq!(ids(Filter::default().with_parent(SessionId::new("a"))).await, ["b"]);
 }
 
-/// Deleting removes a session as a whole; a value that another one has stays.
+/// Deleting removes a session completely and frees its id; a value that another session has stays.
 pub async fn deleting_takes_nothing_from_others(store: &dyn SessionStore) {
     let object = format!("{{\"t\":\"{}\"}}", "x".repeat(MAX_INLINE_STRING + 1));
     for id in ["a", "b"] {
@@ -346,13 +343,12 @@ pub async fn deleting_takes_nothing_from_others(store: &dyn SessionStore) {
     assert!(matches!(store.open(&SessionId::new("a")).await, Err(StoreError::NotFound(_))));
     assert_eq!(texts(store, "b").await, before);
     assert!(store.verify(&SessionId::new("b"), None).await.expect("it is verified").is_intact());
-    // The id is free again, and nothing of the first session is left.
     let mut writer = create(store, "a").await;
     assert_eq!(writer.inbox().await.expect("it is read"), []);
     assert_eq!(texts(store, "a").await, [""; 0]);
 }
 
-/// Posting twice is posting once, even after the input was taken.
+/// Posting an input twice adds it once, even after it was taken.
 pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -380,7 +376,8 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     assert!(matches!(store.has_posted(&SessionId::new("none")).await, Err(StoreError::NotFound(_))));
 }
 
-/// Posting wakes the writer, also if it does not wait at that moment.
+/// Posting wakes the writer, even if it does not wait at that moment. The signal may also wake it early, but comes to
+/// rest.
 pub async fn the_inbox_tells_its_writer(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -391,12 +388,11 @@ pub async fn the_inbox_tells_its_writer(store: &dyn SessionStore) {
             let waited = tokio::time::timeout(PATIENCE, signal.wait()).await;
             waited.expect("it looks at least after a while");
         }
-        // Nothing more is there: it may look early, and comes to rest.
         let _ = tokio::time::timeout(Duration::from_millis(1), signal.wait()).await;
     }
 }
 
-/// A head that was kept elsewhere is a line of the journal, or the journal is not the one that it was.
+/// A head that was kept elsewhere is a line of the journal, unless the journal was changed.
 pub async fn a_journal_proves_its_head(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -450,7 +446,7 @@ pub async fn a_reader_follows_the_writer(store: &dyn SessionStore) {
     }
 }
 
-/// Returns the lines that are there now, without those of the store.
+/// Returns the lines that are present now, without the lines of the store.
 async fn present(reader: &mut dyn Reader) -> Vec<Line> {
     let mut lines = Vec::new();
     while let Some(line) = reader.next().await.expect("a line is read") {
@@ -460,7 +456,7 @@ async fn present(reader: &mut dyn Reader) -> Vec<Line> {
     lines
 }
 
-/// Returns the next line that the tests wrote, which is waited for.
+/// Waits for the next line that the tests wrote.
 async fn awaited(reader: &mut dyn Reader) -> Line {
     let line = async {
         loop {
@@ -499,7 +495,7 @@ pub async fn a_reader_follows_takeovers(store: &dyn SessionStore) {
     assert_eq!(followed.len(), 4);
 }
 
-/// A reader that waits is told of lines, whoever writes them.
+/// A waiting reader wakes for each line, also for lines of later writers.
 pub async fn a_waiting_reader_sees_what_is_written(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -515,7 +511,7 @@ pub async fn a_waiting_reader_sees_what_is_written(store: &dyn SessionStore) {
     }
 }
 
-/// A reader can be used in a `select!`: no line is lost, doubled or overlooked.
+/// A reader can be used in a `select!`: a cancelled call does not lose, repeat or hide a line, even one written later.
 pub async fn cancelled_calls_of_a_reader_lose_nothing(store: &dyn SessionStore) {
     let mut cx = Context::from_waker(Waker::noop());
     let mut writer = create(store, "a").await;
@@ -536,13 +532,12 @@ pub async fn cancelled_calls_of_a_reader_lose_nothing(store: &dyn SessionStore) 
     found.retain(|line| line.object.starts_with("{\"t\":"));
     found.extend(present(reader.as_mut()).await);
     assert_eq!(found, lines(store, "a", 1).await);
-    // A wait that was cancelled before the line was written does not hide it from the next one.
     let _ = pin!(reader.wait()).poll(&mut cx);
     let head = append(writer.as_mut(), &[r#"{"t":20}"#]).await;
     assert_eq!(awaited(reader.as_mut()).await.seq, head.seq);
 }
 
-/// A reader continues where an earlier one ended, although another writer has the session.
+/// A reader continues after the last line of an earlier reader, even if another writer has the session.
 pub async fn a_reader_continues_after_a_line(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
@@ -561,12 +556,11 @@ pub async fn a_reader_continues_after_a_line(store: &dyn SessionStore) {
     ));
 }
 
-/// Who has read lines that were lost before a takeover is told from which one on.
+/// A reader that is ahead of a takeover, as if its last three lines were lost in a crash, is reset to the first lost line.
 pub async fn a_reader_ahead_of_a_takeover_is_reset(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let mut writer = create(store, "a").await;
     let head = append(writer.as_mut(), &[r#"{"t":1}"#]).await;
-    // As if three more lines had been read, and lost with their machine.
     let ahead = LineId { epoch: head.epoch, seq: head.seq + 3 };
     let mut reader = store.read_after(&id, ahead).await.expect("it is read");
     assert_eq!(reader.next().await.expect("the writer may not have written them yet"), None);
@@ -584,7 +578,7 @@ pub async fn a_reader_ahead_of_a_takeover_is_reset(store: &dyn SessionStore) {
     }
 }
 
-/// A session that is gone ends its readers.
+/// Deleting a session ends its readers.
 pub async fn a_reader_of_a_deleted_session_ends(store: &dyn SessionStore) {
     let id = SessionId::new("a");
     let writer = create(store, "a").await;

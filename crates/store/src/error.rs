@@ -8,7 +8,7 @@ use pintle_agent::SessionId;
 use crate::hash::Hash;
 use crate::holder::Holder;
 
-/// Reason why a store cannot do something.
+/// Reason why an operation of a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -23,7 +23,7 @@ pub enum StoreError {
     InUse {
         /// The session.
         session: SessionId,
-        /// Who has it.
+        /// The holder of the session.
         holder: Holder,
     },
     /// The writer lost the session to another one, or ended after an error.
@@ -37,7 +37,7 @@ pub enum StoreError {
         /// Number of the first void line.
         seq: u64,
     },
-    /// A line that was on disk has changed, or is missing.
+    /// A line that was on disk was changed, or is missing.
     #[error("the journal of session `{session}` is damaged at line {seq}: {problem}")]
     Damaged {
         /// The session.
@@ -65,7 +65,7 @@ pub enum StoreError {
         /// Newest version that is read.
         expected: u64,
     },
-    /// A file under the name of a journal is none.
+    /// A file with the name of a journal is not a journal.
     #[error("`{}` is not a journal", .0.display())]
     NotAJournal(PathBuf),
     /// The id cannot be stored.
@@ -77,7 +77,7 @@ pub enum StoreError {
     /// A blob was removed.
     #[error("the value {0} was removed")]
     MissingBlob(Hash),
-    /// The bytes of a blob have changed.
+    /// The bytes of a blob were changed.
     #[error("the value {0} is damaged")]
     DamagedBlob(Hash),
     /// An operation of the file system failed.
@@ -96,14 +96,14 @@ pub enum StoreError {
     Service {
         /// The operation, such as `connect to the database`.
         action: &'static str,
-        /// The cause, as text of the service; its kind tells a lost connection and a time-out apart.
+        /// The cause, as text of the service. Its kind distinguishes a lost connection from a timeout.
         #[source]
         source: io::Error,
     },
 }
 
 impl StoreError {
-    /// Returns whether something that was stored has changed or is missing, so that what was stored before it can still be read.
+    /// Returns whether a stored value was changed or is missing. The values stored before it can still be read.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(

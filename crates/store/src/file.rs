@@ -40,17 +40,17 @@ use crate::store::{
     Verification,
 };
 
-/// Beginning of the names of directories that are being removed.
+/// Prefix of the names of directories that are being removed.
 const TRASH: &str = ".deleted-";
 
-/// Beginning of the names of files that get their own name once they are on disk.
+/// Prefix of the names of files that are renamed once they are on disk.
 const NEW: &str = "new-";
 
-/// Sessions in a directory of the local file system, which only its owner can enter.
+/// Sessions in a directory of the local file system that only its owner can enter.
 ///
-/// Several stores, and several processes, may use one directory at the same time. A session has one writer at a time: a
-/// second one is refused as long as the first one lives, even if that is stopped. The directory must be on a file system
-/// with locks; one whose locks fail is refused.
+/// Several stores, and several processes, may use one directory concurrently. A session has at most one writer. A
+/// second one is refused while the process of the first exists, even if that process is stopped. The directory must be
+/// on a file system with locks; a directory where locking fails is refused.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     disk: Arc<dyn Disk>,
@@ -58,7 +58,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens the store in `root`, which is created if its parent exists. Blocks for a few system calls.
+    /// Opens the store in `root`, and creates that directory if its parent exists. Blocks for a few system calls.
     ///
     /// # Errors
     ///
@@ -122,13 +122,13 @@ impl FileStore {
         let lock = self.lock(&journal)?;
         match journal.spans() {
             Ok(_) => Err(StoreError::Exists(id.clone())),
-            // The directory is left from a process that died while it created the session.
+            // A process that crashed while it created the session left this directory.
             Err(StoreError::NotFound(_)) => Ok((journal, lock)),
             Err(error) => Err(error),
         }
     }
 
-    /// Writes the first line of a new session, with which it exists.
+    /// Writes the first line of a new session. The session exists from then on.
     fn first_writer(
         &self,
         journal: JournalFiles,
@@ -145,11 +145,11 @@ impl FileStore {
 
     fn open_now(&self, id: &SessionId) -> Result<Opened, StoreError> {
         let journal = self.journal(id)?;
-        // No lock file is created for a session that does not exist.
+        // Checked first: a session that does not exist gets no lock file.
         journal.epochs()?;
         let lock = self.lock(&journal)?;
         let extent = journal.extent()?;
-        // The writer before may have died with lines that are in memory only; the new segment is to follow them.
+        // The previous writer may have crashed with lines that are not on disk yet. The new segment has to follow them.
         let newest = journal.files.segment(extent.head.epoch);
         self.disk.sync_file(&newest).map_err(io_error("sync", &newest))?;
         let blobs = self.blobs_of(journal.files.clone());
@@ -218,7 +218,7 @@ impl FileStore {
         Ok(Some(found.unwrap_or_else(|| self.rebuilt_summary(&journal))))
     }
 
-    /// Returns the summary that the journal has, as far as that can be read: the other one is a cache, and may be lost.
+    /// Rebuilds the summary from the readable part of the journal. The summary file is a cache, and may be lost.
     fn rebuilt_summary(&self, journal: &JournalFiles) -> Summary {
         let mut found = Summary::new(journal.id.clone(), Timestamp::from_millis(0));
         let Ok(mut walk) = journal.walk(1) else { return found };
@@ -237,7 +237,7 @@ impl FileStore {
         let mut summaries = Vec::new();
         for id in names.iter().filter_map(|name| id_of(name)) {
             let Ok(files) = self.layout.session(&id) else { continue };
-            // One that is broken, or was deleted meanwhile, does not hide the others.
+            // A session that is damaged, or was deleted meanwhile, does not hide the others.
             let summary = match read_summary(self.disk.as_ref(), &files) {
                 None => self.summary_now(&id).unwrap_or_default(),
                 found => found,
@@ -247,7 +247,7 @@ impl FileStore {
         Ok(page.of_summaries(summaries))
     }
 
-    /// Removes the directory of a session: as a whole, before any part of it is.
+    /// Removes the directory of a session. It is renamed first, so that the session disappears as a whole.
     fn discard(&self, directory: &Path) -> Result<(), StoreError> {
         let sessions = self.layout.sessions();
         let trash = sessions.join(format!("{TRASH}{}", uuid::Uuid::now_v7()));
@@ -278,7 +278,7 @@ impl FileStore {
     }
 }
 
-/// Returns a damaged journal as a result, and any other error as such.
+/// Returns a damaged journal as a result, and any other error as an error.
 fn damage(error: StoreError, head: Position, synced: u64) -> Result<Verification, StoreError> {
     let seq = if let StoreError::Damaged { seq, .. } = &error {
         *seq
@@ -381,7 +381,7 @@ impl SessionStore for FileStore {
     }
 }
 
-/// Writes the summary, as a whole or not at all.
+/// Writes the summary atomically.
 fn write_summary(disk: &dyn Disk, files: &SessionFiles, summary: &Summary) -> Result<(), StoreError> {
     let path = files.summary();
     let temporary = files.directory.join(format!("{NEW}{}", uuid::Uuid::now_v7()));
@@ -394,7 +394,7 @@ fn write_summary(disk: &dyn Disk, files: &SessionFiles, summary: &Summary) -> Re
     })
 }
 
-/// Reads the summary; `None` if there is none that can be read.
+/// Reads the summary; `None` if it is missing or unreadable.
 fn read_summary(disk: &dyn Disk, files: &SessionFiles) -> Option<Summary> {
     let mut text = String::new();
     disk.open(&files.summary()).ok()?.read_to_string(&mut text).ok()?;
@@ -412,14 +412,14 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stor
     move |source| StoreError::Io { action, path, source }
 }
 
-/// Runs blocking work on a thread for it. Cancelling the call does not stop the work.
+/// Runs blocking work on a separate thread. Cancelling the call does not stop the work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     finished(tokio::task::spawn_blocking(work).await)?
 }
 
-/// Returns the result of work on another thread, and continues its panic.
+/// Returns the result of work on another thread, and resumes its panic.
 fn finished<T>(joined: Result<T, tokio::task::JoinError>) -> Result<T, StoreError> {
     joined.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),

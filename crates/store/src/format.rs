@@ -1,10 +1,9 @@
-//! The form of journals, for implementations of [`SessionStore`](crate::SessionStore).
+//! The format of journals, for implementations of [`SessionStore`](crate::SessionStore).
 //!
-//! A journal has the same lines in every store, so that verification and export do not depend on where it is. Each writer
-//! begins with a [`Header`]. [`move_to_blobs`] takes large values out of an object, [`Chain::line`] makes a line of it, and
-//! [`RawLine::parse`] with [`Chain::verifies`] reads it. A [`summary_line`] is one from which a lost summary can be
-//! rebuilt. The line that [`SessionWriter::close`](crate::SessionWriter::close)
-//! writes is [`CLOSED`].
+//! A journal has the same lines in every store, so that verification and export do not depend on its location. The
+//! first line of each writer is a [`Header`]. [`move_to_blobs`] takes large values out of an object, [`Chain::line`]
+//! makes a line from it, and [`RawLine::parse`] with [`Chain::verifies`] reads it. A lost summary can be rebuilt from a
+//! [`summary_line`]. [`SessionWriter::close`](crate::SessionWriter::close) writes the line [`CLOSED`].
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +11,10 @@ pub use crate::blob::{hashes, move_from_blobs, move_to_blobs};
 pub use crate::line::{Chain, Header, RawLine, VERSION};
 use crate::store::Summary;
 
-/// Object of the last line of a writer that was closed: everything before it was synced.
+/// Object of the last line of a closed writer: all earlier lines were synced.
 pub const CLOSED: &str = "{\"closed\":true}";
 
-/// Beginning of a line that says what a list shows of the session.
+/// Prefix of a line that contains the session's summary for lists.
 const SUMMARY: &str = "{\"summary\":";
 
 /// Returns the object of a line from which a summary can be rebuilt.
@@ -25,18 +24,18 @@ pub fn summary_line(summary: &Summary) -> String {
     struct Line<'a> {
         summary: &'a Summary,
     }
-    // A summary has no value that JSON lacks.
+    // A summary contains no value that JSON cannot represent.
     serde_json::to_string(&Line { summary }).unwrap_or_default()
 }
 
-/// Returns the summary of a line, if it is one of [`summary_line`].
+/// Returns the summary of a line, if [`summary_line`] wrote it.
 #[must_use]
 pub fn summary_of(object: &str) -> Option<Summary> {
     #[derive(Deserialize)]
     struct Line {
         summary: Summary,
     }
-    // Most lines are others and need not be parsed.
+    // Most lines contain no summary and need not be parsed.
     let line = object.starts_with(SUMMARY).then(|| serde_json::from_str::<Line>(object));
     line?.ok().map(|line| line.summary)
 }

@@ -25,10 +25,10 @@ impl Hash {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Hash before the first line of a journal.
+    /// Predecessor hash of the first line of a journal.
     pub const START: Self = Self([0; 32]);
 
-    /// Creates the hash with these bytes, such as one that was kept as bytes elsewhere.
+    /// Creates a hash from its bytes, such as bytes that were kept elsewhere.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -57,7 +57,7 @@ impl FromStr for Hash {
     type Err = InvalidHash;
 
     fn from_str(text: &str) -> Result<Self, InvalidHash> {
-        // One hash has one text, or a changed letter would go unnoticed.
+        // A hash has only one text form, so that a changed letter does not go unnoticed.
         if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(InvalidHash);
         }

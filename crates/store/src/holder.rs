@@ -1,4 +1,4 @@
-//! Who has a session.
+//! The holder of a session.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl Holder {
         Self { host: host.into(), pid }
     }
 
-    /// Returns this process. Where the host's name cannot be read, it is `this host`.
+    /// Returns this process. If the host name cannot be read, it is `this host`.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the name of this host is not in a file of an environment")]
     pub fn this_process() -> Self {

@@ -30,7 +30,7 @@ use crate::store::{self, InboxSignal, Opened, Posting, SessionStore, SessionWrit
 /// Longest title, in characters.
 const MAX_TITLE: usize = 80;
 
-/// [`Journal`] of an agent's session in a store, which keeps the summary up to date as well.
+/// [`Journal`] of an agent's session in a store. It also keeps the summary up to date.
 #[derive(Debug)]
 pub struct StoredJournal {
     /// Shared with the inbox.
@@ -39,34 +39,34 @@ pub struct StoredJournal {
     /// First line of the record, until the first entry is written.
     header: Option<String>,
     summary: Summary,
-    /// Title on the newest line from which the summary can be rebuilt.
+    /// Title in the newest line from which the summary can be rebuilt.
     recorded_title: Option<String>,
     /// Store of the subagents' journals.
     store: Option<Arc<dyn SessionStore>>,
-    /// Start that the lines of its origin contain, if it is a fork.
+    /// Start whose history is in the lines of the origin, for a fork.
     inherited: Option<Start>,
 }
 
 impl StoredJournal {
-    /// Name of the property of a summary that has the state of the session, as
-    /// [`SessionState`](pintle_agent::SessionState) is serialised. It is that of the last process, so a session that is
-    /// `PROCESSING` while nobody has it was left unfinished.
+    /// Name of the summary property with the state of the session, as [`SessionState`](pintle_agent::SessionState) is
+    /// serialised. The last process wrote it. A session that is `PROCESSING` without a writer was therefore left
+    /// unfinished.
     pub const STATE: &str = "state";
 
-    /// Name of the property that has the number of calls that wait for a decision.
+    /// Name of the property with the number of calls that wait for a decision.
     pub const PENDING_APPROVALS: &str = "pending_approvals";
 
-    /// Name of the property that has the cost so far, in millionths of a US dollar; absent if it is unknown.
+    /// Name of the property with the cost so far, in millionths of a US dollar; absent if it is unknown.
     pub const COST_MICROS: &str = "cost_micros";
 
-    /// Name of the property that has the identity of the place where the tools work, as
+    /// Name of the property with the identity of the workspace of the tools, as
     /// [`ExecutionEnvironment::place`](pintle_env::ExecutionEnvironment::place) returns it.
     pub const PLACE: &str = "place";
 
-    /// Name of the property that has the number of tokens so far.
+    /// Name of the property with the number of tokens so far.
     pub const TOKENS: &str = "tokens";
 
-    /// Creates a journal that a new or resumed session writes to. `summary` is its present summary.
+    /// Creates the journal of a new or resumed session. `summary` is its present summary.
     #[must_use]
     pub fn new(writer: Box<dyn SessionWriter>, summary: Summary) -> Self {
         let fence = writer.fence();
@@ -81,17 +81,17 @@ impl StoredJournal {
         }
     }
 
-    /// Keeps the journals of subagents, at any depth, in the same store: as sessions whose summaries name their parent. They
-    /// are then resumed with it.
+    /// Keeps the journals of subagents, at any depth, in the same store. They are sessions whose summaries name their
+    /// parent, and are resumed with it.
     #[must_use]
     pub fn with_subagents(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Returns the line from which the summary can be rebuilt, once by each writer and when there is a title.
+    /// Returns the line from which the summary can be rebuilt: once per writer, and again when the title changes.
     ///
-    /// A session whose summary was lost may have been left unfinished.
+    /// The line records the session as unfinished, since a session whose summary was lost may be.
     fn summary_line(&mut self) -> Option<String> {
         if self.recorded_title.as_ref() == Some(&self.summary.title) {
             return None;
@@ -102,7 +102,7 @@ impl StoredJournal {
         Some(summary_line(&self.summary.clone().with_property(Self::STATE, state)))
     }
 
-    /// Takes the title and the time from new entries.
+    /// Updates the title and the time from new entries.
     fn follow(&mut self, entries: &[Arc<RecordEntry>]) {
         for entry in entries {
             self.summary.updated_at = self.summary.updated_at.max(entry.input.at);
@@ -115,7 +115,7 @@ impl StoredJournal {
     }
 }
 
-/// Returns the title of a session with this first message: the beginning of its first line that is not blank.
+/// Returns the title of a session with this first message: the start of its first line that is not blank.
 #[must_use]
 pub fn title_of(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -186,8 +186,8 @@ impl Journal for StoredJournal {
     }
 }
 
-/// Posts an input to a session, whether a process runs it or not. It survives the death of the machine once this returns.
-/// Posting again with the same `input_id` changes nothing.
+/// Posts an input to a session, whether a process runs it or not. The input survives a crash of the machine once this
+/// returns. Posting again with the same `input_id` has no effect.
 ///
 /// # Errors
 ///
@@ -199,7 +199,7 @@ pub async fn post_input(
     input: PostedInput,
 ) -> Result<Posting, StoreError> {
     let text = serde_json::to_string(&input).unwrap_or_default();
-    // A message can have tens of megabytes, and the text contains them.
+    // A message can have tens of megabytes, and the text contains a copy.
     drop(input);
     store.post(id, input_id, text).await
 }
@@ -208,14 +208,14 @@ pub async fn post_input(
 #[derive(Debug)]
 struct StoredInbox {
     writer: Weak<Mutex<Box<dyn SessionWriter>>>,
-    /// `None` until somebody waits.
+    /// `None` before the first wait.
     signal: Option<Box<dyn InboxSignal>>,
-    /// Ids of the inputs that were returned, and of those that cannot be read.
+    /// Ids of the inputs that were returned or cannot be read.
     seen: HashSet<String>,
 }
 
 impl StoredInbox {
-    /// Returns the oldest input that was not returned before.
+    /// Returns the oldest input that was not returned yet.
     async fn oldest(&mut self) -> io::Result<Option<Posted>> {
         let Some(writer) = self.writer.upgrade() else { return std::future::pending().await };
         let waiting = writer.lock().await.inbox().await?;
@@ -225,7 +225,7 @@ impl StoredInbox {
             }
             match serde_json::from_str(&input) {
                 Ok(input) => return Ok(Some(Posted::new(input_id, input))),
-                // Perhaps a newer version wrote it, and can read it.
+                // A newer version may have written it, and be able to read it.
                 Err(error) => tracing::warn!(%error, input_id, "a posted input cannot be read, and stays"),
             }
         }
@@ -237,7 +237,7 @@ impl StoredInbox {
 impl PostedInputs for StoredInbox {
     async fn next(&mut self) -> io::Result<Posted> {
         loop {
-            // Before the inbox is read, so that nothing is missed between the two.
+            // Subscribes before the inbox is read, so that no input is missed in between.
             if self.signal.is_none()
                 && let Some(writer) = self.writer.upgrade()
             {
@@ -258,11 +258,11 @@ impl PostedInputs for StoredInbox {
     }
 }
 
-/// Journals of subagents in the store of their parent's.
+/// Journals of subagents in the store of their parent's journal.
 #[derive(Debug)]
 struct StoredSubagents {
     store: Arc<dyn SessionStore>,
-    /// Properties that they have in common with their parent.
+    /// Properties that they share with their parent.
     properties: BTreeMap<String, String>,
 }
 
@@ -286,7 +286,7 @@ impl SubagentJournals for StoredSubagents {
         summary.properties.clone_from(&self.properties);
         match self.store.create(summary.clone()).await {
             Ok(writer) => Ok(self.journal_of(writer, summary)),
-            // Its process died before it recorded anything.
+            // Its process crashed before it recorded an entry.
             Err(StoreError::Exists(id)) => {
                 let opened = self.store.open(&id).await?;
                 self.journal(opened).await
@@ -311,7 +311,7 @@ impl SubagentJournals for StoredSubagents {
 fn json(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string(value).map_err(io::Error::from)?;
     if text.len() > MAX_INLINE_LINE {
-        // The text has grown by doubling, and a large one is copied into blobs while it is held.
+        // The text grew by doubling, and a large one is copied into blobs while it is held.
         text.shrink_to_fit();
     }
     Ok(text)

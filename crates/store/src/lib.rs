@@ -28,7 +28,7 @@ pub use journal::{
 };
 pub use ledger::check_ledger_name;
 pub use memory::MemoryStore;
-// Types of the agent in the interface of stores, so that a host needs no second dependency for them.
+// Types of the agent that appear in the interface of stores, so that a host does not need a second dependency.
 pub use pintle_agent::{Barrier, Fence, Ledger, Ledgers, Record, SessionId, Timestamp};
 pub use prune::{PrunePolicy, Pruned, delete_tree, prune};
 pub use store::{

@@ -1,12 +1,12 @@
-//! One line of a journal: a JSON object whose last members are the store's.
+//! One line of a journal: a JSON object that ends with the members of the store.
 //!
 //! ```json
 //! {"at":"2026-01-01T00:00:00.000Z","input":"interrupt","seq":7,"synced":6,"hash":"…"}
 //! ```
 //!
-//! The hash covers the bytes of the line up to `,"hash"`, the hash of the line before, and the id of the session. A line
-//! is therefore verified without parsing it as JSON, and a line of another session, a line that was moved, and a line
-//! that was written again by other software all fail.
+//! The hash covers the bytes of the line up to `,"hash"`, the hash of the previous line, and the id of the session. A
+//! line is therefore verified without parsing it as JSON. Verification fails for a line of another session, for a moved
+//! line, and for a line that other software rewrote.
 
 use pintle_agent::SessionId;
 use serde::{Deserialize, Serialize};
@@ -14,22 +14,23 @@ use serde::{Deserialize, Serialize};
 use crate::hash::Hash;
 use crate::store::Position;
 
-/// Purpose of the hashes, as BLAKE3 wants it: a hash of a line is no hash of anything else.
+/// Context string of the hashes, as BLAKE3 requires it. It separates the hashes of lines from other uses of BLAKE3.
 const PURPOSE: &str = "pintle-store 2026-11-23 line of a session's journal";
 
 const HASH_MEMBER: &str = ",\"hash\":\"";
 const END: &str = "\"}";
 
-/// Length of the hash member and of what follows it.
+/// Length of the hash member and of the end of the line after it.
 const HASH_LEN: usize = HASH_MEMBER.len() + Hash::DIGITS + END.len();
 
-/// The members with the position are within this many bytes before the hash: two numbers of 20 digits, and their names.
+/// The members with the position are within this many bytes before the hash: two numbers of up to 20 digits, and their
+/// names.
 const POSITION_LEN: usize = 64;
 
-/// Version of the form of journals.
+/// Version of the format of journals.
 pub const VERSION: u64 = 1;
 
-/// First line of each writer: it names the line that the writer follows.
+/// First line of each writer. It names the line that the writer follows.
 ///
 /// ```json
 /// {"journal":1,"session":"…","epoch":2,"follows":{"epoch":1,"seq":40,"hash":"…"},"seq":41,"synced":40,"hash":"…"}
@@ -37,15 +38,15 @@ pub const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
-    /// Version of the form, as [`VERSION`].
+    /// Version of the format, as [`VERSION`].
     pub journal: u64,
-    /// Session that the writer writes.
+    /// Session that the writer writes to.
     pub session: SessionId,
     /// Number of the writer.
     pub epoch: u64,
-    /// Last line of the writer before.
+    /// Last line of the previous writer.
     pub follows: Position,
-    /// Session that the line before belongs to, if this is the first line of a fork of it.
+    /// Session that contains the followed line, if this is the first line of a fork of that session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<SessionId>,
 }
@@ -56,7 +57,7 @@ pub struct Chain {
     session: blake3::Hasher,
 }
 
-/// A line whose form is right; its hash is not verified yet.
+/// A line in the right format whose hash is not verified yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawLine<'a> {
@@ -64,9 +65,9 @@ pub struct RawLine<'a> {
     covered: &'a [u8],
     /// Number of the line.
     pub seq: u64,
-    /// Highest line that was known to survive the death of the machine when this one was written.
+    /// Highest line that was known to survive a crash of the machine when this one was written.
     pub synced: u64,
-    /// Hash of the line, as it says itself.
+    /// Hash of the line, as the line contains it.
     pub hash: Hash,
 }
 
@@ -87,7 +88,7 @@ impl Header {
     /// Returns the JSON object of the line.
     #[must_use]
     pub fn object(&self) -> String {
-        // The form has no value that JSON lacks.
+        // A header contains no value that JSON cannot represent.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -122,7 +123,7 @@ impl Chain {
         (text, hash)
     }
 
-    /// Returns whether the hash of the line is right after this one.
+    /// Returns whether the hash of the line is right, if the previous line has the hash `before`.
     #[must_use]
     pub fn verifies(&self, line: &RawLine<'_>, before: &Hash) -> bool {
         self.hash(before, line.covered) == line.hash
@@ -130,14 +131,14 @@ impl Chain {
 }
 
 impl<'a> RawLine<'a> {
-    /// Parses a line without its line feed. Returns `None` for anything else.
+    /// Parses a line without its line feed. Returns `None` for other bytes.
     #[must_use]
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (covered, hash) = line.split_at_checked(line.len().checked_sub(HASH_LEN)?)?;
         let hash = hash.strip_prefix(HASH_MEMBER.as_bytes())?.strip_suffix(END.as_bytes())?;
         let hash: Hash = std::str::from_utf8(hash).ok()?.parse().ok()?;
         let tail = covered.get(covered.len().saturating_sub(POSITION_LEN)..)?;
-        // The object before may end in the middle of a character of several bytes.
+        // The tail may start in the middle of a multi-byte character of the object.
         let tail = String::from_utf8_lossy(tail);
         let (_, position) = tail.rsplit_once("\"seq\":")?;
         let (seq, synced) = position.split_once(",\"synced\":")?;

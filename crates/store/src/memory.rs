@@ -22,7 +22,7 @@ use crate::store::{
     SessionStore, SessionWriter, Summary, Verification, WatchedInbox,
 };
 
-/// Sessions in memory, for tests and for applications that keep nothing. Clones share their sessions.
+/// Sessions in memory, for tests and for applications without persistence. Clones share their sessions.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     sessions: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Session>>>>>,
@@ -36,20 +36,20 @@ struct Session {
     head: Position,
     blobs: HashMap<Hash, Arc<Vec<u8>>>,
     inbox: Vec<PostedInput>,
-    /// Ids of all inputs so far.
+    /// Ids of all posted inputs.
     known_inputs: HashSet<String>,
     /// Whether there is a writer.
     is_open: bool,
     is_deleted: bool,
-    /// Tells readers that something has changed.
+    /// Notifies readers of changes.
     changes: watch::Sender<()>,
-    /// Tells the writer that something was posted.
+    /// Notifies the writer of posted inputs.
     posted: watch::Sender<()>,
 }
 
 #[derive(Clone, Debug)]
 struct StoredLine {
-    /// Session whose writer wrote it: this one, or one that it is a fork of.
+    /// Session whose writer wrote it: this one, or one that it was forked from.
     session: SessionId,
     epoch: u64,
     text: Arc<str>,
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Returns a session with the lines up to `at`; `None` if there are fewer.
+    /// Returns a fork with the lines up to `at`; `None` if there are fewer.
     fn fork(&self, at: u64, summary: Summary) -> Option<Self> {
         let lines = self.lines.get(..usize::try_from(at).ok()?)?.to_vec();
         let last = lines.last()?;
@@ -87,7 +87,8 @@ impl Session {
         Some(Self { lines, head, blobs, ..Self::new(summary) })
     }
 
-    /// Returns the number of the first line that a reader is to forget after it has read `last`; `None` if there is none.
+    /// Returns the number of the first line that is void for a reader whose last line was `last`; `None` if all are
+    /// valid.
     fn first_void(&self, last: LineId) -> Option<u64> {
         let at = |seq: u64| self.lines.get(usize::try_from(seq.checked_sub(1)?).ok()?);
         if at(last.seq).is_some_and(|stored| stored.epoch == last.epoch) {
@@ -96,7 +97,7 @@ impl Session {
         let is_later = |stored: &&StoredLine| stored.epoch > last.epoch;
         let taken = self.lines.iter().rev().take_while(is_later).count();
         let first = u64::try_from(self.lines.len() - taken).unwrap_or(u64::MAX).saturating_add(1);
-        // A writer that has written nothing has not settled yet what it follows.
+        // Until a writer has written a line, it is not settled which line it follows.
         (taken > 0 && first <= last.seq).then_some(first)
     }
 }
@@ -446,7 +447,7 @@ impl Reader for MemoryReader {
     }
 
     async fn wait(&mut self) {
-        // The sender is in the session that this reader has.
+        // This reader holds the session, which owns the sender.
         let _ = self.changes.changed().await;
     }
 }

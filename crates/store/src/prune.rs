@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::journal::StoredJournal;
 use crate::store::{Filter, Page, SessionStore, Summary};
 
-/// Sessions that [`prune`] removes. Without any condition it removes none.
+/// Sessions that [`prune`] removes. A policy without conditions removes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrunePolicy {
@@ -16,9 +16,9 @@ pub struct PrunePolicy {
     pub older_than: Option<Timestamp>,
     /// Removes all but this many of the newest sessions.
     pub keep: Option<usize>,
-    /// Sessions that stay in any case.
+    /// Sessions that are never removed.
     pub spared: BTreeSet<SessionId>,
-    /// Only says what would be removed.
+    /// Only returns the sessions that would be removed.
     pub dry_run: bool,
 }
 
@@ -28,19 +28,19 @@ pub struct PrunePolicy {
 pub struct Pruned {
     /// Sessions that were removed, or would be, without their subagents.
     pub removed: Vec<Summary>,
-    /// Sessions that fit the policy and stay: somebody has them, they were left unfinished, a call waits for a decision, or
-    /// they are spared.
+    /// Sessions that match the policy but stay: a process writes them, they were left unfinished, a call waits for a
+    /// decision, or they are spared.
     pub kept: Vec<Summary>,
-    /// Number of files, directories or values that were removed because nobody has them any more.
+    /// Number of files, directories or values that were removed because no session uses them any more.
     pub swept: u64,
 }
 
-/// Age up to which nothing is swept, in milliseconds: the process that made it may be about to use it.
+/// Minimum age of swept files, in milliseconds: a process may be about to use a newer one.
 const MIN_AGE: i64 = 3_600_000;
 
 impl PrunePolicy {
-    /// Returns whether a policy removes this session, the newest of which has the index 0. Both conditions must hold if both
-    /// are given.
+    /// Returns whether the policy removes this session. The newest session has the index 0. If both conditions are set,
+    /// both must hold.
     fn fits(&self, index: usize, summary: &Summary) -> bool {
         let is_old = self.older_than.is_none_or(|time| summary.updated_at < time);
         let is_beyond = self.keep.is_none_or(|keep| index >= keep);
@@ -48,15 +48,17 @@ impl PrunePolicy {
     }
 }
 
-/// Removes old sessions with their subagents, and what deleted sessions and processes that died left behind more than an hour
-/// ago. A session that somebody has, whose work was left unfinished, or in which a call waits for a decision stays.
+/// Removes old sessions with their subagents, and files that deleted sessions and crashed processes left behind more
+/// than an hour ago. A session stays if a process writes it, if it was left unfinished, or if a call waits for a
+/// decision.
 ///
 /// # Errors
 ///
-/// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]; what was removed until then stays removed.
+/// As for [`SessionStore::list`], [`SessionStore::delete`] and [`SessionStore::sweep`]. Sessions and files removed
+/// before the error stay removed.
 pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pruned, StoreError> {
     let all = store.list(&Filter::default(), &Page::default()).await?;
-    // Tasks and kept costs are in the same store.
+    // The store also contains tasks and recorded costs.
     let sessions = all.into_iter().filter(Summary::is_session);
     let mut pruned = Pruned::default();
     for (index, summary) in sessions.enumerate() {
@@ -90,7 +92,7 @@ pub async fn prune(store: &dyn SessionStore, policy: &PrunePolicy) -> Result<Pru
 ///
 /// # Errors
 ///
-/// As for [`SessionStore::list`] and [`SessionStore::delete`]; the session itself is removed last.
+/// As for [`SessionStore::list`] and [`SessionStore::delete`]. The session itself is removed last.
 pub async fn delete_tree(store: &dyn SessionStore, id: &SessionId) -> Result<(), StoreError> {
     let children = Filter::default().with_parent(id.clone());
     for child in store.list(&children, &Page::default()).await? {
@@ -100,7 +102,7 @@ pub async fn delete_tree(store: &dyn SessionStore, id: &SessionId) -> Result<(),
     Ok(())
 }
 
-/// Returns whether a process has left something to do.
+/// Returns whether a process has left work unfinished.
 fn is_under_way(summary: &Summary) -> bool {
     let processing = serde_json::to_value(SessionState::Processing).unwrap_or_default();
     let state = summary.properties.get(StoredJournal::STATE).map(String::as_str);

@@ -14,9 +14,9 @@ use crate::error::StoreError;
 use crate::hash::Hash;
 use crate::holder::Holder;
 
-/// Keeps sessions: the journal of each, which is the truth, and a summary, which is a cache.
+/// Keeps sessions. The journal of a session is the source of truth, and its summary is a cache.
 ///
-/// Methods may be called from any task. None of them changes what another session has.
+/// Methods may be called from any task. None of them changes another session.
 #[async_trait]
 pub trait SessionStore: fmt::Debug + Send + Sync {
     /// Creates a session and returns its only writer.
@@ -26,11 +26,12 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`StoreError::Exists`], [`StoreError::InvalidId`], [`StoreError::Io`] and the like.
     async fn create(&self, summary: Summary) -> Result<Box<dyn SessionWriter>, StoreError>;
 
-    /// Creates a session that begins with the lines of another one, `origin`, up to line `at`, and returns its only writer.
+    /// Creates a session that starts with the lines of the session `origin` up to line `at`, and returns its only
+    /// writer.
     ///
-    /// These lines and their values are kept once where the store can do so, and stay when `origin` is deleted. `origin` may
-    /// be in use; nothing of it is changed, and what it writes later is no part of the fork. The lines are verified, and
-    /// survive the death of the machine once this returns.
+    /// The store shares these lines and their values with `origin` if it can. They stay when `origin` is deleted.
+    /// `origin` may be in use. It is not changed, and lines that it gets later are not part of the fork. The lines are
+    /// verified, and survive a crash of the machine once this returns.
     ///
     /// # Errors
     ///
@@ -43,32 +44,32 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         summary: Summary,
     ) -> Result<Box<dyn SessionWriter>, StoreError>;
 
-    /// Opens a session for writing, after everything that is on record of it has been verified.
+    /// Verifies all recorded lines of a session and opens it for writing.
     ///
     /// # Errors
     ///
     /// [`StoreError::NotFound`], [`StoreError::InUse`], [`StoreError::Damaged`], [`StoreError::Version`],
-    /// [`StoreError::NotAJournal`], [`StoreError::Io`] and the like. Nothing is changed then.
+    /// [`StoreError::NotAJournal`], [`StoreError::Io`] and the like. An error changes nothing.
     async fn open(&self, id: &SessionId) -> Result<Opened, StoreError>;
 
-    /// Reads the journal from line `from` on (the first line is 1), in bounded memory. A session may be read while it is
-    /// written.
+    /// Reads the journal from line `from` on (the first line is 1), in bounded memory. A session may be read while it
+    /// is written.
     ///
     /// # Errors
     ///
     /// [`StoreError::NotFound`] and as for [`Reader::next`].
     async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError>;
 
-    /// Reads the journal after a line that an earlier reader returned, possibly in another process. If that line is void
-    /// by now, [`Reader::next`] reports [`StoreError::Reset`] first.
+    /// Reads the journal after a line that an earlier reader returned, possibly in another process. If that line is
+    /// void by now, [`Reader::next`] first reports [`StoreError::Reset`].
     ///
     /// # Errors
     ///
     /// As for [`read`](Self::read).
     async fn read_after(&self, id: &SessionId, last: LineId) -> Result<Box<dyn Reader>, StoreError>;
 
-    /// Verifies every line and every blob of a session, in bounded memory. Without `head`, the head of an earlier time
-    /// that was kept elsewhere, a journal whose end was cut off at a line looks complete.
+    /// Verifies every line and every blob of a session, in bounded memory. `head` is an earlier head that was kept
+    /// elsewhere. Without it, a journal that was truncated between two lines looks complete.
     ///
     /// # Errors
     ///
@@ -82,22 +83,22 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`StoreError::Io`] and the like.
     async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, StoreError>;
 
-    /// Lists sessions, the one that was changed last first.
+    /// Lists sessions, the most recently changed one first.
     ///
     /// # Errors
     ///
     /// [`StoreError::Io`] and the like. A session whose summary is broken is listed from its journal, or left out.
     async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, StoreError>;
 
-    /// Returns who writes the session now; `None` if nobody does.
+    /// Returns the process that writes the session now; `None` if no process does.
     ///
     /// # Errors
     ///
     /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
     async fn holder(&self, id: &SessionId) -> Result<Option<Holder>, StoreError>;
 
-    /// Adds an input to the inbox of a session, which its present or next writer takes. The input survives the death of
-    /// the machine once this returns. Posting again with the same `input_id` changes nothing.
+    /// Adds an input to the inbox of a session. Its present or next writer takes the input. The input survives a crash
+    /// of the machine once this returns. Posting again with the same `input_id` has no effect.
     ///
     /// # Errors
     ///
@@ -111,20 +112,20 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`StoreError::NotFound`], [`StoreError::Io`] and the like.
     async fn has_posted(&self, id: &SessionId) -> Result<bool, StoreError>;
 
-    /// Removes a session with its journal, its inbox and the blobs that no other session has. Returns whether there was
-    /// one.
+    /// Removes a session with its journal, its inbox and the blobs that no other session has. Returns whether the
+    /// session existed.
     ///
     /// # Errors
     ///
     /// [`StoreError::InUse`], [`StoreError::Io`] and the like.
     async fn delete(&self, id: &SessionId) -> Result<bool, StoreError>;
 
-    /// Removes what deleted sessions, and processes that died, left behind before this time and nobody has. Returns the
-    /// number of files, directories or values that were removed.
+    /// Removes unused files, directories and values that deleted sessions and crashed processes left behind before this
+    /// time. Returns their number.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Io`] and the like; what was removed until then stays removed.
+    /// [`StoreError::Io`] and the like. Files removed before the error stay removed.
     async fn sweep(&self, before: Timestamp) -> Result<u64, StoreError> {
         let _ = before;
         Ok(0)
@@ -134,13 +135,13 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     fn blobs(&self, id: &SessionId) -> Box<dyn Blobs>;
 }
 
-/// The only writer of a session. Dropping it gives the session back.
+/// The only writer of a session. Dropping it releases the session.
 #[async_trait]
 pub trait SessionWriter: fmt::Debug + Send {
     /// Returns the id of the session.
     fn id(&self) -> &SessionId;
 
-    /// Returns the number of this writer: each one of a session has a higher one.
+    /// Returns the number of this writer. It is higher than the numbers of all earlier writers of the session.
     fn epoch(&self) -> u64;
 
     /// Returns the position of the last line.
@@ -148,18 +149,18 @@ pub trait SessionWriter: fmt::Debug + Send {
 
     /// Appends JSON objects, each as one line, and passes the barrier. Large values become blobs first.
     ///
-    /// After an error the writer is at its end: it refuses everything else. A failed sync is never retried, since the
-    /// kernel may have dropped what was not written.
+    /// After an error the writer has ended, and refuses all further calls. A failed sync is never retried, since the
+    /// kernel may have dropped the unwritten data.
     ///
     /// # Errors
     ///
     /// [`StoreError::Lost`], [`StoreError::Io`] and the like.
     async fn append(&mut self, objects: Vec<String>, barrier: Barrier) -> Result<Position, StoreError>;
 
-    /// Returns the check before each effect: it fails once this writer is at its end or another one has the session.
+    /// Returns the check to run before each effect. It fails once this writer has ended or another one has the session.
     fn fence(&self) -> Fence;
 
-    /// Replaces the summary. It is a cache: it may be lost with the machine.
+    /// Replaces the summary. It is a cache and may be lost in a crash of the machine.
     ///
     /// # Errors
     ///
@@ -173,20 +174,20 @@ pub trait SessionWriter: fmt::Debug + Send {
     /// [`StoreError::Io`] and the like.
     async fn inbox(&mut self) -> Result<Vec<PostedInput>, StoreError>;
 
-    /// Returns what tells that the inbox may have something new. One that looks every 500 ms by default.
+    /// Returns a signal that reports when the inbox may have new inputs. By default, it fires every 500 ms.
     fn inbox_signal(&self) -> Box<dyn InboxSignal> {
         Box::new(InboxInterval(INBOX_INTERVAL))
     }
 
-    /// Removes an input from the inbox, after it was recorded. Its id stays known.
+    /// Removes an input from the inbox after it was recorded. Its id stays known.
     ///
     /// # Errors
     ///
     /// [`StoreError::Io`] and the like.
     async fn take(&mut self, input_id: &str) -> Result<(), StoreError>;
 
-    /// Syncs everything and marks the journal as complete up to here, so that any later change of it is found. The writer
-    /// is at its end then.
+    /// Syncs all lines and marks the journal as complete up to here, so that any later change of it is detected. The
+    /// writer has then ended.
     ///
     /// # Errors
     ///
@@ -194,21 +195,21 @@ pub trait SessionWriter: fmt::Debug + Send {
     async fn close(&mut self) -> Result<Position, StoreError>;
 }
 
-/// Tells the writer of a session that its inbox may have something new.
+/// Reports to the writer of a session that its inbox may have new inputs.
 #[async_trait]
 pub trait InboxSignal: fmt::Debug + Send {
-    /// Waits until something may have been posted since the last call, or since the signal was created. It may return early.
-    /// The delay depends on the store: none in memory, on files if this process posts, and on PostgreSQL;
-    /// otherwise after at most some 500 ms on files and some 2 s on PostgreSQL. Needs a Tokio runtime with time.
+    /// Waits until an input may have been posted since the last call, or since the signal was created. It may return
+    /// early. The delay depends on the store: none in memory, on files if this process posts, and on PostgreSQL;
+    /// otherwise at most about 500 ms on files and 2 s on PostgreSQL. Needs a Tokio runtime with time.
     ///
-    /// Cancel safe: nothing that is posted while nobody waits is missed by a later call.
+    /// Cancel safe: a later call reports inputs that were posted in between.
     async fn wait(&mut self);
 }
 
-/// Interval at which an inbox is looked at that others may post to without a signal.
+/// Interval at which an inbox is checked for inputs that other processes post without a signal.
 pub(crate) const INBOX_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks again and again.
+/// Fires at a fixed interval.
 #[derive(Debug)]
 struct InboxInterval(Duration);
 
@@ -219,11 +220,11 @@ impl InboxSignal for InboxInterval {
     }
 }
 
-/// Hears of what this process posts, and looks at an interval for what others do.
+/// Is notified of inputs that this process posts, and checks for inputs of other processes at an interval.
 #[derive(Debug)]
 pub(crate) struct WatchedInbox {
     pub(crate) posted: watch::Receiver<()>,
-    /// `None` if nobody else can post.
+    /// `None` if no other process can post.
     pub(crate) interval: Option<Duration>,
 }
 
@@ -238,8 +239,8 @@ impl InboxSignal for WatchedInbox {
     }
 }
 
-/// Reads the lines of a journal, and follows it while it is written: also past the death of a writer and the takeover by
-/// the next one.
+/// Reads the lines of a journal and follows it while it is written. It continues across crashes of writers and
+/// takeovers.
 ///
 /// ```
 /// # use pintle_store::{Reader, StoreError};
@@ -257,9 +258,9 @@ impl InboxSignal for WatchedInbox {
 #[async_trait]
 pub trait Reader: Send {
     /// Returns the next verified line; `None` after the last one. A line that is being written is not returned. After
-    /// `None` it may be called again, and returns what was written meanwhile.
+    /// `None` it may be called again, and returns the lines that were written meanwhile.
     ///
-    /// Cancel safe: a line that a cancelled call would have returned is returned by the next one.
+    /// Cancel safe: the next call returns the line that a cancelled call would have returned.
     ///
     /// # Errors
     ///
@@ -271,16 +272,16 @@ pub trait Reader: Send {
     ///   The next call tries the same line again.
     async fn next(&mut self) -> Result<Option<Line>, StoreError>;
 
-    /// Waits until [`next`](Self::next) may have something else to return than the `None` of its last call: more lines or
-    /// an error. It may return early, and waits without limit for a session that nobody writes.
+    /// Waits until [`next`](Self::next), which returned `None`, may have another result: more lines or an error. It may
+    /// return early. It waits without limit for a session without a writer.
     ///
-    /// Cancel safe: nothing that is written while nobody waits is missed by a later call. How soon it returns depends on
-    /// the store: at once in memory, after at most some 200 ms on files, at once or after at most some 2 s on PostgreSQL.
-    /// Files and PostgreSQL need a Tokio runtime with time.
+    /// Cancel safe: a later call notices lines that were written in between. The delay depends on the store: none in
+    /// memory, at most about 200 ms on files, and none or at most about 2 s on PostgreSQL. Files and PostgreSQL need a
+    /// Tokio runtime with time.
     async fn wait(&mut self);
 }
 
-/// Identifies a line over all writers: a number alone may be used again, after lines were lost that were never synced.
+/// Identifies a line across all writers. A number alone may be reused after lines were lost that were never synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LineId {
     /// Number of the writer.
@@ -308,7 +309,7 @@ impl Line {
         Self { seq: id.seq, epoch: id.epoch, object }
     }
 
-    /// Returns the identity of the line, with which [`SessionStore::read_after`] continues.
+    /// Returns the identity of the line, from which [`SessionStore::read_after`] continues.
     #[must_use]
     pub fn id(&self) -> LineId {
         LineId { epoch: self.epoch, seq: self.seq }
@@ -321,29 +322,29 @@ impl Line {
 pub struct Opened {
     /// Its writer.
     pub writer: Box<dyn SessionWriter>,
-    /// The end of the journal that was not on disk as a whole and was set aside; `None` if everything was.
+    /// The incomplete end of the journal, which was set aside; `None` if the journal was complete.
     pub torn: Option<TornTail>,
 }
 
 impl Opened {
-    /// Creates the result of opening a session whose journal was on disk as a whole.
+    /// Creates the result of opening a session whose journal was complete on disk.
     #[must_use]
     pub fn new(writer: Box<dyn SessionWriter>) -> Self {
         Self { writer, torn: None }
     }
 }
 
-/// End of a journal that no acknowledged line was in.
+/// End of a journal that contains no acknowledged line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TornTail {
-    /// Number of the first line of it.
+    /// Number of its first line.
     pub seq: u64,
     /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Position in a journal: the head of it, if kept elsewhere, proves that nothing was changed or cut off before.
+/// Position in a journal. A head that is kept elsewhere proves that no earlier line was changed or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Position {
@@ -356,7 +357,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Creates a position, such as one that was kept elsewhere as text.
+    /// Creates a position, for example from a text that was kept elsewhere.
     #[must_use]
     pub fn new(epoch: u64, seq: u64, hash: Hash) -> Self {
         Self { epoch, seq, hash }
@@ -367,13 +368,13 @@ impl Position {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Last line that is right.
+    /// Last intact line.
     pub head: Position,
     /// Last line that was known to be on disk when a later one was written.
     pub synced: u64,
     /// Number of blobs that were verified.
     pub blobs: u64,
-    /// Whether the head that was kept elsewhere is one of the lines; `None` without one.
+    /// Whether the head that was kept elsewhere is one of the lines; `None` without such a head.
     pub matches_head: Option<bool>,
     /// End of the journal that was never acknowledged.
     pub torn: Option<TornTail>,
@@ -382,7 +383,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Creates the result for a journal that is right up to `head`, without any problems.
+    /// Creates the result for a journal that is intact up to `head`, without problems.
     #[must_use]
     pub fn new(head: Position) -> Self {
         Self { head, synced: 0, blobs: 0, matches_head: None, torn: None, problems: Vec::new() }
@@ -401,7 +402,7 @@ impl Verification {
 pub struct Problem {
     /// Number of the line.
     pub seq: u64,
-    /// The problem, in words.
+    /// The problem as text.
     pub message: String,
 }
 
@@ -412,7 +413,7 @@ impl Problem {
         Self { seq, message: message.into() }
     }
 
-    /// Creates a problem with line `seq` from an error, whose message does not repeat the session and the line.
+    /// Creates a problem with line `seq` from an error. The message does not repeat the session and the line.
     #[must_use]
     pub fn from_error(seq: u64, error: &StoreError) -> Self {
         if let StoreError::Damaged { problem, .. } = error {
@@ -450,7 +451,7 @@ impl PostedInput {
     }
 }
 
-/// Entry of a session in lists. A cache of its journal.
+/// Entry of a session in lists. It is a cache of the session's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -458,12 +459,12 @@ pub struct Summary {
     pub id: SessionId,
     /// Time of its creation.
     pub created_at: Timestamp,
-    /// Time of the newest change that the summary knows of.
+    /// Time of the newest change that the summary covers.
     pub updated_at: Timestamp,
-    /// Session whose subagent it is.
+    /// Parent session, for a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
-    /// Text that tells it from others: the beginning of its first input.
+    /// Text that identifies the session for users: the start of its first input.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
     /// Other properties, by which a list can be filtered.
@@ -472,10 +473,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Property that says what is kept, unless it is a session.
+    /// Property with the kind of the entry; absent for a session.
     pub const KIND: &str = "kind";
 
-    /// Returns whether it is about a session, and not about something else that is kept in the same store, such as a task.
+    /// Returns whether it describes a session, and not another kind of entry in the same store, such as a task.
     #[must_use]
     pub fn is_session(&self) -> bool {
         !self.properties.contains_key(Self::KIND)
@@ -501,7 +502,7 @@ impl Summary {
         self
     }
 
-    /// Sets the session whose subagent it is.
+    /// Sets the parent session, for a subagent.
     #[must_use]
     pub fn with_parent(mut self, parent: SessionId) -> Self {
         self.parent = Some(parent);
@@ -509,13 +510,13 @@ impl Summary {
     }
 }
 
-/// Sessions that a list has.
+/// Sessions that a list contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Properties that they all have.
+    /// Properties that all of them have.
     pub properties: BTreeMap<String, String>,
-    /// Subagents of this session; without it, sessions that are no subagents.
+    /// Parent whose subagents are listed. Without it, sessions that are not subagents are listed.
     pub parent: Option<SessionId>,
 }
 
@@ -527,14 +528,14 @@ impl Filter {
         self
     }
 
-    /// Asks for the subagents of this session.
+    /// Selects the subagents of this session.
     #[must_use]
     pub fn with_parent(mut self, parent: SessionId) -> Self {
         self.parent = Some(parent);
         self
     }
 
-    /// Returns whether a list with this filter has the session.
+    /// Returns whether a list with this filter contains the session.
     #[must_use]
     pub fn matches(&self, summary: &Summary) -> bool {
         self.parent == summary.parent
@@ -548,7 +549,7 @@ impl Filter {
 pub struct Page {
     /// Maximum number of sessions; all if `None`.
     pub limit: Option<usize>,
-    /// Last session of the page before, as the list had it.
+    /// Last session of the previous page, as the list contained it.
     pub after: Option<(Timestamp, SessionId)>,
 }
 
@@ -566,7 +567,7 @@ impl Page {
         self
     }
 
-    /// Sorts the summaries and returns those of this page.
+    /// Sorts the summaries and returns the summaries of this page.
     pub(crate) fn of_summaries(&self, mut summaries: Vec<Summary>) -> Vec<Summary> {
         let key = |summary: &Summary| (std::cmp::Reverse(summary.updated_at), summary.id.clone());
         summaries.sort_by_cached_key(key);

@@ -13,22 +13,21 @@ use tokio::task::JoinSet;
 use self::entry::Entry;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// The default limit on commands that run at once. A remote environment runs at most eight, including those in the
-/// foreground.
+/// Default limit on concurrent commands. A remote environment runs at most eight, including foreground commands.
 const MAX_RUNNING: usize = 4;
 
-/// The most commands that are listed. Above it, the oldest ended commands are removed.
+/// Maximum number of listed commands. Above it, the oldest ended commands are removed.
 const MAX_LISTED: usize = 32;
 
 /// The background commands of one session.
 ///
 /// A session creates one, puts a clone into the [`ToolContext`](crate::ToolContext) of each call, and calls
-/// [`close`](Self::close) at its end. Clones share the commands; dropping the last clone terminates all of them. Each
-/// command keeps up to 1 MiB of unread output, the newest.
+/// [`close`](Self::close) at its end. Clones share the commands. Dropping the last clone terminates all of them. Each
+/// command keeps at most the newest 1 MiB of unread output.
 #[derive(Clone)]
 pub struct BackgroundCommands {
     shared: Arc<Shared>,
-    /// Whether commands that are started through this clone read nothing.
+    /// Whether commands that are started through this clone have no standard input.
     without_input: bool,
 }
 
@@ -70,7 +69,7 @@ pub struct BackgroundOutput {
     pub status: BackgroundStatus,
     /// The new output of both streams, in order of arrival. Invalid UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// The number of bytes before it that were dropped because they were not read in time.
+    /// The number of preceding bytes that were dropped because they were not read in time.
     pub dropped: u64,
 }
 
@@ -91,19 +90,19 @@ struct State {
 }
 
 impl BackgroundCommands {
-    /// An empty set with a limit of four running commands.
+    /// Creates an empty set with a limit of four running commands.
     #[must_use]
     pub fn new() -> Self {
         Self::with_max_running(MAX_RUNNING)
     }
 
-    /// An empty set with a limit of `max` running commands.
+    /// Creates an empty set with a limit of `max` running commands.
     #[must_use]
     pub fn with_max_running(max: usize) -> Self {
         Self { shared: Arc::new(Shared { max_running: max, state: Mutex::default() }), without_input: false }
     }
 
-    /// Returns a clone whose own commands have no standard input. All others are unchanged.
+    /// Returns a clone that starts commands without standard input. Commands of other clones are unchanged.
     #[must_use]
     pub(crate) fn without_input(&self) -> Self {
         Self { without_input: true, ..self.clone() }
@@ -111,11 +110,11 @@ impl BackgroundCommands {
 
     /// Starts a command line in the environment's shell, with a pipe as its standard input, and returns its id.
     ///
-    /// Dropping the future before it is ready leaves nothing running.
+    /// Dropping the future before it is ready leaves no process running.
     ///
     /// # Errors
     ///
-    /// Those of the environment; [`ToolErrorKind::Failed`] at the limit of running commands, and after
+    /// Errors of the environment; [`ToolErrorKind::Failed`] at the limit of running commands, and after
     /// [`close`](Self::close).
     pub async fn start(&self, env: &dyn ExecutionEnvironment, command: &str) -> Result<u64, ToolError> {
         let line = Command::shell(command).with_stdin(Stdin::Piped);
@@ -187,12 +186,12 @@ impl BackgroundCommands {
     /// # Errors
     ///
     /// [`ToolErrorKind::NotFound`] for an unknown id; [`ToolErrorKind::Failed`] if the command has ended, its input is
-    /// closed, or it does not read for five seconds. The message then tells how much was written.
+    /// closed, or it does not read for five seconds. The message then contains the number of bytes written.
     pub async fn write(&self, id: u64, bytes: &[u8], close: bool) -> Result<(), ToolError> {
         self.entry(id)?.write(bytes, close).await
     }
 
-    /// Terminates a command and its child processes, and returns the rest of its output. Does nothing to a command that
+    /// Terminates a command and its child processes, and returns its remaining output. Has no effect on a command that
     /// has ended.
     ///
     /// # Errors
@@ -211,7 +210,7 @@ impl BackgroundCommands {
         self.lock().entries.values().map(|entry| entry.status()).collect()
     }
 
-    /// Terminates all commands and waits until they are gone. Nothing can be started afterwards.
+    /// Terminates all commands and waits until they are gone. No command can be started afterwards.
     pub async fn close(&self) {
         let mut tasks = {
             let mut state = self.lock();
@@ -321,7 +320,7 @@ impl State {
     }
 }
 
-/// A command that is being started. Dropping it releases the count, also if the start is cancelled.
+/// A command that is being started. Dropping it releases the count, including when the start is cancelled.
 struct Reservation<'a> {
     shared: &'a Shared,
 }

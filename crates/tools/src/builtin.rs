@@ -69,11 +69,11 @@ use crate::registry::ToolRegistry;
 
 /// Registers the tools that every profile has: `read_file`, `write_file`, `edit_file`, `shell`, `grep` and `glob`.
 ///
-/// A profile with another variant of one registers it afterwards, which replaces the tool and keeps its position.
+/// A profile with another variant of a tool registers it afterwards. That replaces the tool and keeps its position.
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register_static`]; none is expected, since tests verify the definitions.
+/// Errors of [`ToolRegistry::register_static`]. They are not expected, since tests verify the definitions.
 pub fn register_core(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
     registry.register_static(ReadFile::new())?;
     registry.register_static(WriteFile::new())?;

@@ -36,12 +36,12 @@ pub struct PreparedCall {
     hosts: Option<Vec<String>>,
     sandbox: Option<SandboxSide>,
     held: Option<Arc<dyn ExecutionEnvironment>>,
-    /// Where the paths led when a decision was requested.
+    /// The locations of the paths when a decision was requested.
     located: Option<Arc<PathLocations>>,
     tool: Arc<RegisteredTool>,
 }
 
-/// The [locations](write_locations) of paths, by path. A path that cannot be resolved has none.
+/// The [locations](write_locations) of paths, by path. A path that cannot be resolved has no location.
 type PathLocations = BTreeMap<PathBuf, Vec<PathBuf>>;
 
 /// The parsed input of a call, until an execution takes it. Clones share it.
@@ -66,7 +66,7 @@ pub struct Execution {
     pub changes: Vec<FileChange>,
     /// A question to the user: the run ends with this round, and the next input answers it.
     pub question: Option<String>,
-    /// Why the run has to end with this round, because of what a gate found after the call.
+    /// Reason why the run must end with this round, if a gate found one after the call.
     pub stop: Option<String>,
 }
 
@@ -134,13 +134,13 @@ impl PreparedCall {
         Ok(Self { held, ..self.clone() })
     }
 
-    /// Returns the call without its [held](Self::hold) paths, for a call that waits.
+    /// Returns the call without its [held](Self::hold) paths, so that it can wait.
     #[must_use]
     pub fn release(self) -> Self {
         Self { held: None, ..self }
     }
 
-    /// Returns the environment with the [held](Self::hold) paths of the call, or `env` if none are held.
+    /// Returns the environment with the [held](Self::hold) paths of the call, or `env` if the call holds none.
     #[must_use]
     pub fn judged_in<'a>(
         &'a self,
@@ -149,11 +149,12 @@ impl PreparedCall {
         self.held.as_ref().unwrap_or(env)
     }
 
-    /// Returns the call with a record of the locations of its paths, in the environment of its [held](Self::hold) paths or in
-    /// `env`. The record remains after [`release`](Self::release), so that a decision on the call holds for these files only.
+    /// Returns the call with a record of the locations of its paths, in the environment of its [held](Self::hold) paths
+    /// or in `env`. The record remains after [`release`](Self::release), so that a decision on the call applies only to
+    /// these files.
     ///
-    /// An earlier record remains. A path that cannot be resolved is recorded without a location. Dropping the future changes
-    /// nothing.
+    /// An earlier record remains. A path that cannot be resolved is recorded without a location. Dropping the future
+    /// has no effect.
     #[must_use]
     pub async fn locate(self, env: &dyn ExecutionEnvironment) -> Self {
         if self.located.is_some() {
@@ -172,7 +173,7 @@ impl PreparedCall {
     /// Returns a path whose location now differs from the [recorded](Self::locate) one, in the environment of its
     /// [held](Self::hold) paths or in `env`; `None` if there is no such path, and without a record.
     ///
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect.
     pub async fn find_redirected(&self, env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
         let recorded = self.located.as_deref()?;
         let now = self.resolve_locations(env).await;
@@ -203,7 +204,7 @@ impl PreparedCall {
         self
     }
 
-    /// Returns the parsed input. Only the first execution gets the one that was parsed when the call was prepared;
+    /// Returns the parsed input. Only the first execution gets the input that was parsed when the call was prepared;
     /// later ones parse the arguments again.
     ///
     /// # Errors
@@ -227,7 +228,7 @@ impl PreparedCall {
         self.tool.name()
     }
 
-    /// Returns the id that the result must carry.
+    /// Returns the id that the result must have.
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.call_id
@@ -239,7 +240,7 @@ impl PreparedCall {
         self.arguments.object()
     }
 
-    /// Returns the repairs of the arguments, in the order in which they were made. Empty if there were none.
+    /// Returns the repairs of the arguments, in the order in which they were made.
     #[must_use]
     pub fn repairs(&self) -> &[ArgumentRepair] {
         &self.repairs
@@ -270,14 +271,14 @@ impl PreparedCall {
         self.read_extent
     }
 
-    /// Returns the hosts that the call reaches; `None` if they are not known.
+    /// Returns the hosts that the call reaches; `None` if they are unknown.
     #[must_use]
     pub fn hosts(&self) -> Option<&[String]> {
         self.hosts.as_deref()
     }
 
-    /// Returns on which side of its environment's sandbox the command of the call runs; `None` without a sandbox, and for
-    /// calls that are no commands.
+    /// Returns whether the command of the call runs inside or outside of its environment's sandbox; `None` without a
+    /// sandbox, and for calls that are not commands.
     #[must_use]
     pub fn sandbox(&self) -> Option<SandboxSide> {
         self.sandbox
@@ -343,7 +344,7 @@ impl Execution {
         }
     }
 
-    /// Creates the result of a call that did not run or did not return, such as one that was refused.
+    /// Creates the result of a call that did not run or did not return, such as a refused one.
     #[must_use]
     pub fn failed(call_id: impl Into<String>, error: &ToolError) -> Self {
         let result = ToolResult::new(call_id, error.for_model(), true);
@@ -376,11 +377,11 @@ pub(crate) fn tool_error(name: &str, error: ToolError) -> ToolError {
     ToolError::new(error.kind(), format!("Tool error ({name}): {}", error.for_model())).with_source(error)
 }
 
-/// Returns an absolute path, as the environment understands it.
+/// Returns an absolute path, as the environment resolves it.
 ///
 /// # Errors
 ///
-/// A path with `~`, if the home directory is not known.
+/// A path with `~`, if the home directory is unknown.
 fn absolute(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, ToolError> {
     if path.starts_with("~") && env.home_directory().is_none() {
         return Err(ToolError::invalid_arguments(format!(

@@ -31,14 +31,14 @@ pub struct ToolContext {
     pub background: BackgroundCommands,
     /// The files that the session's calls have read or written.
     pub files: KnownFiles,
-    /// Who approved the call, if somebody did and is known.
+    /// The user or principal that approved the call, if known.
     pub approved_by: Option<String>,
-    /// Takes what the call declares about its changes. Without one, declarations are dropped.
+    /// Receives the declared changes of the call. Without a sink, declarations are dropped.
     pub intents: Option<Arc<dyn IntentSink>>,
 }
 
 impl ToolContext {
-    /// A context with default time-outs, and without cancellation and output sink.
+    /// Creates a context with default time-outs, and without cancellation and output sink.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>, call_id: impl Into<String>) -> Self {
         Self {
@@ -65,18 +65,19 @@ impl ToolContext {
         pub fn with_background(background: BackgroundCommands) => background = background;
         /// Sets the known files that the calls of a session share.
         pub fn with_files(files: KnownFiles) => files = files;
-        /// Sets who approved the call.
+        /// Sets the user or principal that approved the call.
         pub fn with_approved_by(principal: Option<String>) => approved_by = principal;
         /// Sets the sink for declared changes.
         pub fn with_intents(intents: Arc<dyn IntentSink>) => intents = Some(intents);
     }
 
-    /// Declares what the call is about to do to files, and returns once that is durable. A tool that
-    /// [declares its changes](crate::Tool::declares_changes) calls this before the first of them, with all of them.
+    /// Declares the changes that the call is about to make to files, and returns once the declaration is durable. A
+    /// tool that [declares its changes](crate::Tool::declares_changes) calls this before the first change, with all of
+    /// them.
     ///
     /// # Errors
     ///
-    /// The declaration could not be recorded, so the call must not change anything.
+    /// The declaration could not be recorded. The call must not change anything.
     pub async fn declare(&self, changes: &[DeclaredChange<'_>]) -> Result<(), ToolError> {
         let Some(sink) = &self.intents else { return Ok(()) };
         let mut files = Vec::with_capacity(changes.len());

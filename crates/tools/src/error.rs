@@ -43,19 +43,19 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// An error with the message for the model.
+    /// Creates an error with the message for the model.
     #[must_use]
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// An error of kind [`ToolErrorKind::Failed`].
+    /// Creates an error of kind [`ToolErrorKind::Failed`].
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::Failed, message)
     }
 
-    /// An error of kind [`ToolErrorKind::InvalidArguments`].
+    /// Creates an error of kind [`ToolErrorKind::InvalidArguments`].
     #[must_use]
     pub fn invalid_arguments(message: impl Into<String>) -> Self {
         Self::new(ToolErrorKind::InvalidArguments, message)
@@ -135,7 +135,7 @@ pub struct DefinitionError {
 }
 
 impl DefinitionError {
-    /// The error for the tool with this name, with its cause.
+    /// Creates the error for the tool with this name, with its cause.
     #[must_use]
     pub fn refused(name: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { name: name.into(), source: source.into() }

@@ -1,4 +1,4 @@
-//! The parts of a tool that do not change from call to call: definition, compiled schema, kind, limits, aliases.
+//! The parts of a tool that are the same for all calls: definition, compiled schema, kind, limits, aliases.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -19,15 +19,15 @@ use crate::truncate::TruncationRule;
 /// Deriving and compiling a schema costs far more than registering a tool, so both happen on first use where
 /// [`ToolForm::shared`] allows it.
 pub(crate) struct ToolForm {
-    /// The definition, with a stand-in for the schema if that has not been derived yet.
+    /// The definition, with a placeholder for a schema that has not been derived yet.
     base: ToolDefinition,
     kind: String,
     truncation: TruncationRule,
     aliases: Vec<(String, String)>,
-    /// Derives the schema; `None` if `base` has it.
+    /// Derives the schema; `None` if `base` contains it.
     derive_parameters: Option<fn() -> Value>,
     definition: OnceLock<ToolItem>,
-    /// The compiled schema, or why it cannot be compiled.
+    /// The compiled schema, or the reason why it cannot be compiled.
     validator: OnceLock<Result<Validator, String>>,
 }
 
@@ -54,10 +54,10 @@ impl ToolForm {
         })
     }
 
-    /// Returns the form that all tools of this type with the same name and texts share in this process.
+    /// Returns the form that is shared in this process by all tools of this type with the same name and texts.
     ///
-    /// The schema is derived when [`definition`](Self::definition) is first called, and compiled when
-    /// [`validator`](Self::validator) is. It must therefore depend on the type of the input alone.
+    /// The first call of [`definition`](Self::definition) derives the schema, and the first call of
+    /// [`validator`](Self::validator) compiles it. It must therefore depend on the type of the input alone.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl ToolForm {
     ///
     /// # Errors
     ///
-    /// A schema that cannot be compiled. No call of the tool can be made then.
+    /// A schema that cannot be compiled. The tool can then not be called.
     pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
         let compile = || schema::compile(&self.definition().parameters).map_err(|error| error.to_string());
         self.validator.get_or_init(compile).as_ref().map_err(|why| {
@@ -136,7 +136,7 @@ impl ToolForm {
         })
     }
 
-    /// Returns whether a model and the pipeline would see no difference.
+    /// Returns whether both are the same for a model and the pipeline.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.definition() == other.definition()
             && self.kind == other.kind
@@ -144,7 +144,7 @@ impl ToolForm {
             && self.aliases == other.aliases
     }
 
-    /// Returns whether this is the form of a tool with these properties, whose type is known to be the same.
+    /// Returns whether this is the form of a tool with these properties. The type is known to be the same.
     fn is_of(&self, properties: &Properties<'_>) -> bool {
         properties.match_definition(&self.base, &self.aliases)
             && self.kind == properties.kind

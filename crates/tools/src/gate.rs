@@ -1,10 +1,10 @@
 //! Gates: rules that decide whether a call may run (design, section 7).
 //!
-//! A call passes a chain of gates. One denial refuses the call, and one question makes a person decide. The ready-made
-//! gates judge by effect ([`EffectGate`]), by protected files ([`ProtectedPathGate`]), and by what the model has read
-//! ([`ReadBeforeWrite`]). Gates with rules, modes and grants are in `pintle-governance`.
+//! A call passes a chain of gates. One denial refuses the call, and one question requires a user's decision. The
+//! provided gates judge by effect ([`EffectGate`]), by protected files ([`ProtectedPathGate`]), and by the files that
+//! the model has read ([`ReadBeforeWrite`]). Gates with rules, modes and grants are in `pintle-governance`.
 //!
-//! A gate judges what a call declares. Only an execution environment can confine what a command does once it runs: see
+//! A gate judges the declarations of a call. Only an execution environment can confine a running command: see
 //! [`Confined`](pintle_env::Confined) and the other wrappers.
 
 mod command;
@@ -32,8 +32,8 @@ pub use crate::write_locations::write_locations;
 
 /// Decides whether a call may run.
 ///
-/// Applications implement it for rules of their own. A gate must not run the call, and should answer soon, because the
-/// turn waits for it. It must not block its thread, which may be the one that the session runs on.
+/// Applications implement it for custom rules. A gate must not run the call, and should answer soon, because the turn
+/// waits for it. It must not block its thread, on which the session may run.
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
     /// Returns the name of this step of a judgement, such as `grant`. By default `gate`.
@@ -43,43 +43,45 @@ pub trait Gate: fmt::Debug + Send + Sync {
 
     /// Returns the verdict on one call.
     ///
-    /// A session lets each call be judged twice: when it is prepared, and right before it runs, since another call of
-    /// the same round may have changed the world in between. The second time a denial counts as before, and a question
-    /// refuses the call unless a person has approved it.
+    /// A session has each call judged twice: when it is prepared, and right before it runs, since another call of the
+    /// same round may have changed files in between. The second time, a denial still refuses the call, and a question
+    /// refuses the call unless a user has approved it.
     async fn check(&self, call: &PreparedCall) -> Verdict;
 
-    /// Returns the gate that judges the calls of a subagent: one that allows nothing that this one does not, or `None` if this
-    /// one does it. By default this one does.
+    /// Returns the gate for the calls of a subagent. It must not allow anything that this gate does not. `None`, the
+    /// default, selects this gate.
     ///
     /// # Errors
     ///
-    /// The reason why there may be no subagent, in words for the model.
+    /// The reason why the subagent is refused, as text for the model.
     fn for_subagent(&self, subagent: &Delegate<'_>) -> Result<Option<Arc<dyn Gate>>, String> {
         let _ = subagent;
         Ok(None)
     }
 
-    /// Returns the authority that it holds calls to, such as a grant, for the record of a session. By default none.
+    /// Returns the authority that the gate enforces, such as a grant, for the record of a session. `None` by default.
     fn authority(&self) -> Option<Value> {
         None
     }
 
-    /// Returns why the run has to end after a call that ran, because of what it did. By default it goes on.
+    /// Returns the reason why the run must end because of the effects of a call that ran. `None` by default.
     ///
-    /// The model reads it with the result of the call, and the run fails with it once all calls of its round have ended.
+    /// The model reads the reason with the result of the call. The run fails with it once all calls of its round have
+    /// ended.
     async fn stop_after(&self, call: &PreparedCall) -> Option<String> {
         let _ = call;
         None
     }
 
-    /// Returns why a run that is about to end must fail, such as for changes by background commands. `None` by default.
+    /// Returns the reason why a run that is about to end must fail, such as changes by background commands. `None` by
+    /// default.
     ///
     /// Called when the model has answered without a tool call.
     async fn stop_at_end(&self) -> Option<String> {
         None
     }
 
-    /// Observes the result of a call that ran. Does nothing by default.
+    /// Observes the result of a call that ran. Has no effect by default.
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
         let _ = (call, execution);
     }
@@ -93,7 +95,7 @@ const _: fn(&dyn Gate) = |_| {};
 pub struct Delegate<'a> {
     /// Its name among the subagents of the session.
     pub name: &'a str,
-    /// Id of its own session.
+    /// Id of its session.
     pub session: &'a str,
 }
 
@@ -105,10 +107,10 @@ impl<'a> Delegate<'a> {
     }
 }
 
-/// Returns the judgement of a chain. It ends at the first denial.
+/// Returns the judgement of a chain, which ends at the first denial.
 ///
-/// A call that runs [outside of the sandbox](SandboxSide::Outside) is always asked about, unless it is denied: what a gate
-/// allows by the words of a command, it allows in the sandbox.
+/// A call that runs [outside of the sandbox](SandboxSide::Outside) always needs an approval, unless it is denied. A
+/// gate that allows a command by its words allows it only in the sandbox.
 pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
     let mut judgement = Judgement::new();
     for gate in gates {
@@ -128,13 +130,13 @@ pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Judgement {
     judgement
 }
 
-/// Returns the question about a call that runs outside of the sandbox. No hook answers it.
+/// Returns the question about a call that runs outside of the sandbox. Hooks cannot answer it.
 #[must_use]
 pub fn outside_sandbox() -> Verdict {
     Verdict::ask("it runs outside of the sandbox").with_rule("outside of the sandbox")
 }
 
-/// Returns the reason to refuse a call after a decision on it, because `path` has another location than at the decision.
+/// Returns the reason to refuse a call after its approval, because `path` no longer has the location that it had then.
 #[must_use]
 pub fn redirected(path: &Path) -> String {
     let path = path.display();

@@ -1,7 +1,8 @@
-//! Declared changes of files: what a call is about to do, so that an interrupted call can be reconciled with the files.
+//! Declared changes of files. They describe what an interrupted call intended, so that it can be reconciled with the
+//! files.
 //!
 //! A writing tool calls [`ToolContext::declare`](crate::ToolContext::declare) before its first change. If its process
-//! dies, [`reconcile`] compares the declaration with the files.
+//! crashes, [`reconcile`] compares the declaration with the files.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -21,13 +22,13 @@ use crate::error::ToolError;
 pub struct FileIntent {
     /// The file, as an absolute path.
     pub path: PathBuf,
-    /// The hash of its content before the call; `None` if there is no file.
+    /// The hash of its content before the call; `None` if the file does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Fingerprint>,
-    /// The hash of its content after the call; `None` if there is no file.
+    /// The hash of its content after the call; `None` if the file does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Fingerprint>,
-    /// The identity of the file before the call, if there is a file and the environment has identities.
+    /// The identity of the file before the call, if the file exists and the environment has identities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<FileIdentity>,
 }
@@ -37,17 +38,17 @@ pub struct FileIntent {
 pub struct DeclaredChange<'a> {
     /// The file; relative to the working directory if it is not absolute.
     pub path: &'a Path,
-    /// Its content now; `None` if there is no file.
+    /// Its content now; `None` if the file does not exist.
     pub before: Option<&'a [u8]>,
-    /// Its content afterwards; `None` if there is no file then.
+    /// Its content afterwards; `None` if the file does not exist then.
     pub after: Option<&'a [u8]>,
 }
 
 impl DeclaredChange<'_> {
-    /// Returns the change with hashes in place of contents, and with the identity that the file has now.
+    /// Returns the change with hashes instead of contents, and with the current identity of the file.
     pub async fn intent(&self, env: &dyn ExecutionEnvironment) -> FileIntent {
         let identity = match self.before {
-            // Without an identity, a change by others cannot be excluded later. That is a conflict then.
+            // Without an identity, a change by another process cannot be excluded later, which is a conflict.
             Some(_) => env.metadata(self.path).await.ok().and_then(|metadata| metadata.identity),
             None => None,
         };
@@ -60,14 +61,14 @@ impl DeclaredChange<'_> {
     }
 }
 
-/// Takes the declarations of calls. A session records them.
+/// Receives the declarations of calls. A session records them.
 #[async_trait]
 pub trait IntentSink: Send + Sync {
     /// Returns once the declaration of this call is durable.
     ///
     /// # Errors
     ///
-    /// The declaration is not durable, so the call must not change anything.
+    /// The declaration is not durable. The call must not change anything.
     async fn declare(&self, files: Vec<FileIntent>) -> Result<(), ToolError>;
 }
 
@@ -76,23 +77,23 @@ pub trait IntentSink: Send + Sync {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reconciliation {
-    /// Every file is as the call leaves it.
+    /// Every file has its state after the call.
     Done,
-    /// Every file is as it was before the call, and nobody has touched it since.
+    /// Every file has its state from before the call, and no other process has touched it since.
     Untouched,
-    /// Anything else: somebody else has changed a file, or the call was interrupted between two files.
+    /// Any other state: another process has changed a file, or the call was interrupted between two files.
     Conflict {
-        /// Files that are as the call leaves them.
+        /// Files in their state after the call.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         done: Vec<PathBuf>,
-        /// Files that are as they were before the call.
+        /// Files in their state from before the call.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         untouched: Vec<PathBuf>,
-        /// Files that are neither, or of which nobody can say whether they were touched.
+        /// Files in neither state, and files that may have been touched.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<PathBuf>,
     },
-    /// The files cannot be looked at.
+    /// The files cannot be examined.
     Unknown {
         /// Reason.
         reason: String,
@@ -111,7 +112,7 @@ impl FileIntent {
         let found = match env.read(&self.path, None).await {
             Ok(content) => Some(Fingerprint::of(&content)),
             Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => None,
-            // It is neither of the two.
+            // The path has neither of the two states.
             Err(
                 EnvError::IsADirectory { .. }
                 | EnvError::NotARegularFile { .. }
@@ -137,8 +138,8 @@ impl FileIntent {
     }
 }
 
-/// Compares the declaration of an interrupted call with the files. Of several files, all or none go on: anything else is
-/// a conflict. A file whose write in place was interrupted is restored first.
+/// Compares the declaration of an interrupted call with the files. If there are several files, all must be done or all
+/// untouched; otherwise there is a conflict. A file whose write in place was interrupted is restored first.
 pub async fn reconcile(env: &dyn ExecutionEnvironment, files: &[FileIntent]) -> Reconciliation {
     let (mut done, mut untouched, mut changed) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
@@ -172,7 +173,7 @@ const MAX_LEFTOVER: u64 = 64 << 20;
 const MAX_LEFTOVERS: usize = 64;
 const MAX_LEFTOVER_BYTES: u64 = 256 << 20;
 
-/// Returns the directories that can have temporary files for a file.
+/// Returns the directories that can contain temporary files for a file.
 fn directories_of_copies(file: &FileIntent) -> impl Iterator<Item = &Path> {
     [file.path.parent(), Some(Path::new(COPIES_DIRECTORY))].into_iter().flatten()
 }
@@ -198,14 +199,14 @@ async fn temporary_files(env: &dyn ExecutionEnvironment, directory: &Path) -> Ve
     found
 }
 
-/// Returns whether a file belongs to the user and is closed to others, as copies are. False if the owner is not known.
+/// Returns whether a file is owned by the user and closed to others, as copies are. False if the owner is unknown.
 async fn is_own_copy(env: &dyn ExecutionEnvironment, path: &Path) -> bool {
     let found = env.metadata(path).await;
     found.is_ok_and(|found| found.is_owned == Some(true) && found.mode == Some(COPIES_MODE))
 }
 
-/// Restores a file whose write in place was interrupted. Returns false for any other file: the copies of both contents must
-/// be there, and the file must have bytes of these two alone.
+/// Restores a file whose write in place was interrupted. Returns false for any other file. Copies of both contents must
+/// exist, and the file must consist of bytes of these two.
 async fn restore_torn(env: &dyn ExecutionEnvironment, file: &FileIntent) -> bool {
     let (Some(before), Some(after)) = (file.before, file.after) else { return false };
     let (mut old, mut new) = (None, None);
@@ -233,7 +234,7 @@ async fn restore_torn(env: &dyn ExecutionEnvironment, file: &FileIntent) -> bool
     }
 }
 
-/// Returns whether each byte is that of one of two contents. After a power failure, blocks can be zero.
+/// Returns whether each byte comes from one of two contents. After a power failure, blocks can be zero.
 fn is_torn(found: &[u8], old: &[u8], new: &[u8]) -> bool {
     found.len() <= old.len().max(new.len())
         && found
@@ -242,9 +243,9 @@ fn is_torn(found: &[u8], old: &[u8], new: &[u8]) -> bool {
             .all(|(at, byte)| *byte == 0 || old.get(at) == Some(byte) || new.get(at) == Some(byte))
 }
 
-/// Removes the temporary files of an interrupted call: a file gets a name of its own for the instant in which it takes the
-/// place of another one. Only contents that are found elsewhere are removed: what the call was to write, and what was there
-/// before unless the files are in conflict. Whatever cannot be looked at stays.
+/// Removes the temporary files of an interrupted call. A file has a separate name for the instant in which it replaces
+/// another one. Only known contents are removed: the contents that the call was to write, and the previous contents
+/// unless the files are in conflict. Files that cannot be read stay.
 async fn remove_leftovers(env: &dyn ExecutionEnvironment, files: &[FileIntent], result: &Reconciliation) {
     let is_settled = matches!(result, Reconciliation::Done | Reconciliation::Untouched);
     let known: HashSet<Fingerprint> =

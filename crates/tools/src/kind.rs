@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The kind of a tool, independent of its name: `shell`, `Bash` and `run_shell_command` are all [`ToolKind::Shell`].
 ///
-/// These are the kinds of the loop specification, and default output limits are keyed by them. A tool reports its kind
-/// as text ([`Tool::kind`](crate::Tool::kind)), so that an application can have kinds of its own.
+/// These are the kinds of the loop specification, which determine the default output limits. A tool reports its kind as
+/// text ([`Tool::kind`](crate::Tool::kind)), so that an application can define custom kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolKind {
     /// Reads a file.

@@ -1,4 +1,4 @@
-//! The last known state of files, to detect changes by others.
+//! The last known state of files, to detect changes by other processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use crate::recent_files::RecentFiles;
 
 /// The state of each file when a call of the session last read or wrote it.
 ///
-/// The built-in file tools keep it up to date. A tool that replaces a whole file uses it to tell the model of changes
-/// that it has not seen. It does not refuse anything; the gate [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite) does.
-/// Clones share the state, which holds at most 10,000 files.
+/// The built-in file tools keep it up to date. A tool that replaces a whole file uses it to report changes that the
+/// model has not seen. It does not refuse calls; the gate [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite) does.
+/// Clones share the state, which contains at most 10,000 files.
 #[derive(Clone, Debug, Default)]
 pub struct KnownFiles {
     files: Arc<Mutex<RecentFiles<Option<FileState>>>>,
@@ -22,9 +22,9 @@ pub struct KnownFiles {
 /// The state of a file when the session last read or wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileState {
-    /// All of its content is known.
+    /// The whole content is known.
     Content { len: u64, hash: Fingerprint },
-    /// Only a part of its content is known.
+    /// Only a part of the content is known.
     Part { len: u64, modified: Option<SystemTime> },
 }
 
@@ -35,21 +35,21 @@ pub(crate) enum Comparison {
     Unknown,
     /// The file is unchanged.
     Current,
-    /// The file has been modified since.
+    /// The file was modified since then.
     Changed {
-        /// Its former size in bytes.
+        /// Its previous size in bytes.
         len: u64,
     },
 }
 
 impl KnownFiles {
-    /// The state of a new session.
+    /// Creates the state of a new session.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records that a call read a file with this metadata, which begins with `sample`.
+    /// Records that a call read a file with this metadata that starts with `sample`.
     pub(crate) async fn read(
         &self,
         env: &dyn ExecutionEnvironment,
@@ -70,8 +70,8 @@ impl KnownFiles {
         self.set(&canonical_path(env, path).await, Some(FileState::content(content)));
     }
 
-    /// Compares a file with its last known state. `content` is its current content; `None` if that is too large to
-    /// hold.
+    /// Compares a file with its last known state. `content` is its current content; `None` if it is too large for
+    /// memory.
     pub(crate) async fn compare(
         &self,
         env: &dyn ExecutionEnvironment,

@@ -32,7 +32,7 @@ pub enum SandboxSide {
 }
 
 impl SandboxSide {
-    /// Returns it in words that follow "it runs", such as `in the sandbox`.
+    /// Returns the side as text that follows "it runs", such as `in the sandbox`.
     #[must_use]
     pub const fn as_words(self) -> &'static str {
         match self {
@@ -43,19 +43,19 @@ impl SandboxSide {
 }
 
 impl ToolRegistry {
-    /// Adds the optional argument [`outside_sandbox`](OUTSIDE_SANDBOX) to the tools that start commands: those of the kind
-    /// `shell` with an argument `command` or `cmd`. A call that sets it runs in what the environment returns as
-    /// [`outside_sandbox`](pintle_env::ExecutionEnvironment::outside_sandbox), and is always asked about. Tools that have
-    /// the argument are left as they are.
+    /// Adds the optional argument [`outside_sandbox`](OUTSIDE_SANDBOX) to the tools that start commands: the tools of
+    /// the kind `shell` with an argument `command` or `cmd`. A call that sets it runs in the environment that
+    /// [`outside_sandbox`](pintle_env::ExecutionEnvironment::outside_sandbox) returns, and always needs an approval.
+    /// Tools that already have the argument are unchanged.
     ///
     /// # Errors
     ///
-    /// A schema that no provider would accept, which is not expected; the tools up to it are changed.
+    /// A schema that no provider would accept, which is not expected. The tools before it are changed.
     pub fn offer_outside_sandbox(&mut self) -> Result<(), DefinitionError> {
         let tools: Vec<Arc<RegisteredTool>> = self.clone().into_iter().collect();
         for tool in tools.into_iter().filter(|tool| runs_commands(tool)) {
             let is_known = has_property(&tool, |name| name == OUTSIDE_SANDBOX);
-            // Free text has room for nothing else.
+            // Free text cannot contain a further argument.
             if !is_known && tool.definition().grammar.is_none() {
                 self.register(LeavesSandbox { tool })?;
             }
@@ -64,8 +64,8 @@ impl ToolRegistry {
     }
 }
 
-/// Returns whether a call of the tool starts a command in the environment, so that its sandbox holds it. Tools of the same
-/// kind that work on a running command take none.
+/// Returns whether a call of the tool starts a command in the environment, and so in its sandbox. Tools of the same
+/// kind that work on a running command do not accept a command.
 pub(crate) fn runs_commands(tool: &RegisteredTool) -> bool {
     tool.effect() == Effect::Execute
         && tool.kind() == ToolKind::Shell.as_str()
@@ -146,7 +146,7 @@ impl DynTool for LeavesSandbox {
                 "no command can leave the sandbox here; make the call without {OUTSIDE_SANDBOX}"
             ))
         })?;
-        // Whoever allows a command does not allow what is typed into it later.
+        // An approval of a command does not cover later input to it.
         let background = cx.background.without_input();
         tool.call_parsed(input, &ToolContext { env, background, ..cx.clone() }).await
     }

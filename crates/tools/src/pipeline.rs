@@ -1,7 +1,7 @@
-//! The way of a call from the model's request to its result (loop specification, section 3.8; design, section 7).
+//! The path of a call from the model's request to its result (loop specification, section 3.8; design, section 7).
 //!
-//! [`prepare`] looks up, validates and gates a call; [`execute`] runs it and truncates the output. A session drives the
-//! two steps itself, so that one call can run while another waits for approval. [`run`] does everything in one call.
+//! [`prepare`] looks up, validates and gates a call; [`execute`] runs it and truncates the output. A session calls the
+//! two steps itself, so that one call can run while another waits for approval. [`run`] combines both.
 
 mod dry_run;
 mod run;
@@ -41,27 +41,27 @@ pub enum Preparation {
     Ready {
         /// The call.
         call: PreparedCall,
-        /// What the gates say about it.
+        /// The judgement of the gates.
         judgement: Judgement,
     },
-    /// The call may run if a person approves it.
+    /// The call may run if a user approves it.
     Ask {
         /// The call.
         call: PreparedCall,
-        /// What the gates say about it, with the reason why approval is needed.
+        /// The judgement of the gates, with the reason why approval is needed.
         judgement: Judgement,
     },
     /// The call must not run.
     Refused {
         /// Its result.
         error: ToolError,
-        /// What the gates say about it; empty if it never came before them.
+        /// The judgement of the gates; empty if they did not judge the call.
         judgement: Judgement,
     },
 }
 
-/// Looks up the tool, validates the arguments by the schema and by the tool itself, and lets the gates judge the call, whose
-/// paths are [held](PreparedCall::hold) from then on.
+/// Looks up the tool, validates the arguments by the schema and by the tool itself, and has the gates judge the call.
+/// Its paths are [held](PreparedCall::hold) from then on.
 pub async fn prepare(
     registry: &ToolRegistry,
     gates: &[Arc<dyn Gate>],
@@ -90,7 +90,7 @@ pub async fn prepare(
 }
 
 impl Preparation {
-    /// Returns what follows from the judgement of a call.
+    /// Returns the outcome for the judgement of a call.
     #[must_use]
     pub fn of(call: PreparedCall, judgement: Judgement) -> Self {
         match judgement.permission() {
@@ -119,9 +119,9 @@ impl Preparation {
 /// [`judged_in`](PreparedCall::judged_in) returns.
 ///
 /// There is always a result. A failure is reported as `Tool error (NAME): …`, and an empty output as `(no output)`. A
-/// panic of the tool is a failure of the call. So is a call that takes one minute longer than the longest time-out of a
-/// command, unless the tool [waits](crate::Tool::waits). A tool that blocks its thread cannot be stopped. An output
-/// that is too large for memory goes to a spool file. Needs a tokio runtime with time and blocking threads.
+/// panic of the tool is a failure of the call, and so is a call that takes one minute longer than the longest time-out
+/// of a command, unless the tool [waits](crate::Tool::waits). A tool that blocks its thread cannot be stopped. An
+/// output that is too large for memory goes to a spool file. Needs a tokio runtime with time and blocking threads.
 pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationLimits) -> Execution {
     let (mut output, error) = match run_tool(call, cx).await {
         Ok(output) => {
@@ -144,7 +144,7 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
 
 /// Runs the tool within its time limit.
 async fn run_tool(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-    /// Time for what a tool does besides its commands.
+    /// Additional time for the work of a tool besides its commands.
     const MARGIN: Duration = Duration::from_secs(60);
     let running = catch_panic(async { call.tool().call_parsed(call.take_input()?, cx).await });
     if call.tool().waits() {
@@ -158,7 +158,7 @@ async fn run_tool(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, T
     })
 }
 
-/// Turns a panic of the tool into a failure of its call.
+/// Converts a panic of the tool to a failure of its call.
 async fn catch_panic(
     call: impl Future<Output = Result<ToolOutput, ToolError>>,
 ) -> Result<ToolOutput, ToolError> {
@@ -182,7 +182,7 @@ fn panicked(payload: &(dyn Any + Send)) -> ToolError {
 
 /// Moves an output that is too large for memory to a spool file. It stays in memory if the disk is full.
 async fn spooled(output: Output, limits: OutputLimits) -> Output {
-    /// The bytes of one write.
+    /// Size of one write, in bytes.
     const BLOCK: usize = 1 << 20;
     if output.is_spooled() || output.len() <= limits.inline as u64 {
         return output;
@@ -223,8 +223,8 @@ async fn text_for_model(
     format!("{}{text}", schema::shortened(output.preface.clone(), MAX_PREFACE))
 }
 
-/// Removes the escape sequences of an output and folds its progress frames, as [`Output::plain_text`]. A spooled one is copied
-/// on a blocking thread. An output that cannot be read is returned unchanged.
+/// Removes the escape sequences of an output and folds its progress frames, as [`Output::plain_text`]. A spooled output
+/// is copied on a blocking thread. An output that cannot be read is returned unchanged.
 ///
 /// Cancel safe: a copy that was started is discarded.
 pub async fn plain_text(output: Output, limits: OutputLimits) -> Output {
@@ -234,7 +234,7 @@ pub async fn plain_text(output: Output, limits: OutputLimits) -> Output {
     plain.unwrap_or(output)
 }
 
-/// Truncates an output. A spooled one is read from disk on a blocking thread.
+/// Truncates an output. A spooled output is read from disk on a blocking thread.
 async fn truncated(output: &Output, rule: TruncationRule) -> String {
     if !output.is_spooled() {
         return truncate::truncate_to(output, rule);

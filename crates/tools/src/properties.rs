@@ -1,6 +1,6 @@
 //! Macros for tools whose properties are constants.
 
-/// Implements methods of [`Tool`](crate::Tool) that return a constant. Belongs into the `impl` of the trait.
+/// Implements methods of [`Tool`](crate::Tool) that return a constant. It belongs in the `impl` of the trait.
 ///
 /// ```text
 /// tool_properties! {
@@ -71,7 +71,7 @@ macro_rules! stateless_tool {
         pub struct $Tool(());
 
         impl $Tool {
-            /// The tool.
+            /// Creates the tool.
             #[must_use]
             pub fn new() -> Self {
                 Self::default()
@@ -90,7 +90,7 @@ macro_rules! client_tool {
         }
 
         impl $Tool {
-            /// The tool with this client.
+            /// Creates the tool with this client.
             #[must_use]
             pub fn new(client: $Client) -> Self {
                 Self { client }

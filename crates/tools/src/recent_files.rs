@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The most files that are kept.
+/// Maximum number of files that are kept.
 const MAX_FILES: usize = 10_000;
 
 /// Values for the [`MAX_FILES`] most recently used files, by path.

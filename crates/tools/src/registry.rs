@@ -12,14 +12,15 @@ use crate::similarity::most_similar;
 use crate::tool::{DynTool, Effect, Tool};
 use crate::truncate::TruncationRule;
 
-/// Tools that a model may call although its requests do not define them: it has found them by a search, for instance.
+/// Tools that a model may call although its requests do not define them, for example after it has found them by a
+/// search.
 ///
 /// They are looked up when they are called, so that tools can appear and disappear without a change of the requests.
 pub trait DeferredTools: Send + Sync {
     /// Returns the tool with this name.
     fn find(&self, name: &str) -> Option<Arc<RegisteredTool>>;
 
-    /// Returns the names of all tools, for a hint to a model that has called one that does not exist.
+    /// Returns the names of all tools, for a hint after a call of a tool that does not exist.
     fn names(&self) -> Vec<String>;
 }
 
@@ -33,9 +34,9 @@ const _: fn(&dyn DeferredTools) = |_| {};
 pub struct ToolRegistry {
     tools: Vec<Arc<RegisteredTool>>,
     deferred: Option<Arc<dyn DeferredTools>>,
-    /// Whether arguments are taken as they are; by default, obvious mistakes are repaired.
+    /// Whether arguments are used unchanged; by default, obvious mistakes are repaired.
     exact_arguments: bool,
-    /// The definitions of all tools, once they have been asked for.
+    /// The definitions of all tools, after the first request for them.
     definitions: OnceLock<ToolList>,
 }
 
@@ -46,13 +47,13 @@ pub struct RegisteredTool {
 }
 
 impl ToolRegistry {
-    /// A registry without tools.
+    /// Creates a registry without tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a tool, or replaces the one with the same name. Its schema is compiled here, once.
+    /// Adds a tool, or replaces the one with the same name. Its schema is compiled once, here.
     ///
     /// # Errors
     ///
@@ -72,12 +73,12 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// As [`ToolRegistry::register`], but derives the schema when a definition is first asked for and compiles it at
+    /// As [`ToolRegistry::register`], but derives the schema when a definition is first requested and compiles it at
     /// the first call, each once per process for all tools of this type with the same name and texts.
     ///
     /// The schema must depend on the type of the input alone. A hand-written
     /// [`JsonSchema`](schemars::JsonSchema) with values known only at run time needs [`ToolRegistry::register`]. A test
-    /// should call [`ToolRegistry::verify_definitions`]; if the schema is wrong all the same, each call of the tool
+    /// should call [`ToolRegistry::verify_definitions`]. If the schema is wrong nevertheless, each call of the tool
     /// fails.
     ///
     /// # Errors
@@ -102,7 +103,7 @@ impl ToolRegistry {
         self.insert(Arc::new(RegisteredTool { form, tool }));
     }
 
-    /// Removes a tool; `false` if there was none with this name.
+    /// Removes a tool; `false` if no tool has this name.
     pub fn unregister(&mut self, name: &str) -> bool {
         let before = self.tools.len();
         self.tools.retain(|tool| tool.name() != name);
@@ -110,8 +111,8 @@ impl ToolRegistry {
         self.tools.len() != before
     }
 
-    /// Derives and compiles every definition again and compares it with the registered one. For the tests of those who
-    /// call [`ToolRegistry::register_static`].
+    /// Derives and compiles every definition again and compares it with the registered one. For tests of code that
+    /// calls [`ToolRegistry::register_static`].
     ///
     /// # Errors
     ///
@@ -149,12 +150,12 @@ impl ToolRegistry {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Sets the tools that can be called besides, without being defined in requests. Default: none.
+    /// Sets additional tools that can be called without being defined in requests. Default: none.
     pub fn set_deferred(&mut self, tools: Option<Arc<dyn DeferredTools>>) {
         self.deferred = tools;
     }
 
-    /// Returns the tool that a call with this name calls: a registered one, or else a [deferred](Self::set_deferred) one.
+    /// Returns the tool for a call with this name: a registered one, or otherwise a [deferred](Self::set_deferred) one.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<RegisteredTool>> {
         self.get(name).cloned().or_else(|| self.deferred.as_ref()?.find(name))
@@ -172,7 +173,7 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.name())
     }
 
-    /// Returns up to three names of tools that can be called and are similar to `name`, the most similar first.
+    /// Returns up to three names of callable tools that are similar to `name`, the most similar first.
     #[must_use]
     pub fn similar_names(&self, name: &str) -> Vec<String> {
         let deferred = self.deferred.as_ref().map(|deferred| deferred.names()).unwrap_or_default();
@@ -223,7 +224,7 @@ impl RegisteredTool {
         self.form.definition()
     }
 
-    /// Returns the canonical name that output limits are keyed by.
+    /// Returns the canonical name that determines output limits.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.form.kind()

@@ -47,7 +47,7 @@ pub enum RepairKind {
     },
 }
 
-/// Repairs what it can and returns the repairs. `aliases` are those of the tool, each with the parameter that is meant.
+/// Repairs obvious mistakes and returns the repairs. `aliases` are the tool's aliases, each with its parameter.
 pub(crate) fn repair(
     validator: &Validator,
     schema: &Value,
@@ -67,7 +67,7 @@ pub(crate) fn repair(
             break;
         }
     }
-    // To a validator 5.0 is an integer, to serde it is not.
+    // A validator accepts 5.0 as an integer, serde does not.
     if has_fraction(arguments) {
         remove_fractions(schema, arguments.to_mut(), &mut Vec::new(), &mut repairs);
     }
@@ -93,7 +93,7 @@ pub(crate) fn object_in(text: &str) -> Option<Map<String, Value>> {
 }
 
 impl ArgumentRepair {
-    /// A repair of this argument.
+    /// Creates a repair of this argument.
     #[must_use]
     pub fn new(argument: impl Into<String>, kind: RepairKind) -> Self {
         Self { argument: argument.into(), kind }
@@ -127,7 +127,7 @@ struct Fault {
 }
 
 enum FaultKind {
-    /// The value has none of these types.
+    /// The value has a type that is not one of these.
     Type(Vec<JsonType>),
     /// The value is not in an `enum`.
     Enum,
@@ -207,7 +207,7 @@ impl Fault {
         Some(ArgumentRepair::new(dotted(&self.pointer), RepairKind::NullLeftOut))
     }
 
-    /// Renames properties to the parameters that are meant: to `only`, or to any if it is `None`.
+    /// Renames properties to the parameters that they mean: only to `only`, or to any if it is `None`.
     fn rename(
         &self,
         only: Option<&str>,
@@ -297,7 +297,7 @@ fn remove_fractions(
     }
 }
 
-/// Returns the number as an integer, if it is one and is represented exactly.
+/// Returns the number as an integer, if it is an integer and is represented exactly.
 fn as_integer(number: &Number) -> Option<Number> {
     /// Up to this value, a double represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;

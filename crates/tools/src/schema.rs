@@ -1,4 +1,4 @@
-//! Schemas of typed inputs, and validation errors in words for a model.
+//! Schemas of typed inputs, and validation errors as text for a model.
 
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// Returns the JSON Schema of `T` in the form that providers expect: an object with all definitions inline, without
+/// Returns the JSON Schema of `T` in the format that providers expect: an object with all definitions inline, without
 /// titles, that allows no unknown properties.
 pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
@@ -16,7 +16,7 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     as_parameters(settings.into_generator().into_root_schema_for::<T>().into())
 }
 
-/// Brings a schema into the form that providers expect. Apart from [`parameters_of`], so that it is compiled once.
+/// Converts a schema to the format that providers expect. Separate from [`parameters_of`], so that it is compiled once.
 fn as_parameters(mut schema: Value) -> Value {
     simplify(&mut schema);
     if let Value::Object(root) = &mut schema {
@@ -27,12 +27,12 @@ fn as_parameters(mut schema: Value) -> Value {
     schema
 }
 
-/// Removes what a model does not need: titles, number formats, and `null` as a value of an optional field.
+/// Removes parts that a model does not need: titles, number formats, and `null` as a value of an optional field.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             drop_null(map);
-            // A property may be called "title"; only the keyword has a string as its value.
+            // A property may be called "title". Only the keyword has a string as its value.
             if map.get("title").is_some_and(Value::is_string) {
                 map.remove("title");
             }
@@ -81,7 +81,7 @@ fn drop_null(map: &mut Map<String, Value>) {
         if let [Value::Object(only)] = choices.as_slice() {
             let only = only.clone();
             map.remove("anyOf");
-            // The keywords of the field take precedence over those of its type.
+            // The keywords of the field take precedence over the keywords of its type.
             for (keyword, value) in only {
                 map.entry(keyword).or_insert(value);
             }
@@ -98,7 +98,7 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::Valid
     jsonschema::draft7::new(schema).map_err(Box::new)
 }
 
-/// Returns one line per mistake: the argument's name, what was expected, and what was found. Empty if the arguments
+/// Returns one line per mistake: the argument's name, the expected value, and the found value. Empty if the arguments
 /// fit.
 pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
     const MAX_MISTAKES: usize = 8;
@@ -141,7 +141,7 @@ fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
     }
 }
 
-/// Returns the type of a value and the beginning of the value.
+/// Returns the type of a value and the start of the value.
 fn described(value: &Value) -> String {
     const MAX_CHARS: usize = 60;
     let kind = match value {

@@ -1,15 +1,16 @@
 //! Suggestions of similar names, for "did you mean".
 
-/// The least Jaro-Winkler similarity of a suggestion, where 1 is equality.
+/// Minimum Jaro-Winkler similarity of a suggestion, where 1 is equality.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// The most names that are suggested.
+/// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// A longer name is not compared, in bytes.
+/// Maximum length of a compared name, in bytes.
 const MAX_LEN: usize = 512;
 
-/// Returns the candidates that are most similar to `wanted`, the best first, each once, for "did you mean". Case does not count.
+/// Returns the candidates that are most similar to `wanted`, the best first, each once, for "did you mean". Case is
+/// ignored.
 pub fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item = T>) -> Vec<T> {
     if wanted.len() > MAX_LEN {
         return Vec::new();

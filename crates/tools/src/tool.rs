@@ -1,4 +1,4 @@
-//! The traits of a tool: [`Tool`] for those who write one, [`DynTool`] for those who call one.
+//! The traits of a tool: [`Tool`] for implementing one, [`DynTool`] for calling one.
 
 mod closure;
 mod extent;
@@ -30,19 +30,19 @@ use crate::truncate::TruncationRule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Only reads.
+    /// The call only reads.
     Read,
-    /// Changes files, and names them beforehand.
+    /// The call changes files, and names them beforehand.
     Write,
-    /// Runs a program, which may do anything.
+    /// The call runs a program, which may do anything.
     Execute,
-    /// Reaches other machines.
+    /// The call reaches other machines.
     Network,
 }
 
-/// A tool with a typed input. Implement this one; the registry stores its erased twin [`DynTool`].
+/// A tool with a typed input. Implement this trait; the registry stores its type-erased twin [`DynTool`].
 ///
-/// [`tool_fn`] makes one from a closure.
+/// [`tool_fn`] creates a tool from a closure.
 ///
 /// Dropping the future of a call must stop the call. A tool may also watch [`ToolContext::cancel`] to stop in an
 /// orderly way. All access to files and processes must go through [`ToolContext::env`], so that the tool works in every
@@ -65,34 +65,35 @@ pub trait Tool: Send + Sync + 'static {
         self.effect() == Effect::Read
     }
 
-    /// Returns whether each call [declares](ToolContext::declare) what it does to files before its first change. If its
-    /// process dies, the files then tell whether the call is done, can run again, or is in conflict with somebody else's
-    /// change. Without a declaration the call has had no effect, and runs again. Default: false, and a call that is not
-    /// [repeatable](Tool::repeatable) is answered as interrupted.
+    /// Returns whether each call [declares](ToolContext::declare) its changes of files before the first one. If its
+    /// process crashes, the files then show whether the call is done, can run again, or is in conflict with a change by
+    /// another process. A call without a declaration has had no effect, and runs again. Default: false, and a call that
+    /// is not [repeatable](Tool::repeatable) is answered as interrupted.
     fn declares_changes(&self) -> bool {
         false
     }
 
-    /// Returns the canonical name that output limits are keyed by, if it is not [`Tool::name`]: a tool that runs shell
+    /// Returns the canonical name that determines output limits, if it is not [`Tool::name`]. A tool that runs shell
     /// commands under another name returns [`ToolKind::Shell`](crate::ToolKind::Shell).
     fn kind(&self) -> &str {
         self.name()
     }
 
-    /// Returns the default output limits and the form of the truncation marker. Limits of the session take precedence.
-    /// By default these are the limits of the tool's kind.
+    /// Returns the default output limits and the format of the truncation marker. Limits of the session take
+    /// precedence. By default these are the limits of the tool's kind.
     fn truncation(&self) -> TruncationRule {
         TruncationRule::of_kind(self.kind())
     }
 
-    /// Returns other names that models use for parameters, each with the parameter that is meant.
+    /// Returns other names that models use for parameters, each with the parameter that they mean.
     ///
-    /// A call that uses one is repaired. Common ones (`path` for `file_path`, `cmd` for `command`) need not be listed.
+    /// A call that uses such a name is repaired. Common names (`path` for `file_path`, `cmd` for `command`) need not be
+    /// listed.
     fn aliases(&self) -> &[(&'static str, &'static str)] {
         &[]
     }
 
-    /// Returns whether a call may take unlimited time because it waits for a person or another agent. Any other call is
+    /// Returns whether a call may take unlimited time because it waits for a user or another agent. Any other call is
     /// stopped one minute after the longest time-out of a command.
     fn waits(&self) -> bool {
         false
@@ -104,8 +105,8 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Checks what the schema cannot express, such as the syntax of a patch. A call that fails the check is refused
-    /// before any gate judges it, and nobody is asked to approve it.
+    /// Checks constraints that the schema cannot express, such as the syntax of a patch. A call that fails the check is
+    /// refused before any gate judges it, so no user is asked to approve it.
     ///
     /// # Errors
     ///
@@ -127,14 +128,14 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns how much of the directories in [`reads`](Tool::reads) this call reads. Default: everything below them.
+    /// Returns how much of the directories in [`reads`](Tool::reads) this call reads. Default: all files below them.
     fn read_extent(&self, input: &Self::Input) -> ReadExtent {
         let _ = input;
         ReadExtent::default()
     }
 
-    /// Returns the hosts that this call reaches, for gates to judge; `None` if they are not known. They must be as the
-    /// client parses them that will reach them, since another parser could see another host.
+    /// Returns the hosts that this call reaches, for gates to judge; `None` if they are unknown. The parser of the
+    /// client that reaches them must return these hosts, since another parser could return other ones.
     fn hosts(&self, input: &Self::Input) -> Option<Vec<String>> {
         let _ = input;
         None
@@ -159,8 +160,8 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// The object-safe twin of [`Tool`]. Implement it for a tool whose schema is known only at run time, such as one of an
-/// MCP server.
+/// The object-safe twin of [`Tool`]. Implement it for a tool whose schema is known only at run time, such as an MCP
+/// tool.
 #[async_trait]
 pub trait DynTool: Send + Sync + 'static {
     /// Returns name, description and schema. Called once, at registration.
@@ -183,7 +184,7 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
-    /// As [`Tool::kind`]; `None` if it is the name.
+    /// As [`Tool::kind`]; `None` if it equals the name.
     fn canonical_kind(&self) -> Option<String> {
         None
     }
@@ -208,15 +209,15 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
-    /// Returns the call of another tool that this call stands for, from arguments that fit the schema. That call is judged
-    /// and runs in its place. By default a call stands for itself.
+    /// Returns the call of another tool that this call represents, from arguments that fit the schema. That call is
+    /// judged and runs instead. By default a call represents itself.
     fn stands_for(&self, arguments: &Value) -> Option<StandsFor> {
         let _ = arguments;
         None
     }
 
-    /// Parses and checks arguments that fit the schema, and names the files of the call. Called before any gate judges
-    /// the call, and again for each dry run. By default the arguments stay JSON and no file is named.
+    /// Parses and checks arguments that fit the schema, and returns the files of the call. Called before any gate
+    /// judges the call, and again for each dry run. By default the arguments stay JSON and the call has no files.
     ///
     /// # Errors
     ///
@@ -237,7 +238,7 @@ pub trait DynTool: Send + Sync + 'static {
 
 const _: fn(&dyn DynTool) = |_| {};
 
-/// Call for which a call of another tool stands: what a model calls when the tool itself is not in its requests.
+/// Call that a call of another tool represents. A model makes such a call for a tool that is not in its requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StandsFor {
     pub(crate) name: String,
@@ -245,7 +246,7 @@ pub struct StandsFor {
 }
 
 impl StandsFor {
-    /// Creates a call of a tool with these arguments, which its schema is yet to judge.
+    /// Creates a call of a tool with these arguments, which have not been validated by its schema.
     #[must_use]
     pub fn new(name: impl Into<String>, arguments: Value) -> Self {
         Self { name: name.into(), arguments }

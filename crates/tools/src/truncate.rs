@@ -1,9 +1,9 @@
 //! Truncation of a tool's output for the model (loop specification, sections 5.1 to 5.3; design, section 7).
 //!
-//! Output is truncated by characters first and by lines second. Limits count what is kept, without the markers; every
-//! count in a marker refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8
-//! count as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends
-//! in one has an empty last line, as in the specification.
+//! Output is truncated by characters first and by lines second. Limits count the kept text, without the markers; every
+//! count in a marker refers to the original output. A character is a Unicode scalar value. Bytes that are not UTF-8
+//! count as the replacement characters that the model sees. Line feeds separate lines, so that a text that ends in a
+//! line feed has an empty last line, as in the specification.
 
 mod limits;
 mod shortened;
@@ -16,8 +16,8 @@ use pintle_env::Output;
 pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
 pub(crate) use self::shortened::ShortenedText;
 
-/// Returns the text of an output, truncated to the limits that `limits` sets for the tool `name` or its canonical
-/// `kind`, or to the defaults of the kind. See [`truncate_to`].
+/// Returns the text of an output, truncated to the limits in `limits` for the tool `name` or its canonical `kind`, or
+/// to the defaults of the kind. See [`truncate_to`].
 #[must_use]
 pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
     truncate_to(output, limits.rule(name, kind, TruncationRule::of_kind(kind)))
@@ -25,8 +25,8 @@ pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimi
 
 /// Returns the text of an output, truncated by a rule.
 ///
-/// Only the parts that are kept are held in memory, however long the output is. A spooled output is read from disk,
-/// which blocks: once for counting and once at its two ends. If it cannot be read, the text is an error message.
+/// Only the kept parts are in memory, regardless of the length of the output. A spooled output is read from disk, which
+/// blocks: once for counting and once at its two ends. If it cannot be read, the text is an error message.
 #[must_use]
 pub fn truncate_to(output: &Output, rule: TruncationRule) -> String {
     cut(output, rule)
@@ -54,7 +54,7 @@ fn cut(output: &Output, rule: TruncationRule) -> io::Result<String> {
     Ok(kept.render(rule))
 }
 
-/// Truncates by lines alone: keeps half of the limit at each end.
+/// Truncates by lines only: keeps half of the limit at each end.
 fn cut_lines(whole: &str, lines: u64, limit: usize) -> String {
     let head = text::first_lines(whole, limit / 2);
     let tail = text::last_lines(whole, limit - limit / 2);
@@ -65,9 +65,9 @@ fn cut_lines(whole: &str, lines: u64, limit: usize) -> String {
 struct Kept<'a> {
     head: &'a str,
     tail: &'a str,
-    /// The number of characters between the two.
+    /// The number of characters between head and tail.
     removed: u64,
-    /// The same in bytes; too low if replacement characters are longer than the bytes that they replace.
+    /// The same in bytes. It is too low if replacement characters are longer than the bytes that they replace.
     removed_bytes: u64,
     /// The number of lines of the original.
     lines: u64,

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 
-/// Returns the locations that a write to `path` may affect, with links resolved: the file that it leads to and, if `path` is
-/// a link, the link itself. Removing or renaming a link affects the link, writing through it affects its target.
+/// Returns the locations that a write to `path` may affect, with links resolved: the file to which it leads and, if
+/// `path` is a link, the link itself. Removing or renaming a link affects the link; writing through it affects its
+/// target.
 ///
 /// # Errors
 ///

@@ -15,9 +15,9 @@ use crate::line::Line;
 /// Limits of a [`Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlLimits {
-    /// Requests of ours without an answer. Default: 256.
+    /// Maximum number of our requests without an answer. Default: 256.
     pub asked: usize,
-    /// Requests of the host without an answer. Default: 256.
+    /// Maximum number of requests of the host without an answer. Default: 256.
     pub requested: usize,
 }
 
@@ -27,10 +27,11 @@ impl Default for ControlLimits {
     }
 }
 
-/// State of the control channel: which requests wait for an answer.
+/// State of the control channel: the requests that wait for an answer.
 ///
-/// Every request of the host is answered once: with [`answer`](Self::answer), or at once with an error if nobody can serve
-/// it. Every request of ours has one answer at most; a late one, or one to nothing, is an error without effect.
+/// Every request of the host is answered once: with [`answer`](Self::answer), or immediately with an error if it cannot
+/// be served. Each of our requests has at most one answer. A late answer, or an answer without a request, is an error
+/// without effect.
 ///
 /// ```
 /// use pintle_compat::claude::{Control, ControlLimits, Event, HostRequest, Incoming};
@@ -47,7 +48,7 @@ impl Default for ControlLimits {
 pub struct Control {
     limits: ControlLimits,
     next: u64,
-    /// Requests of ours without an answer.
+    /// Our requests without an answer.
     asked: BTreeMap<String, Asked>,
     /// Requests of the host without an answer.
     requested: BTreeSet<String>,
@@ -77,39 +78,39 @@ pub struct Step {
 pub enum Event {
     /// A message of the user.
     User(Box<UserLine>),
-    /// The handshake asks for something that could restrict the session and is not supported. The host has the error, and
-    /// may go on as if it had none: whoever gets this ends the session, and runs nothing.
+    /// The handshake requests something that could restrict the session and is not supported. The host has received the
+    /// error, but may continue regardless. The caller must end the session without running anything.
     HandshakeRefused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A request, to be answered with [`Control::answer`].
+    /// A request. The caller answers it with [`Control::answer`].
     Request {
         /// Its id.
         id: String,
         /// The request.
         request: HostRequest,
     },
-    /// A request of the host needs no answer any more.
+    /// A request of the host no longer needs an answer.
     RequestCancelled {
         /// Its id.
         id: String,
     },
-    /// Answer to [`Control::ask_permission`]. One that cannot be read is a denial.
+    /// Answer to [`Control::ask_permission`]. An unreadable answer is a denial.
     Permission {
         /// Id of the request.
         id: String,
         /// The answer.
         answer: PermissionAnswer,
     },
-    /// Answer to [`Control::run_hook`], or why the hook failed.
+    /// Answer to [`Control::run_hook`], or the reason why the hook failed.
     Hook {
         /// Id of the request.
         id: String,
         /// The answer.
         answer: Result<HookAnswer, String>,
     },
-    /// Answer to [`Control::send_mcp`]: a JSON-RPC message, or why there is none.
+    /// Answer to [`Control::send_mcp`]: a JSON-RPC message, or the reason why it is missing.
     Mcp {
         /// Id of the request.
         id: String,
@@ -118,7 +119,7 @@ pub enum Event {
     },
 }
 
-/// A request of ours.
+/// One of our requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
     /// Its id.
@@ -127,23 +128,23 @@ pub struct Sent {
     pub line: Line,
 }
 
-/// Why something on the control channel has no effect.
+/// Reason why a message on the control channel has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// Too many requests of ours wait for an answer.
+    /// Too many of our requests wait for an answer.
     #[error("{waiting} requests wait for an answer of the host, which is the limit")]
     TooMany {
         /// Their number.
         waiting: usize,
     },
-    /// An answer to a request that nobody made, that was answered, or that was withdrawn.
+    /// An answer to a request that does not exist, was answered, or was withdrawn.
     #[error("answer to `{id}`, which no open request has")]
     NoSuchRequest {
         /// The id.
         id: String,
     },
-    /// A request with the id of one that has no answer yet.
+    /// A request with the id of a request that has no answer yet.
     #[error("request `{id}` arrived twice")]
     Repeated {
         /// The id.
@@ -152,25 +153,25 @@ pub enum ControlError {
 }
 
 impl Control {
-    /// Creates the state of a channel without requests.
+    /// Creates the state of a channel without pending requests.
     #[must_use]
     pub fn new(limits: ControlLimits) -> Self {
         Self { limits, next: 0, asked: BTreeMap::new(), requested: BTreeSet::new(), is_initialized: false }
     }
 
-    /// Takes a line of the host.
+    /// Processes a line of the host.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSuchRequest`] and [`ControlError::Repeated`]; the line has no effect then, and the channel stays
-    /// usable.
+    /// [`ControlError::NoSuchRequest`] and [`ControlError::Repeated`]. The line then has no effect, and the channel
+    /// stays usable.
     pub fn receive(&mut self, incoming: Incoming) -> Result<Step, ControlError> {
         match incoming {
             Incoming::User(line) => Ok(happened(Event::User(line))),
             Incoming::Request { id, request } => self.request(id, request),
             Incoming::Answer { id, answer } => self.answered(id, answer),
             Incoming::CancelRequest { id } => {
-                // The host sends it without knowing whether the answer is on its way.
+                // The host may send it after the answer, since it does not know whether one is on its way.
                 let was_open = self.requested.remove(&id);
                 Ok(if was_open { happened(Event::RequestCancelled { id }) } else { Step::default() })
             }
@@ -225,11 +226,11 @@ impl Control {
         Ok(happened(event))
     }
 
-    /// Answers a request of the host: with an object, or with the reason of a failure.
+    /// Answers a request of the host with an object, or with the reason of a failure.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSuchRequest`] if it has an answer already, or was cancelled.
+    /// [`ControlError::NoSuchRequest`] if the request was answered already, or was cancelled.
     pub fn answer(&mut self, id: &str, answer: Result<Value, String>) -> Result<Line, ControlError> {
         if !self.requested.remove(id) {
             return Err(ControlError::NoSuchRequest { id: id.to_owned() });
@@ -242,7 +243,7 @@ impl Control {
         })
     }
 
-    /// Asks whether a call may run.
+    /// Asks the host whether a call may run.
     ///
     /// # Errors
     ///
@@ -251,7 +252,7 @@ impl Control {
         self.send(Asked::Permission { input: request.input.clone() }, &request.to_value())
     }
 
-    /// Runs a hook of the host. `input` is that of [`HookBase::input`](super::HookBase::input).
+    /// Runs a hook of the host. [`HookBase::input`](super::HookBase::input) returns the `input`.
     ///
     /// # Errors
     ///
@@ -269,7 +270,7 @@ impl Control {
         self.send(Asked::Hook, &request)
     }
 
-    /// Sends a JSON-RPC message to an MCP server that runs in the host. A notification has an answer, too.
+    /// Sends a JSON-RPC message to an MCP server that runs in the host. Notifications have an answer, too.
     ///
     /// # Errors
     ///
@@ -279,14 +280,14 @@ impl Control {
         self.send(Asked::Mcp, &request)
     }
 
-    /// Withdraws a request of ours, so that its answer is not waited for. Returns the line that tells the host; none if it
-    /// has an answer already.
+    /// Withdraws one of our requests and ignores its answer. Returns the line that informs the host; `None` if the
+    /// request was answered already.
     pub fn withdraw(&mut self, id: &str) -> Option<Line> {
         self.asked.remove(id)?;
         Some(Line::new(json!({"type": "control_cancel_request", "request_id": id})))
     }
 
-    /// Ends the channel, since the host is gone. Returns the ids of the requests of ours that will have no answer.
+    /// Closes the channel after the host disconnected. Returns the ids of our requests that will not be answered.
     pub fn close(&mut self) -> Vec<String> {
         self.requested.clear();
         std::mem::take(&mut self.asked).into_keys().collect()
@@ -304,7 +305,7 @@ impl Control {
     }
 }
 
-/// Reads an answer. What cannot be read allows nothing.
+/// Reads an answer. An unreadable answer is a denial.
 fn permission(answer: Result<Value, String>, asked: &Value) -> PermissionAnswer {
     let read = |answer| PermissionAnswer::read(&answer, asked).map_err(|error| error.to_string());
     answer.and_then(read).unwrap_or_else(|reason| PermissionAnswer::Deny {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::lines::LineError;
 
-/// An object that is being read, and where it is in its line.
+/// An object that is being read, and its position in its line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     path: &'a str,
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         self.fields
     }
 
-    /// Returns a field that is there and not null.
+    /// Returns a field that is present and not null.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
@@ -50,12 +50,12 @@ impl<'a> Fields<'a> {
         self.optional(name, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// Returns a switch that is off if it is missing.
+    /// Returns a switch; off if it is missing.
     pub(super) fn switch(&self, name: &str) -> Result<bool, LineError> {
         Ok(self.optional(name, "true or false", Value::as_bool)?.unwrap_or(false))
     }
 
-    /// Returns a list of strings that is empty if it is missing.
+    /// Returns a list of strings; empty if it is missing.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, LineError> {
         let read = |value: &Value| {
             let items = value.as_array()?.iter();

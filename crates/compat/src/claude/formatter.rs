@@ -25,8 +25,8 @@ pub struct FormatterSettings {
     pub partial_messages: bool,
     /// Whether to write the text of subagents, not only their calls (`forwardSubagentText`). Default: no.
     pub subagent_text: bool,
-    /// Number that differs between the processes that write lines of one session, such as the sequence number of the first
-    /// new event. UUIDs of lines depend on it. Default: 0.
+    /// Number that differs between the processes that write lines of one session, such as the sequence number of the
+    /// first new event. UUIDs of lines depend on it. Default: 0.
     pub epoch: u64,
 }
 
@@ -45,9 +45,9 @@ pub struct FormatterSettings {
 /// | retry | `system` `api_retry` |
 /// | warning, repeated calls, error | `system` `informational` |
 ///
-/// Lines of subagents have the id of the call that started the subagent as `parent_tool_use_id`; all others have null. Of
-/// several calls that start subagents at once, the first has the subagent that is spawned first. Arguments of a call that
-/// arrive in one piece have no `stream_event`.
+/// Lines of subagents have the id of the call that started the subagent as `parent_tool_use_id`; all others have null.
+/// If several calls start subagents at once, the first call gets the subagent that is spawned first. Arguments of a
+/// call that arrive as a whole have no `stream_event`.
 #[derive(Clone, Debug)]
 pub struct Formatter {
     session: SessionId,
@@ -59,14 +59,14 @@ pub struct Formatter {
     counts: Counts,
     started: Option<Timestamp>,
     latest: Option<Timestamp>,
-    /// Times at which model calls began.
+    /// Start times of model calls.
     request_started: Option<Timestamp>,
 }
 
 /// State of one session.
 #[derive(Clone, Debug, Default)]
 struct SessionView {
-    /// The call that started it.
+    /// The call that started the session.
     parent: Option<String>,
     message: Message,
     partial: PartialMessage,
@@ -79,7 +79,7 @@ struct ShownCall {
     id: String,
     tool_name: String,
     arguments: Value,
-    /// Whether it starts a subagent that has not been spawned.
+    /// Whether it starts a subagent that is not spawned yet.
     awaits_subagent: bool,
 }
 
@@ -100,7 +100,7 @@ impl Formatter {
         }
     }
 
-    /// Sets the model that later lines name.
+    /// Sets the model that later lines contain.
     pub fn set_model(&mut self, model: impl Into<String>) {
         self.model = model.into();
     }
@@ -110,12 +110,13 @@ impl Formatter {
         self.line(info.to_value())
     }
 
-    /// Returns a line for a person that is no event, such as about an option that was ignored.
+    /// Returns a line for users that is not an event, for example about an ignored option.
     pub fn notice(&mut self, content: &str) -> Line {
         self.informational(content, "notice")
     }
 
-    /// Returns the line that repeats a message of the user (`--replay-user-messages`). Without a `uuid` it gets one.
+    /// Returns the line that repeats a message of the user (`--replay-user-messages`). A message without a `uuid` gets
+    /// one.
     pub fn replay(&mut self, message: &Value, uuid: Option<&str>) -> Line {
         let mut line = json!({
             "type": "user", "message": message, "parent_tool_use_id": null, "isReplay": true,
@@ -138,7 +139,7 @@ impl Formatter {
         self.lines_of(&event.session_id.clone(), &event.kind)
     }
 
-    /// Returns the lines at the end of a run: what its last response left, and the `result`.
+    /// Returns the lines at the end of a run: the remaining blocks of its last response, and the `result`.
     pub fn end(&mut self, end: &RunEnd<'_>) -> Vec<Line> {
         let session = self.session.clone();
         let mut lines = self.flush(&session);
@@ -152,7 +153,7 @@ impl Formatter {
         lines
     }
 
-    /// Counts what the result of the run has.
+    /// Counts the totals of the run's result.
     #[expect(clippy::wildcard_enum_match_arm, reason = "no other event is counted")]
     fn count(&mut self, event: &SessionEvent) {
         self.latest = Some(event.timestamp);
@@ -268,7 +269,7 @@ impl Formatter {
         lines
     }
 
-    /// Writes a call when it is asked about or starts, whichever comes first.
+    /// Writes a call when its approval is requested or when it starts, whichever comes first.
     fn call_shown(
         &mut self,
         session: &SessionId,
@@ -305,7 +306,7 @@ impl Formatter {
     ) -> Vec<Line> {
         let mut lines = Vec::new();
         if !self.view(session).calls.iter().any(|call| call.id == call_id) {
-            // A result without its call would be no conversation.
+            // A result without its call would be an invalid conversation.
             lines = self.call_shown(session, call_id, tool_name, CallKind::Other, &json!({}));
         }
         let calls = &mut self.view(session).calls;
@@ -339,7 +340,7 @@ impl Formatter {
         self.view(child).parent = parent;
     }
 
-    /// Events that concern the session as a whole; those of subagents have no lines.
+    /// Writes events about the session as a whole. Such events of subagents have no lines.
     #[expect(clippy::wildcard_enum_match_arm, reason = "all other events have no lines")]
     fn about_session(&mut self, kind: &EventKind, is_root: bool) -> Vec<Line> {
         if !is_root {
@@ -390,7 +391,7 @@ impl Formatter {
         self.view(session).message.add(block);
     }
 
-    /// Writes the blocks that wait.
+    /// Writes the waiting blocks.
     fn flush(&mut self, session: &SessionId) -> Vec<Line> {
         let blocks = self.view(session).message.take();
         let parent = self.parent(session);
@@ -444,7 +445,7 @@ impl Formatter {
     }
 }
 
-/// Returns arguments as an object, which Claude's always are.
+/// Returns arguments as an object. Claude's arguments are always objects.
 fn object(arguments: &Value) -> Value {
     if arguments.is_object() { arguments.clone() } else { json!({"input": arguments}) }
 }

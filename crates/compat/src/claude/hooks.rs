@@ -1,4 +1,4 @@
-//! Hooks that the host runs: which it registers, what they are given, and what they answer.
+//! Hooks that the host runs: their registration, their input, and their answers.
 
 use std::time::Duration;
 
@@ -20,27 +20,28 @@ const FIELDS: [&str; 4] = ["matcher", "hookCallbackIds", "timeout", "onFailure"]
 pub struct HookRegistration {
     /// The event.
     pub event: HookEvent,
-    /// For which tools, sources, triggers or reasons they run.
+    /// Tools, sources, triggers or reasons for which they run.
     pub matcher: HookMatcher,
     /// Ids of the callbacks, for [`Control::run_hook`](super::Control::run_hook).
     pub callbacks: Vec<String>,
-    /// How long one may take; `None` leaves it to the session.
+    /// Timeout of one hook; `None` leaves it to the session.
     pub timeout: Option<Duration>,
     /// Whether a hook that fails, or does not answer in time, blocks.
     pub blocks_on_failure: bool,
 }
 
-/// Names that hooks run for: all, or the alternatives of a pattern such as `Write|Edit` or `mcp__memory__.*`.
+/// Names for which hooks run: all, or the alternatives of a pattern such as `Write|Edit` or `mcp__memory__.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookMatcher(Vec<String>);
 
 impl HookMatcher {
-    /// Parses a matcher. Alternatives of plain names match whole names. Anything else is a regular expression, which matches
-    /// anywhere in a name; of these it has alternatives, `.*` for any characters, and the anchors `^` and `$`.
+    /// Parses a matcher. Alternatives of plain names match whole names. Any other matcher is a regular expression,
+    /// which matches anywhere in a name. Supported are alternatives, `.*` for any characters, and the anchors `^` and
+    /// `$`.
     ///
     /// # Errors
     ///
-    /// [`LineError::InvalidField`] for any other expression: a hook that does not run may be one that would deny.
+    /// [`LineError::InvalidField`] for any other expression: a hook that is skipped might have denied a call.
     pub fn parse(text: &str) -> Result<Self, LineError> {
         let text = text.trim();
         if matches!(text, "" | "*" | ".*") {
@@ -54,7 +55,7 @@ impl HookMatcher {
             .map(|name| if is_plain || grouped.is_some() { name.to_owned() } else { unanchored(name) })
             .map(|name| name.replace(".*", "*"))
             .collect();
-        // A star that follows anything but a dot repeats it.
+        // A star after any other character than a dot repeats that character.
         let repeats = text.replace(".*", "").contains('*');
         let is_allowed = |c: char| is_name(c) || matches!(c, '-' | '*' | ':');
         if repeats || names.iter().any(|name| name.is_empty() || !name.chars().all(is_allowed)) {
@@ -63,7 +64,8 @@ impl HookMatcher {
         Ok(Self(names))
     }
 
-    /// Returns whether hooks run for a name, such as that of a tool. A tool may have the name of its toolset or Claude's.
+    /// Returns whether hooks run for a name, for example of a tool. The name of a tool may be from its toolset or
+    /// Claude's.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let claude = claude_tool_name(name);
@@ -100,8 +102,8 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 impl HookRegistration {
-    /// Reads the hooks of all events in the handshake. Claude Code has more events; nothing of the kind happens here, so
-    /// hooks for them are warnings. A misspelt name is an error: its hooks may deny calls.
+    /// Reads the hooks of all events in the handshake. Claude Code has events that do not exist here; hooks for them
+    /// are warnings. A misspelt name is an error, since its hooks may deny calls.
     pub(super) fn read_all(
         hooks: &Map<String, Value>,
         warnings: &mut Vec<String>,
@@ -142,24 +144,24 @@ impl HookRegistration {
     }
 }
 
-/// Facts about a session that every hook is given.
+/// Facts about a session that every hook receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookBase {
     /// Id of the session.
     pub session_id: String,
-    /// Path of its journal; empty if there is none.
+    /// Path of its journal; empty without a journal.
     pub transcript_path: String,
     /// Working directory of its tools.
     pub directory: String,
     /// Permission mode.
     pub permission_mode: String,
-    /// Subagent that it is.
+    /// Id of the subagent, if the session is one.
     pub agent_id: Option<String>,
 }
 
 impl HookBase {
-    /// Returns what a hook is given: these facts, and the fields of its event, which
-    /// [Claude Code](https://code.claude.com/docs/en/hooks) names. A `tool_name` is changed to Claude's.
+    /// Returns the input of a hook: these facts, and the fields of its event, with the names of
+    /// [Claude Code](https://code.claude.com/docs/en/hooks). A `tool_name` is changed to Claude's name.
     #[must_use]
     pub fn input(&self, event: HookEvent, fields: Map<String, Value>) -> Value {
         let mut input = fields;
@@ -184,23 +186,23 @@ impl HookBase {
     }
 }
 
-/// Answer of a hook. All fields are absent by default, which changes nothing.
+/// Answer of a hook. All fields are absent by default, which has no effect.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct HookAnswer {
-    /// Why the run ends, if it does (`continue: false`).
+    /// Reason why the run ends, if it does (`continue: false`).
     pub stop: Option<String>,
-    /// What the hook says about the call: `permissionDecision`, or `decision` of older hooks. `defer` is none.
+    /// Decision of the hook about the call: `permissionDecision`, or `decision` of older hooks. Absent for `defer`.
     pub permission: Option<Permission>,
     /// Whether the input, the end or the result is blocked (`decision: "block"`).
     pub blocks: bool,
-    /// Reason of either.
+    /// Reason of the decision or the block.
     pub reason: Option<String>,
-    /// Other arguments of the call. They make a new call, which is judged from the start.
+    /// Other arguments of the call. They make a new call, whose permission is checked from the start.
     pub updated_input: Option<Value>,
     /// Text for the model.
     pub context: Option<String>,
-    /// Output in place of that of the call.
+    /// Output that replaces the output of the call.
     pub updated_output: Option<String>,
     /// Text for the user.
     pub system_message: Option<String>,
@@ -277,7 +279,7 @@ impl HookAnswer {
         Ok(())
     }
 
-    /// Returns the answer that denies, for a hook that [blocks on failure](HookRegistration::blocks_on_failure).
+    /// Returns a denial, for a hook that [blocks on failure](HookRegistration::blocks_on_failure).
     #[must_use]
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
@@ -301,8 +303,8 @@ impl HookAnswer {
         judged.with_arguments(self.updated_input.clone()).with_context(self.context.clone())
     }
 
-    /// Returns the decision for [`Hooks::before_approval`](pintle_agent::Hooks::before_approval); none if the hook leaves it
-    /// to the person.
+    /// Returns the decision for [`Hooks::before_approval`](pintle_agent::Hooks::before_approval); `None` if the hook
+    /// leaves it to the user.
     #[must_use]
     pub fn decision(&self) -> Option<Decision> {
         match (self.permission?, &self.updated_input) {
@@ -324,8 +326,8 @@ impl HookAnswer {
         }
     }
 
-    /// Returns the answer for [`Hooks::after_call`](pintle_agent::Hooks::after_call). The reason of a hook that blocks is
-    /// added to the result.
+    /// Returns the answer for [`Hooks::after_call`](pintle_agent::Hooks::after_call). The reason of a hook that blocks
+    /// is added to the result.
     #[must_use]
     pub fn result_answer(&self) -> ResultAnswer {
         let mut answer = match (&self.stop, &self.updated_output) {

@@ -3,7 +3,7 @@
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 
-/// Ids that are the same whenever the same lines are written, and differ within a session.
+/// Ids that are unique within a session, and the same whenever the same lines are written.
 #[derive(Clone, Debug)]
 pub(super) struct LineIds {
     session: SessionId,
@@ -17,7 +17,7 @@ impl LineIds {
         Self { session, epoch, next: 0 }
     }
 
-    /// Returns the next UUID: of version 8, from a hash.
+    /// Returns the next UUID. It has version 8 and comes from a hash.
     pub(super) fn uuid(&mut self) -> String {
         let hash = self.hash("line");
         let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();

@@ -16,24 +16,24 @@ pub enum Incoming {
     User(Box<UserLine>),
     /// A request.
     Request {
-        /// Id of the host's choice.
+        /// Id that the host chose.
         id: String,
-        /// The request, or why it cannot be served.
+        /// The request, or the reason why it cannot be served.
         request: Result<HostRequest, RefusedRequest>,
     },
-    /// The answer to a request of ours.
+    /// The answer to one of our requests.
     Answer {
         /// Id of the request.
         id: String,
-        /// The answer, or why there is none.
+        /// The answer, or the reason why it is missing.
         answer: Result<Value, String>,
     },
-    /// A request of the host needs no answer any more.
+    /// A request of the host no longer needs an answer.
     CancelRequest {
         /// Id of the request.
         id: String,
     },
-    /// Nothing.
+    /// A line without effect.
     KeepAlive,
 }
 
@@ -41,20 +41,20 @@ pub enum Incoming {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RefusedRequest {
-    /// Its subtype; empty if it has none.
+    /// Its subtype; empty without one.
     pub subtype: String,
-    /// Why it cannot be served.
+    /// Reason why it cannot be served.
     pub reason: String,
 }
 
 impl Incoming {
     /// Parses a line.
     ///
-    /// A request that cannot be served is no error: it has an id, and the host waits for an answer.
+    /// A request that cannot be served is not an error: it has an id, and the host waits for an answer.
     ///
     /// # Errors
     ///
-    /// [`LineError`] for a line that means nothing. The next line is not affected.
+    /// [`LineError`] for an invalid line. The next line is not affected.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let value: Value = serde_json::from_str(line)
             .map_err(|error| LineError::NotAnObject { reason: error.to_string() })?;

@@ -9,15 +9,15 @@ use super::tool_names::claude_tool_name;
 pub struct InitInfo {
     /// Working directory of the tools.
     pub directory: String,
-    /// Names of the tools, as the session has them.
+    /// Names of the tools in the session.
     pub tools: Vec<String>,
     /// MCP servers and their status.
     pub mcp_servers: Vec<McpServerStatus>,
     /// Model.
     pub model: String,
-    /// Permission mode, in Claude's words.
+    /// Permission mode, with Claude's name.
     pub permission_mode: String,
-    /// Where the key comes from, such as `user` or `none`.
+    /// Source of the API key, such as `user` or `none`.
     pub api_key_source: String,
     /// Slash commands, without the slash.
     pub slash_commands: Vec<String>,

@@ -3,10 +3,10 @@
 use pintle_env::{LineSplitter, LineTooLong};
 use thiserror::Error;
 
-/// Default limit on a line, in bytes: several images of the largest size that providers accept.
+/// Default limit on a line, in bytes: room for several images of the largest size that providers accept.
 pub const MAX_LINE: usize = 64 << 20;
 
-/// Why a line of the input cannot be used. The next one can.
+/// Reason why a line of the input cannot be used. Later lines still can.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LineError {
@@ -24,16 +24,16 @@ pub enum LineError {
         /// Length of the line so far, in bytes.
         bytes: u64,
     },
-    /// The line is no UTF-8.
+    /// The line is not UTF-8.
     #[error("line is not valid UTF-8")]
     NotUtf8,
-    /// The line is no JSON object.
+    /// The line is not a JSON object.
     #[error("line is not a JSON object: {reason}")]
     NotAnObject {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The line has a `type` that nobody knows.
+    /// The `type` of the line is unknown.
     #[error("unknown type of line `{found}`")]
     UnknownType {
         /// The type, shortened.
@@ -44,7 +44,7 @@ pub enum LineError {
     InvalidField {
         /// The field.
         field: String,
-        /// Expected form.
+        /// Expected format.
         expected: String,
     },
 }
@@ -61,7 +61,7 @@ impl From<LineTooLong> for LineError {
     }
 }
 
-/// Lines of standard input as text, in memory of bounded size.
+/// Lines of standard input as text, in bounded memory.
 ///
 /// ```
 /// use pintle_compat::claude::{InputLines, LineError};
@@ -76,7 +76,7 @@ impl From<LineTooLong> for LineError {
 pub struct InputLines(LineSplitter);
 
 impl InputLines {
-    /// Creates it with a limit on a line, in bytes. [`MAX_LINE`] is a good one.
+    /// Creates a splitter with a limit on a line, in bytes, such as [`MAX_LINE`].
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self(LineSplitter::new(limit))
@@ -88,7 +88,7 @@ impl InputLines {
         std::iter::from_fn(|| self.0.next_line()).filter_map(to_text).collect()
     }
 
-    /// Returns the error for the bytes after the last line, at the end of the input.
+    /// Returns an error if the input ended within a line.
     #[must_use]
     pub fn finish(mut self) -> Option<LineError> {
         let bytes = match self.0.finish()? {

@@ -1,14 +1,14 @@
-//! The model response that is being written, of one session.
+//! The model response of one session that is being written.
 
 use pintle_llm::{FinishReason, Usage};
 use serde_json::{Value, json};
 
 use super::usage::{stop_reason, usage};
 
-/// A response: its blocks wait for its end, which has the reason and the token counts.
+/// A response. Its blocks are written after its end, which has the reason and the token counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
-    /// Id; none before the first block.
+    /// Id; `None` before the first block.
     id: Option<String>,
     waiting: Vec<Value>,
     stop_reason: Option<&'static str>,
@@ -16,7 +16,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Returns the id, which `make` creates at the first block.
+    /// Returns the id. `make` creates it at the first block.
     pub(super) fn id(&mut self, make: impl FnOnce() -> String) -> &str {
         self.id.get_or_insert_with(make)
     }
@@ -32,12 +32,12 @@ impl Message {
         self.usage = usage.clone();
     }
 
-    /// Forgets the blocks that wait, since the model call is repeated.
+    /// Drops the waiting blocks, since the model call is repeated.
     pub(super) fn discard(&mut self) {
         *self = Self::default();
     }
 
-    /// Returns the blocks that wait.
+    /// Returns the waiting blocks.
     pub(super) fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.waiting)
     }

@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PermissionMode {
-    /// Calls that no rule names are asked about.
+    /// Calls that no rule names need an approval.
     #[default]
     Default,
-    /// Changes of files run, commands are asked about.
+    /// Changes of files run; commands need an approval.
     AcceptEdits,
-    /// Everything runs.
+    /// All calls run.
     BypassPermissions,
-    /// Nothing is changed.
+    /// Calls that change anything do not run.
     Plan,
-    /// Calls that would be asked about are denied.
+    /// Calls that would need an approval are denied.
     DontAsk,
-    /// Calls that are judged harmless run.
+    /// Calls that are judged to be harmless run.
     Auto,
 }
 

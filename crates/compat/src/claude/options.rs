@@ -11,7 +11,7 @@ use crate::command_line::{
     Authority, Flag, OptionError, Parsed, Word, Words, invalid, restricting, unexpected,
 };
 
-/// Options of Claude Code's `stream-json`, as far as they have a meaning here. None is set by default.
+/// Supported options of Claude Code's `stream-json`. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StreamOptions {
@@ -19,7 +19,8 @@ pub struct StreamOptions {
     pub partial_messages: bool,
     /// Whether messages of the user are repeated in the output (`--replay-user-messages`).
     pub replay_user_messages: bool,
-    /// Whether calls are asked about on the control channel (`--permission-prompt-tool stdio`). Without it, they are denied.
+    /// Whether approvals are requested on the control channel (`--permission-prompt-tool stdio`). Otherwise such calls
+    /// are denied.
     pub asks_host: bool,
     /// Mode at the start (`--permission-mode`, `--dangerously-skip-permissions`).
     pub permission_mode: Option<PermissionMode>,
@@ -40,21 +41,21 @@ pub struct StreamOptions {
     pub effort: Option<String>,
     /// Schema of the answer (`--json-schema`).
     pub json_schema: Option<Value>,
-    /// Whether the newest session of the directory goes on (`--continue`).
+    /// Whether the newest session of the directory is resumed (`--continue`).
     pub continues: bool,
-    /// Session that goes on (`--resume`).
+    /// Session to resume (`--resume`).
     pub resume: Option<String>,
-    /// Whether a session that goes on becomes a new one (`--fork-session`).
+    /// Whether a resumed session becomes a new one (`--fork-session`).
     pub forks: bool,
     /// Id of the new session (`--session-id`).
     pub session_id: Option<String>,
     /// Whether the session is not kept (`--no-session-persistence`).
     pub ephemeral: bool,
-    /// Calls that run without being asked about (`--allowedTools`).
+    /// Calls that run without approval (`--allowedTools`).
     pub allowed_tools: Vec<ToolRule>,
     /// Calls that do not run (`--disallowedTools`).
     pub disallowed_tools: Vec<ToolRule>,
-    /// Claude's names of the only tools that exist besides those of MCP servers (`--tools`); all if `None`.
+    /// Claude's names of the only tools that exist besides MCP tools (`--tools`); all if `None`.
     pub tools: Option<Vec<String>>,
     /// MCP servers (`--mcp-config`): each an object with `mcpServers`, or the path of a file.
     pub mcp_configs: Vec<String>,
@@ -64,17 +65,17 @@ pub struct StreamOptions {
     pub settings: Settings,
     /// Path of a settings file (`--settings`), for [`Settings::parse`].
     pub settings_file: Option<PathBuf>,
-    /// Which settings files are read (`--setting-sources`): `user`, `project`, `local`. All if `None`.
+    /// Settings files that are read (`--setting-sources`): `user`, `project`, `local`. All if `None`.
     pub setting_sources: Option<Vec<SettingSource>>,
-    /// System prompt in place of the default one (`--system-prompt`).
+    /// System prompt that replaces the default one (`--system-prompt`).
     pub system_prompt: Option<String>,
     /// File with that system prompt (`--system-prompt-file`).
     pub system_prompt_file: Option<PathBuf>,
     /// Text at the end of the system prompt (`--append-system-prompt`).
     pub append_system_prompt: Option<String>,
-    /// Directories besides the working directory (`--add-dir`).
+    /// Additional directories (`--add-dir`).
     pub added_directories: Vec<PathBuf>,
-    /// Whether nothing may happen before the handshake (`--await-initialize`).
+    /// Whether the session starts only after the handshake (`--await-initialize`).
     pub awaits_initialize: bool,
 }
 
@@ -83,7 +84,7 @@ pub struct StreamOptions {
 pub enum Thinking {
     /// Not at all.
     Disabled,
-    /// As much as the model finds useful.
+    /// The model decides.
     Adaptive,
     /// Up to this number of tokens.
     Budget(u64),
@@ -92,11 +93,11 @@ pub enum Thinking {
 /// Settings file that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// The user's.
+    /// Settings of the user.
     User,
-    /// The project's.
+    /// Settings of the project.
     Project,
-    /// The project's, for this user alone.
+    /// Settings of the project for this user only.
     Local,
 }
 
@@ -106,7 +107,7 @@ const THINKING: &[(&str, Thinking)] =
 const SOURCES: &[(&str, SettingSource)] =
     &[("user", SettingSource::User), ("project", SettingSource::Project), ("local", SettingSource::Local)];
 
-/// Options without a meaning here, whether they take a value, and why ignoring them is harmless.
+/// Ignored options, whether they take a value, and why ignoring them is harmless.
 const HARMLESS: &[(&str, bool, &str)] = &[
     ("--thinking-display", true, "thinking is shown as the provider sends it"),
     ("--task-budget", true, "it is advice for the model; use --max-budget-usd"),
@@ -124,7 +125,7 @@ const HARMLESS: &[(&str, bool, &str)] = &[
     ("--chrome", false, "there is no such connection"),
 ];
 
-/// Options that restrict, or change which conversation goes on, and why they are not supported.
+/// Options that restrict a session or select another conversation, and why they are not supported.
 const REFUSED: &[(&str, &str)] = &[
     ("--agent", "there are no such agents, and one may limit the tools"),
     ("--agents", "there are no such agents, and one may limit the tools"),
@@ -140,8 +141,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("--safe-mode", "it is unknown"),
 ];
 
-/// Options that restrict a session or grant it something, by their spellings, and the values of these options. Other options
-/// may have the values `default`, `auto` and `plan`.
+/// Options that restrict a session or grant it something, by their spellings, and the values of these options. Other
+/// options may also have the values `default`, `auto` and `plan`.
 const AUTHORITY: Authority = Authority {
     names: &[
         ("--permission-mode", "--permission-mode"),
@@ -196,7 +197,7 @@ const AUTHORITY: Authority = Authority {
 impl StreamOptions {
     /// Parses the arguments.
     ///
-    /// Options that are harmless to ignore are warnings, for standard error.
+    /// Each harmless option that is ignored gets a warning, for standard error.
     ///
     /// ```
     /// use pintle_compat::claude::StreamOptions;
@@ -211,7 +212,7 @@ impl StreamOptions {
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for an option that could restrict and is not supported, and for what cannot be understood.
+    /// [`OptionError`] for an unsupported option that could restrict the session, and for invalid arguments.
     pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
         let mut options = Self::default();
         let mut words = Words::new(arguments, &AUTHORITY);
@@ -285,7 +286,7 @@ impl StreamOptions {
         match flag.name.as_str() {
             "--permission-mode" => {
                 let mode = words.choice(flag, MODES)?;
-                // As in Claude Code, the command line is consent. Not every SDK has an option for the other flag.
+                // As in Claude Code, the command line is the consent. Not every SDK has an option for the other flag.
                 self.may_bypass |= mode == PermissionMode::BypassPermissions;
                 self.permission_mode = Some(mode);
             }
@@ -307,7 +308,7 @@ impl StreamOptions {
 
     fn switch(&mut self, flag: Flag, words: &mut Words) -> Result<(), OptionError> {
         match flag.name.as_str() {
-            // The output is always the whole stream.
+            // The output is always the complete stream.
             "--verbose" | "--print" | "-p" => {}
             "--include-partial-messages" => self.partial_messages = true,
             "--replay-user-messages" => self.replay_user_messages = true,

@@ -18,13 +18,13 @@ pub(super) enum Block {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartialMessage {
     is_open: bool,
-    /// Blocks that have begun and not ended, with their indices.
+    /// Blocks that have started and not ended, with their indices.
     open: Vec<(u64, Block)>,
     next: u64,
 }
 
 impl PartialMessage {
-    /// Begins a block, and the message before its first block.
+    /// Starts a block, and the message before its first block.
     pub(super) fn begin(&mut self, block: Block, content: &Value, id: &str, model: &str) -> Vec<Value> {
         let mut events = Vec::new();
         if !self.is_open {

@@ -1,4 +1,4 @@
-//! Permission for calls: what is asked, and what is answered.
+//! Permission for calls: the questions and their answers.
 
 use pintle_agent::{ApprovalRequest, CallKind, Decision};
 use serde_json::{Map, Value, json};
@@ -13,13 +13,13 @@ use super::tool_rule::{RuleBehavior, ToolRule};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// Name of the tool, as the session has it.
+    /// Name of the tool in the session.
     pub tool_name: String,
     /// Arguments.
     pub input: Value,
     /// Id of the call.
     pub tool_use_id: String,
-    /// Why it is asked.
+    /// Reason of the question.
     pub reason: Option<String>,
     /// Changes that would allow calls like this one.
     pub suggestions: Vec<PermissionUpdate>,
@@ -30,9 +30,9 @@ pub struct PermissionRequest {
 impl PermissionRequest {
     /// Creates the question for a request of a session.
     ///
-    /// The suggestions are, for a call that changes files, the mode `acceptEdits`, and for any call each of the
-    /// [suggested rules](ApprovalRequest::suggested_rules) with the rule as its scope: whoever gets one back has the rule of
-    /// the session again.
+    /// A call that changes files gets the mode `acceptEdits` as a suggestion. Each of the
+    /// [suggested rules](ApprovalRequest::suggested_rules) becomes the scope of a suggestion, so that the host returns
+    /// the rule of the session unchanged.
     #[must_use]
     pub fn of(request: &ApprovalRequest) -> Self {
         let kind = CallKind::of_tool(&request.tool_kind, request.effect);
@@ -81,17 +81,17 @@ impl PermissionRequest {
 /// Answer to a [`PermissionRequest`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum PermissionAnswer {
-    /// The call may run as it is.
+    /// The call may run unchanged.
     Allow {
-        /// Setting that changes from now on.
+        /// Settings that change from now on.
         updates: Vec<PermissionUpdate>,
     },
-    /// A call with other arguments may take its place (`updatedInput`). It is a new call: it is validated and judged from
-    /// the start, and nothing that was allowed before applies to it.
+    /// A call with other arguments may replace it (`updatedInput`). It is a new call, which is validated and checked
+    /// from the start. Earlier permissions do not apply to it.
     Replace {
         /// Its arguments.
         arguments: Value,
-        /// Setting that changes from now on.
+        /// Settings that change from now on.
         updates: Vec<PermissionUpdate>,
     },
     /// The call does not run.
@@ -124,8 +124,8 @@ impl PermissionAnswer {
         }
     }
 
-    /// Returns the decision for [`SessionHandle::decide`](pintle_agent::SessionHandle::decide). The changes of permissions,
-    /// and the stop of the run, are left to the caller.
+    /// Returns the decision for [`SessionHandle::decide`](pintle_agent::SessionHandle::decide). The caller applies the
+    /// changes of permissions and stops the run.
     #[must_use]
     pub fn decision(&self) -> Decision {
         match self {
@@ -137,7 +137,7 @@ impl PermissionAnswer {
         }
     }
 
-    /// Returns what changes from now on.
+    /// Returns the settings that change from now on.
     #[must_use]
     pub fn updates(&self) -> &[PermissionUpdate] {
         match self {
@@ -147,10 +147,10 @@ impl PermissionAnswer {
     }
 }
 
-/// Change of what a session may do.
+/// Change of a session's permissions.
 ///
-/// Destinations other than the session, such as a settings file, are the caller's to support or to ignore with a warning;
-/// a session that ignores one asks again.
+/// The caller supports other destinations than the session, such as a settings file, or ignores them with a warning. A
+/// session that ignores such a change asks again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PermissionUpdate {
     /// More rules.
@@ -160,7 +160,7 @@ pub enum PermissionUpdate {
         /// The rules.
         rules: Vec<ToolRule>,
     },
-    /// Rules in place of all of this behaviour.
+    /// Rules that replace all rules of this behaviour.
     ReplaceRules {
         /// Behavior of the rules.
         behavior: RuleBehavior,
@@ -195,7 +195,7 @@ impl PermissionUpdate {
             }
             "addDirectories" => Ok(Self::AddDirectories(update.texts("directories")?)),
             "removeDirectories" => Ok(Self::RemoveDirectories(update.texts("directories")?)),
-            // A change that nobody knows may be a restriction.
+            // An unknown change may be a restriction.
             _ => Err(update.wrong("type", "a known change of permissions")),
         }
     }

@@ -16,24 +16,24 @@ use crate::command_line::{Authority, shortened};
 pub enum HostRequest {
     /// Handshake. Answered with [`InitializeAnswer::to_value`].
     Initialize(Box<Initialize>),
-    /// Stop the run. Answered when it has stopped; an empty object is a good answer.
+    /// Stop the run. Answered after the run has stopped, for example with an empty object.
     Interrupt,
-    /// Use another model; the default one if `None`.
+    /// Change the model; `None` selects the default one.
     SetModel(Option<String>),
     /// Change the permission mode. Answered with `{"mode": …}`.
     SetPermissionMode(PermissionMode),
-    /// Change how much the model thinks, in tokens; 0 for not at all, `None` for the default.
+    /// Change the thinking budget, in tokens; 0 turns thinking off, `None` selects the default.
     SetThinkingTokens(Option<u64>),
-    /// How full the context window is. Answered with [`ContextUsage::to_value`].
+    /// Return the usage of the context window. Answered with [`ContextUsage::to_value`].
     GetContextUsage,
-    /// Restore files as they were at a message of the user. Answered with [`RewindAnswer::to_value`].
+    /// Restore files to their state at a message of the user. Answered with [`RewindAnswer::to_value`].
     RewindFiles {
         /// `uuid` of the message.
         user_message_id: String,
-        /// Whether to say only what would happen.
+        /// Whether to return the changes without making them.
         is_dry_run: bool,
     },
-    /// Message of an MCP server that runs in the host, other than an answer.
+    /// Message of an MCP server that runs in the host. It is not an answer.
     McpMessage {
         /// Name of the server.
         server: String,
@@ -54,21 +54,21 @@ pub struct Initialize {
     pub sdk_mcp_servers: Vec<String>,
     /// Schema of the answer.
     pub json_schema: Option<Value>,
-    /// System prompt in place of the default one. Empty text is a prompt, too.
+    /// System prompt that replaces the default one. An empty text is also a prompt.
     pub system_prompt: Option<String>,
     /// Text at the end of the system prompt.
     pub append_system_prompt: Option<String>,
     /// Whether the text of subagents is written.
     pub forward_subagent_text: bool,
-    /// Calls that do not run. An answer has to say that they are applied.
+    /// Calls that do not run. An answer must confirm that they are applied.
     pub disallowed_tools: Option<Vec<ToolRule>>,
-    /// Settings. An answer has to say that they are applied.
+    /// Settings. An answer must confirm that they are applied.
     pub settings: Option<Settings>,
     /// Ignored options, with the reason.
     pub warnings: Vec<String>,
 }
 
-/// Fields of the handshake without a meaning here, and why ignoring them is harmless.
+/// Ignored fields of the handshake, and why ignoring them is harmless.
 const HARMLESS: &[(&str, &str)] = &[
     ("sdkMcpServerManifests", "servers are asked for their tools"),
     ("sdkMcpServerManifestsOrigin", "servers are asked for their tools"),
@@ -117,7 +117,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl HostRequest {
-    /// Reads a request. An unknown subtype is `None`.
+    /// Reads a request; `None` for an unknown subtype.
     pub(super) fn read(request: Fields<'_>) -> Result<Option<Self>, LineError> {
         Ok(Some(match request.text("subtype")? {
             "initialize" => Self::Initialize(Box::new(Initialize::read(request)?)),
@@ -204,7 +204,7 @@ fn ignored(fields: &Map<String, Value>) -> Result<Vec<String>, LineError> {
     Ok(warnings)
 }
 
-/// Policies for the tools of a server restrict them, and are not supported.
+/// Refuses policies for the tools of a server. They restrict the tools and are not supported.
 fn check_servers(configs: Fields<'_>) -> Result<(), LineError> {
     for (server, config) in configs.map() {
         if Fields::of("sdkMcpServerConfigs", config)?.get("tools").is_some() {
@@ -230,7 +230,7 @@ fn read_rules(request: Fields<'_>) -> Result<Vec<ToolRule>, LineError> {
     rules.map_err(|_| request.wrong("disallowedTools", "rules on tools"))
 }
 
-/// A prompt may be in several parts.
+/// Reads a prompt, which may have several parts.
 fn read_prompt(request: Fields<'_>, prompt: &Value) -> Result<String, LineError> {
     match prompt.as_str() {
         Some(text) => Ok(text.to_owned()),
@@ -243,7 +243,7 @@ fn read_prompt(request: Fields<'_>, prompt: &Value) -> Result<String, LineError>
 pub struct InitializeAnswer {
     /// Slash commands with a description, without the slash.
     pub commands: Vec<(String, String)>,
-    /// Models: id and name for people.
+    /// Models: id and display name.
     pub models: Vec<(String, String)>,
     /// Version of the program.
     pub version: String,
@@ -277,20 +277,20 @@ impl InitializeAnswer {
     }
 }
 
-/// How full the context window is, in tokens, as [`ContextUsage`](pintle_agent::EventKind::ContextUsage) reports it.
+/// Usage of the context window in tokens, as [`ContextUsage`](pintle_agent::EventKind::ContextUsage) reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextUsage {
     /// Model.
     pub model: String,
-    /// The window.
+    /// Size of the window.
     pub window: u64,
-    /// The next request.
+    /// Size of the next request.
     pub used: u64,
-    /// Of it, the system prompt.
+    /// Size of the system prompt in it.
     pub system: u64,
-    /// Of it, the tools.
+    /// Size of the tools in it.
     pub tools: u64,
-    /// Of it, the conversation.
+    /// Size of the conversation in it.
     pub history: u64,
 }
 
@@ -323,10 +323,10 @@ impl ContextUsage {
     }
 }
 
-/// Result of restoring files, or of a trial of it.
+/// Result of restoring files, or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewindAnswer {
-    /// Why it is not possible, if it is not.
+    /// Reason why it is not possible, if it is not.
     pub error: Option<String>,
     /// Paths of the files.
     pub files_changed: Vec<String>,

@@ -9,26 +9,26 @@ use serde_json::{Map, Value, json};
 use super::usage::usage;
 use crate::outcome::failure_message;
 
-/// How a run ended, for its `result` line.
+/// End of a run, for its `result` line.
 #[derive(Clone, Copy, Debug)]
 pub struct RunEnd<'a> {
     /// Outcome of the run.
     pub outcome: &'a Outcome,
-    /// Cost of the run in US dollars; `None` if a price is unknown. The line has 0 then, and
+    /// Cost of the run in US dollars; `None` if a price is unknown. The line then contains 0 and
     /// `"pintle_cost_is_known": false`.
     pub cost_usd: Option<f64>,
-    /// Context window of the model, in tokens; `None` if unknown, which the line has as 0.
+    /// Context window of the model, in tokens; `None` if it is unknown, which is 0 in the line.
     pub context_window: Option<u64>,
-    /// Limit on output tokens of the model; `None` if unknown, which the line has as 0.
+    /// Limit on output tokens of the model; `None` if it is unknown, which is 0 in the line.
     pub max_output_tokens: Option<u64>,
-    /// Answer that was checked against a schema, if one was asked for.
+    /// Answer that was checked against a schema, if a schema was given.
     pub structured_output: Option<&'a Value>,
-    /// Why no answer matched the schema, if none did within the bound on repairs.
+    /// Reason why no answer matched the schema within the limit of repairs, if none did.
     pub structured_output_failure: Option<&'a str>,
 }
 
 impl<'a> RunEnd<'a> {
-    /// Creates the end of a run without a known cost, known limits of the model and an answer with a schema.
+    /// Creates the end of a run without a known cost, known limits of the model and a checked answer.
     #[must_use]
     pub fn new(outcome: &'a Outcome) -> Self {
         Self {
@@ -112,7 +112,7 @@ fn add_answer(line: &mut Map<String, Value>, subtype: &str, end: &RunEnd<'_>) {
     }
 }
 
-/// Returns the tokens of each model. The cost is that of the run if there was one model, and else unknown.
+/// Returns the tokens of each model. If there was one model, its cost is the cost of the run. Otherwise it is unknown.
 fn model_usage(end: &RunEnd<'_>, counts: &Counts) -> Value {
     let is_only = counts.models.len() == 1;
     let cost = end.cost_usd.filter(|_| is_only);

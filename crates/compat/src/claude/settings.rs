@@ -1,4 +1,4 @@
-//! Settings on the command line and in the handshake: a JSON object in the form of Claude Code's settings files.
+//! Settings on the command line and in the handshake: a JSON object in the format of Claude Code's settings files.
 
 use serde_json::{Map, Value};
 
@@ -6,19 +6,19 @@ use super::mode::{MODES, PermissionMode};
 use super::tool_rule::ToolRule;
 use crate::command_line::{Authority, OptionError, choice, invalid, restricting};
 
-/// Settings that have an effect here. Empty by default.
+/// Supported settings. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Calls that run without being asked about.
+    /// Calls that run without approval.
     pub allow: Vec<ToolRule>,
-    /// Calls that are asked about.
+    /// Calls that need an approval.
     pub ask: Vec<ToolRule>,
     /// Calls that do not run.
     pub deny: Vec<ToolRule>,
     /// Mode at the start.
     pub mode: Option<PermissionMode>,
-    /// Directories besides the working directory.
+    /// Additional directories.
     pub added_directories: Vec<String>,
     /// Model.
     pub model: Option<String>,
@@ -55,13 +55,13 @@ pub(super) const AUTHORITY: Authority = Authority {
 };
 
 impl Settings {
-    /// Parses settings. A key that could restrict and is unknown is refused; the message of another one is added to
-    /// `warnings`.
+    /// Parses settings. An unknown key that could restrict the session is refused; any other ignored key adds a message
+    /// to `warnings`.
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for such a key, for a value of the wrong type, and for a text that is no JSON object. The path of a
-    /// file is none: its reader passes its content.
+    /// [`OptionError`] for such a key, for a value of the wrong type, and for a text that is not a JSON object, such as
+    /// the path of a file. The caller reads the file and passes its content.
     pub fn parse(text: &str, warnings: &mut Vec<String>) -> Result<Self, OptionError> {
         match serde_json::from_str(text.trim()) {
             Ok(Value::Object(fields)) => Self::from_fields(&fields, warnings),
@@ -121,7 +121,7 @@ impl Settings {
             let key = format!("sandbox.{name}");
             match (name.as_str(), value.as_bool()) {
                 ("enabled", Some(enabled)) => self.sandbox = Some(enabled),
-                // It widens, and is left to the mode.
+                // It grants more, and is left to the mode.
                 ("autoAllowBashIfSandboxed", Some(_)) => {
                     warnings.push(format!("option {OPTION} {key} is ignored: the mode decides"));
                 }

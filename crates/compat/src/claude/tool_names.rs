@@ -1,6 +1,6 @@
 //! Names of tools.
 
-/// Claude's name, and the names in the toolsets of the families. The table in the documentation of the module has the same.
+/// Claude's name, and the names in the toolsets of the families. The documentation of the module has the same table.
 const NAMES: &[(&str, &[&str])] = &[
     ("Bash", &["Bash", "shell", "exec_command", "run_shell_command", "shell_start"]),
     ("TaskOutput", &["TaskOutput", "shell_read", "shell_list", "write_stdin", "shell_write"]),
@@ -30,7 +30,7 @@ pub fn claude_tool_name(own: &str) -> &str {
     found.map_or(own, |(name, _)| name)
 }
 
-/// Returns the names of the tools of a session that a name of Claude's stands for.
+/// Returns the names of a session's tools for one of Claude's names.
 ///
 /// ```
 /// use pintle_compat::claude::own_tool_names;

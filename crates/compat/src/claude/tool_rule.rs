@@ -10,23 +10,23 @@ use super::tool_names::own_tool_names;
 pub struct ToolRule {
     /// Claude's name of the tool.
     pub tool: String,
-    /// Which of its calls: Claude's pattern, as it stands between the parentheses. All calls if `None`.
+    /// Claude's pattern for some of its calls: the text between the parentheses. All calls if `None`.
     pub scope: Option<String>,
 }
 
-/// Why a text is no rule on a tool.
+/// The text is not a rule on a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a rule such as `Bash` or `Bash(git *)`, found `{0}`")]
 pub struct InvalidToolRule(pub String);
 
-/// Content of a rule.
+/// Effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleBehavior {
     /// The call runs.
     Allow,
-    /// It does not.
+    /// The call does not run.
     Deny,
-    /// It is asked about.
+    /// The call needs an approval.
     Ask,
 }
 
@@ -41,7 +41,7 @@ impl RuleBehavior {
 }
 
 impl ToolRule {
-    /// Creates a rule on all calls of a tool, or on some.
+    /// Creates a rule on all or some calls of a tool.
     #[must_use]
     pub fn new(tool: impl Into<String>, scope: Option<String>) -> Self {
         Self { tool: tool.into(), scope }
@@ -63,12 +63,12 @@ impl ToolRule {
         if tool.is_empty() || !tool.chars().all(is_name) {
             return Err(invalid());
         }
-        // An empty scope, or one for everything, is none.
+        // A scope that is empty, or matches everything, is the same as no scope.
         let scope = scope.filter(|scope| !matches!(*scope, "" | "*" | "**")).map(str::to_owned);
         Ok(Self::new(tool, scope))
     }
 
-    /// Parses rules that commas or spaces outside of parentheses separate.
+    /// Parses rules separated by commas or spaces outside of parentheses.
     ///
     /// ```
     /// use pintle_compat::claude::ToolRule;
@@ -94,9 +94,9 @@ impl ToolRule {
         text.split(is_separator).filter(|rule| !rule.is_empty()).map(Self::parse).collect()
     }
 
-    /// Returns the names of a session's tools that a rule of this behaviour concerns. A server of tools, `mcp__server`, has
-    /// the pattern `mcp__server__*`. A rule that denies `Edit`, or asks, concerns every tool that changes files; one that
-    /// allows it does not.
+    /// Returns the names of a session's tools to which a rule of this behaviour applies. An MCP server, `mcp__server`,
+    /// has the pattern `mcp__server__*`. A rule that denies `Edit`, or asks, applies to every tool that changes files;
+    /// a rule that allows it does not.
     #[must_use]
     pub fn own_tool_names(&self, behavior: RuleBehavior) -> Vec<String> {
         let is_server = self.tool.strip_prefix("mcp__").is_some_and(|rest| !rest.contains("__"));

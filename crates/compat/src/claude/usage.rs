@@ -1,4 +1,4 @@
-//! Token counts in Claude's form, in which input does not include what a cache had.
+//! Token counts in Claude's format, in which the input does not include cached tokens.
 
 use pintle_llm::{Finish, FinishReason, Usage};
 use serde_json::{Value, json};

@@ -15,13 +15,13 @@ use super::lines::LineError;
 pub struct UserLine {
     /// Text and images.
     pub message: UserMessage,
-    /// The message as it was sent, for [`Formatter::replay`](super::Formatter::replay).
+    /// The original message, for [`Formatter::replay`](super::Formatter::replay).
     pub content: Value,
-    /// Id that the sender gave it.
+    /// Id that the sender chose.
     pub uuid: Option<String>,
-    /// Session that it is for, as the sender knows it; empty before it knows one.
+    /// Session of the message, as far as the sender knows it; otherwise empty.
     pub session_id: String,
-    /// Whether it begins or continues a run. Default: yes. Otherwise it only joins the conversation.
+    /// Whether it starts or continues a run. Default: yes. Otherwise it is only added to the conversation.
     pub asks_model: bool,
 }
 

@@ -37,8 +37,8 @@ const AUTHORITY: Authority = Authority {
     short: &[],
 };
 
-/// Keys whose names have a word that restricts and that restrict nothing, with the only value for which this holds, if not
-/// all have it. `*` is any text.
+/// Keys that restrict nothing although their names contain a restricting word, with the only value for which this is
+/// true, unless it is true for all values. `*` is any text.
 const HARMLESS: &[(&str, Option<&str>)] = &[
     ("approvals_reviewer", None),
     ("disable_response_storage", None),
@@ -50,7 +50,7 @@ const HARMLESS: &[(&str, Option<&str>)] = &[
     ("tool_output_token_limit", None),
 ];
 
-/// Applies one assignment. Adds permissions to `permissions`, and all else to `options`.
+/// Applies one assignment. Permissions go to `permissions`, all other values to `options`.
 pub(super) fn apply(
     assignment: &str,
     options: &mut ExecOptions,
@@ -85,7 +85,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Parses a TOML value. What is none is a string, as in codex.
+/// Parses a TOML value. An invalid value is a string, as in codex.
 fn parse(raw: &str) -> Value {
     let parsed = format!("value = {raw}").parse::<Table>().ok().filter(|table| table.len() == 1);
     let value = parsed.and_then(|mut table| table.remove("value"));
@@ -109,7 +109,7 @@ fn one_of<T: Copy>(key: &str, value: &Value, known: &[(&str, T)]) -> Result<T, O
     choice(&format!("--config {key}"), &text(key, value)?, known)
 }
 
-/// Older versions have a switch here.
+/// Parses the web search mode. Older versions have a boolean instead.
 fn web_search(key: &str, value: &Value) -> Result<WebSearchMode, OptionError> {
     match value.as_bool() {
         Some(true) => Ok(WebSearchMode::Live),
@@ -124,7 +124,7 @@ fn unknown(key: &str, mut value: Value, warnings: &mut Vec<String>) -> Result<()
         warnings.push(format!("option {option} is ignored: the key has no meaning here"));
         return Ok(());
     }
-    // A value that cannot be JSON, such as a number that is not finite, has no keys.
+    // A value that JSON cannot represent, such as an infinite number, has no keys.
     let json = serde_json::to_value(&value).unwrap_or_default();
     if let Some(reason) = AUTHORITY.objection_to_key(key, &json) {
         return Err(restricting(&option, reason));
@@ -139,7 +139,7 @@ fn unknown(key: &str, mut value: Value, warnings: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
-/// Removes the harmless keys of a value, and returns whether nothing else was in it.
+/// Removes the harmless keys of a value. Returns whether nothing else was in it.
 fn remove_harmless(key: &str, value: &mut Value) -> bool {
     if HARMLESS
         .iter()
@@ -153,7 +153,7 @@ fn remove_harmless(key: &str, value: &mut Value) -> bool {
     !is_empty && fields.is_empty()
 }
 
-/// Returns whether a key has the form of a pattern, in which one `*` is any text.
+/// Returns whether a key matches a pattern in which one `*` is any text.
 fn has_form(key: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => key.strip_prefix(start).is_some_and(|rest| rest.ends_with(end)),

@@ -11,8 +11,8 @@ use crate::outcome::failure_message;
 
 /// Writes one run of a session as the stream of `codex exec --json`.
 ///
-/// [`begin`](Self::begin), then [`event`](Self::event) for each event of the run, then one of [`end`](Self::end) and
-/// [`fail`](Self::fail). Ids of items count up from `item_0` within a run.
+/// The order is [`begin`](Self::begin), [`event`](Self::event) for each event of the run, and one of [`end`](Self::end)
+/// and [`fail`](Self::fail). Ids of items start at `item_0` in each run.
 ///
 /// | event | lines |
 /// |---|---|
@@ -27,18 +27,18 @@ use crate::outcome::failure_message;
 /// | warning, repeated calls | `item.completed` with an `error` |
 /// | error that stops the run | `error`, and `turn.failed` at the end |
 ///
-/// Output is shown when its call ends. Events of subagents have no lines; the call that started the subagent has.
+/// Output is shown when its call ends. Events of subagents have no lines, but the call that started the subagent does.
 #[derive(Clone, Debug)]
 pub struct Formatter {
     session: SessionId,
     next_item: u64,
-    /// Calls that have started and not ended, with their ids.
+    /// Running calls with their ids.
     calls: Vec<(String, Call)>,
     /// The item of the plan.
     plan: Option<(String, Value)>,
-    /// Ids of the calls that wrote the plan and have not ended.
+    /// Ids of the running calls that wrote the plan.
     plan_calls: Vec<String>,
-    /// Text that a failed or stopped stream left; it is no message if the model call is repeated.
+    /// Text of a failed or stopped stream. It does not become a message if the model call is repeated.
     cut_text: Option<String>,
     last_message: Option<String>,
     /// Whether the answer of the run was checked against a schema.
@@ -110,9 +110,9 @@ impl Formatter {
         }
     }
 
-    /// Returns the line of an answer that was checked against a schema, unless it is the last message as it stands.
+    /// Returns the line of an answer that was checked against a schema, unless it equals the last message.
     ///
-    /// The last message of a run is its answer for a reader of the stream, and a model may wrap its JSON in Markdown.
+    /// Readers of the stream use the last message of a run as its answer, and a model may wrap its JSON in Markdown.
     pub fn answer(&mut self, value: &Value) -> Vec<Line> {
         self.is_answer_checked = true;
         let text = value.to_string();
@@ -142,8 +142,8 @@ impl Formatter {
         lines
     }
 
-    /// Returns the line with the whole text of the run, unless it is the last message. Readers use the last message as the final
-    /// response, but after a continuation it is only the last part. A question is the answer of the run.
+    /// Returns the line with the whole text of the run, unless it is the last message. Readers use the last message as
+    /// the final response, but after a continuation it is only the last part. A question is the answer of the run.
     fn final_message(&mut self, outcome: &Outcome) -> Option<Line> {
         let asks = outcome.status == OutcomeStatus::AwaitingInput;
         let is_answered = self.is_answer_checked || outcome.text.trim().is_empty();
@@ -158,7 +158,7 @@ impl Formatter {
         lines
     }
 
-    /// Ends everything that is open.
+    /// Ends all open items.
     fn close(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         if let Some(text) = self.cut_text.take() {
@@ -223,7 +223,7 @@ impl Formatter {
             self.plan_calls.remove(at);
             return Vec::new();
         }
-        // A model may use an id twice; calls of one id end in the order of their starts.
+        // A model may use an id twice. Calls with the same id end in the order in which they started.
         let Some(at) = self.calls.iter().position(|(id, _)| id == call_id) else { return Vec::new() };
         let (_, call) = self.calls.remove(at);
         vec![item_line("item.completed", &call.completed(result))]

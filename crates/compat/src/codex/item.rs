@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::call::{command_line, file_path, mcp_name};
 
-/// Server of tools that codex has no item for. No MCP server of a session has this name by accident: names of tools of
-/// servers begin with `mcp__`.
+/// Server of tools that have no other codex item. An MCP server of a session cannot have this name by accident, since
+/// the names of its tools start with `mcp__`.
 pub(super) const OWN_SERVER: &str = "pintle";
 
 /// A call that has started.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::parser::Parser;
 use crate::command_line::{OptionError, Parsed, invalid};
 
-/// Options of `codex exec`, as far as they have a meaning here. None is set by default.
+/// Supported options of `codex exec`. None is set by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExecOptions {
@@ -15,15 +15,15 @@ pub struct ExecOptions {
     pub model: Option<String>,
     /// Sandbox mode (`--sandbox`).
     pub sandbox: Option<SandboxMode>,
-    /// Whether commands may use the network (`sandbox_workspace_write.network_access`). The key concerns
-    /// [`SandboxMode::WorkspaceWrite`]: if it is given with another mode, [`SandboxMode::ReadOnly`] has no network, and
+    /// Whether commands may use the network (`sandbox_workspace_write.network_access`). The key applies to
+    /// [`SandboxMode::WorkspaceWrite`]. If it is given with another mode, [`SandboxMode::ReadOnly`] has no network, and
     /// [`SandboxMode::DangerFullAccess`] is not restricted (`None`).
     pub network: Option<bool>,
-    /// When a person is asked about a call (`approval_policy`).
+    /// Condition under which a call needs an approval (`approval_policy`).
     pub approval: Option<ApprovalPolicy>,
     /// Working directory (`--cd`).
     pub directory: Option<PathBuf>,
-    /// Further directories that may be written to (`--add-dir`, `sandbox_workspace_write.writable_roots`).
+    /// Additional directories that may be written to (`--add-dir`, `sandbox_workspace_write.writable_roots`).
     pub added_directories: Vec<PathBuf>,
     /// Whether the working directory may be outside of a Git repository (`--skip-git-repo-check`).
     pub skip_git_check: bool,
@@ -31,11 +31,11 @@ pub struct ExecOptions {
     pub output_schema: Option<PathBuf>,
     /// File that receives the last message (`--output-last-message`).
     pub last_message: Option<PathBuf>,
-    /// Images that go with the prompt (`--image`).
+    /// Images of the prompt (`--image`).
     pub images: Vec<PathBuf>,
     /// Whether the session is not kept (`--ephemeral`).
     pub ephemeral: bool,
-    /// Session that goes on (`resume`).
+    /// Session to resume (`resume`).
     pub resume: Option<Resume>,
     /// Prompt on the command line; `None` if it is on standard input.
     pub prompt: Option<String>,
@@ -47,7 +47,7 @@ pub struct ExecOptions {
     pub web_search: Option<WebSearchMode>,
 }
 
-/// Session that goes on.
+/// Session to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// The session with this id.
@@ -59,15 +59,15 @@ pub enum Resume {
 /// Sandbox mode of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// Read files.
+    /// Read-only access to files.
     ReadOnly,
-    /// Write in the working directory and the added directories.
+    /// Write access to the working directory and the added directories.
     WorkspaceWrite,
-    /// Everything; there is no sandbox.
+    /// Full access, without a sandbox.
     DangerFullAccess,
 }
 
-/// When a person is asked about a call. `codex exec` has nobody to ask: what would be asked about is denied.
+/// Condition under which a call needs an approval. `codex exec` has no user to ask, so such calls are denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalPolicy {
     /// Before every command that is not known to be harmless.
@@ -76,18 +76,18 @@ pub enum ApprovalPolicy {
     OnFailure,
     /// When the model asks for it.
     OnRequest,
-    /// Never: what the sandbox does not allow fails.
+    /// Never: calls that the sandbox forbids fail.
     Never,
 }
 
 /// Whether and how the model searches the web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebSearchMode {
-    /// Not at all.
+    /// No search.
     Disabled,
-    /// In the provider's cache.
+    /// Search of the provider's cache.
     Cached,
-    /// In the web.
+    /// Search of the web.
     Live,
 }
 
@@ -113,11 +113,11 @@ pub(super) const WEB_SEARCH_MODES: &[(&str, WebSearchMode)] = &[
 impl ExecOptions {
     /// Parses the arguments of the command, with or without the leading `exec`.
     ///
-    /// Options that are harmless to ignore are warnings. Standard output belongs to the stream, so warnings go to standard
+    /// Harmless options are ignored with a warning. Standard output belongs to the stream, so warnings go to standard
     /// error. A word after an unknown option is its value, unless there is no other prompt or session to resume.
     ///
-    /// Options take precedence over the configuration, and later ones over earlier ones. No option takes precedence over one
-    /// that permits less: together, they are an error. `--full-auto` only sets defaults, wherever it is.
+    /// Options take precedence over the configuration, and later ones over earlier ones. An option cannot override
+    /// another one that permits less: together, they are an error. `--full-auto` only sets defaults, at any position.
     ///
     /// ```
     /// use pintle_compat::codex::{ExecOptions, SandboxMode};
@@ -132,8 +132,8 @@ impl ExecOptions {
     ///
     /// # Errors
     ///
-    /// [`OptionError`] for an option that could restrict and is not supported, for an unknown option that is close to a known
-    /// one, for an option that permits less than the one that takes precedence, and for what cannot be understood.
+    /// [`OptionError`] for an unsupported option that could restrict the run, for an unknown option that is close to a
+    /// known one, for an option that permits less than the one that takes precedence, and for invalid arguments.
     pub fn parse<S: AsRef<str>>(arguments: &[S]) -> Result<Parsed<Self>, OptionError> {
         let arguments = match arguments.split_first() {
             Some((first, rest)) if first.as_ref() == "exec" => rest,
@@ -142,7 +142,7 @@ impl ExecOptions {
         Parser::new(arguments).parse()
     }
 
-    /// Returns these options, completed by those of the configuration.
+    /// Returns these options, completed by the options of the configuration.
     pub(super) fn over(self, configured: Self) -> Self {
         let mut added_directories = configured.added_directories;
         added_directories.extend(self.added_directories);

@@ -8,7 +8,7 @@ use crate::command_line::{
     Authority, Flag, OptionError, Parsed, Word, Words, choice, find_misspelt, restricting,
 };
 
-/// Options without a meaning here, whether they take a value, and why ignoring them is harmless.
+/// Ignored options, whether they take a value, and why ignoring them is harmless.
 const HARMLESS: &[(&str, bool, &str)] = &[
     ("--search", false, "use --config web_search"),
     ("--no-alt-screen", false, "there is no screen"),
@@ -33,7 +33,8 @@ const RESTRICTING: &[(&str, &str)] = &[
     ("--strict-config", "not every key of codex's configuration is known"),
 ];
 
-/// Options by their spellings, those that restrict a run or grant it something apart, and the values of these.
+/// Options by their spellings, with separate lists of those that restrict a run or grant it something, and of their
+/// values.
 const AUTHORITY: Authority = Authority {
     names: &[
         ("--sandbox", "--sandbox"),
@@ -88,10 +89,10 @@ const AUTHORITY: Authority = Authority {
     short: &["-s", "-a", "-c", "-C", "-p", "-m", "-o", "-i"],
 };
 
-/// Words that are commands and never the value of an unknown option.
+/// Words that are commands, and never the value of an unknown option.
 const COMMANDS: &[&str] = &["exec", "e", "resume", "review"];
 
-/// Command line that is partly read.
+/// Partially parsed command line.
 #[derive(Debug)]
 pub(super) struct Parser {
     words: Words,
@@ -177,7 +178,8 @@ impl Parser {
         Words::no_value(&flag)
     }
 
-    /// Reads the value of an option, which is one of `known`, and returns the option with its value as well.
+    /// Reads the value of an option, which must be one of `known`. Returns the option with its value as text, and the
+    /// value.
     fn stated<T: Copy>(&mut self, flag: Flag, known: &[(&str, T)]) -> Result<(String, T), OptionError> {
         let option = flag.name.clone();
         let value = self.words.value(flag)?;
@@ -196,7 +198,7 @@ impl Parser {
             self.words.warn_unknown(&flag.name, flag.value.as_deref());
             return Ok(());
         };
-        // A misspelt harmless option is as harmless, and has a value or not like the one that is meant.
+        // A misspelt harmless option is as harmless as the known one, and takes a value if that one does.
         let meant = find_misspelt(&flag.name, HARMLESS.iter().map(|(name, ..)| *name));
         let meant = meant.and_then(|meant| HARMLESS.iter().find(|(name, ..)| *name == meant));
         match meant {

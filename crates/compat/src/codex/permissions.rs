@@ -1,9 +1,9 @@
-//! Permissions of a run, as each option states them.
+//! Permissions of a run, as stated by the options.
 
 use super::options::{ApprovalPolicy, ExecOptions, SandboxMode, WebSearchMode};
 use crate::command_line::OptionError;
 
-/// Permissions that the options of a command line give.
+/// Permissions that the options of a command line grant.
 #[derive(Debug, Default)]
 pub(super) struct Permissions {
     pub(super) sandbox: Stated<SandboxMode>,
@@ -17,7 +17,7 @@ pub(super) struct Permissions {
 }
 
 impl Permissions {
-    /// Sets the options that concern permissions. Adds a warning for a setting without effect in the sandbox mode.
+    /// Sets the options that affect permissions. Adds a warning for a setting without effect in the sandbox mode.
     ///
     /// An error if one option permits less than the one that applies.
     pub(super) fn apply(
@@ -32,7 +32,7 @@ impl Permissions {
                     second: "--dangerously-bypass-approvals-and-sandbox",
                 });
             }
-            // Its place on the command line does not matter.
+            // Its position on the command line does not matter.
             self.sandbox.state(bypass.clone(), SandboxMode::DangerFullAccess);
             self.approval.state(bypass, ApprovalPolicy::Never);
         }
@@ -51,8 +51,8 @@ impl Permissions {
     }
 }
 
-/// Returns whether commands have the network in a sandbox mode; `None` without a sandbox. The setting concerns
-/// `workspace-write` alone, so programs pass it with every mode. Adds a warning if the mode does the contrary.
+/// Returns whether commands have network access in a sandbox mode; `None` without a sandbox. The setting applies to
+/// `workspace-write` only, so programs pass it with every mode. Adds a warning if the mode does the opposite.
 fn network_in(
     mode: Option<SandboxMode>,
     (option, is_on): (String, bool),
@@ -90,19 +90,19 @@ impl<T> Default for Stated<T> {
 }
 
 impl<T: Permission> Stated<T> {
-    /// Adds the value of an option. `option` contains the value as well.
+    /// Adds the value of an option. `option` includes the value.
     pub(super) fn state(&mut self, option: String, value: T) {
         self.on_command_line.push((option, value));
     }
 
-    /// Adds the value of a key of the configuration. `option` contains the value as well.
+    /// Adds the value of a key of the configuration. `option` includes the value.
     pub(super) fn configure(&mut self, option: String, value: T) {
         self.configured.push((option, value));
     }
 
     /// Returns the value that applies, with its option: the last one on the command line, or the last key.
     ///
-    /// An error if another one permits less: a program that passes it relies on it.
+    /// An error if another one permits less, since the program that passed it relies on it.
     fn resolve(self) -> Result<Option<(String, T)>, OptionError> {
         let mut all = self.configured;
         all.extend(self.on_command_line);
@@ -116,7 +116,7 @@ impl<T: Permission> Stated<T> {
 
 /// Value that permits more or less than others.
 pub(super) trait Permission: Copy {
-    /// Returns how much it permits, in comparison with other values of its type.
+    /// Returns the extent of the permission, comparable with other values of its type.
     fn extent(self) -> u8;
 }
 

@@ -1,8 +1,8 @@
-//! Words of a command line that are no options: the session to resume and the prompt.
+//! Words of a command line that are not options: the session to resume and the prompt.
 
 use crate::command_line::{OptionError, Words, unexpected};
 
-/// Words that are neither options nor values of known options, in their order.
+/// Words in order that are neither options nor values of known options.
 #[derive(Debug, Default)]
 pub(super) struct Positionals {
     found: Vec<Positional>,
@@ -31,7 +31,7 @@ impl Positionals {
         self.is_resume
     }
 
-    /// Adds a word that is no value.
+    /// Adds a word that cannot be a value.
     pub(super) fn add(&mut self, text: String, words: &mut Words) {
         if text == "resume" && !self.is_resume && self.find_argument().is_none() {
             self.is_resume = true;
@@ -47,10 +47,10 @@ impl Positionals {
         self.found.push(Positional { text, unknown: Some(unknown) });
     }
 
-    /// Returns the session, if the command needs one, and the prompt. A word after an unknown option is its value, unless
-    /// there is no other session or prompt. Adds the warnings about these options.
+    /// Returns the session, if the command needs one, and the prompt. A word after an unknown option is its value,
+    /// unless there is no other session or prompt. Adds the warnings about these options.
     ///
-    /// An error for a word too many.
+    /// An error for a surplus word.
     pub(super) fn resolve(mut self, needs_session: bool, words: &mut Words) -> Result<Meaning, OptionError> {
         let mut meaning = Meaning::default();
         if self.is_resume && needs_session && !self.found.is_empty() {
@@ -70,7 +70,7 @@ impl Positionals {
         Ok(meaning)
     }
 
-    /// Returns the position of the first word that is no possible value.
+    /// Returns the position of the first word that cannot be a value.
     fn find_argument(&self) -> Option<usize> {
         self.found.iter().position(|positional| positional.unknown.is_none())
     }

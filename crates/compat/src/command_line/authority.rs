@@ -3,21 +3,22 @@
 use pintle_tools::most_similar;
 use serde_json::Value;
 
-/// Known options, keys or fields of a surface, with the ones that restrict a session or grant it something in `names`.
+/// Known options, keys or fields of a surface. `names` contains the ones that restrict a session or grant it something.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    /// Spellings, each with the name that it means.
+    /// Spellings of these names, each with its name.
     pub(crate) names: &'static [(&'static str, &'static str)],
-    /// Spellings of other names, each with the name that it means.
+    /// Spellings of other names, each with its name.
     pub(crate) others: &'static [(&'static str, &'static str)],
-    /// Values that no other option has, each with the name whose value it is.
+    /// Values that no other option has, each with the name of its option.
     pub(crate) values: &'static [(&'static str, &'static str)],
     /// Short options that take a value.
     pub(crate) short: &'static [&'static str],
 }
 
 impl Authority {
-    /// Returns the reason why an unknown name with this value cannot be ignored. `subject` is the subject of the reason.
+    /// Returns the reason why an unknown name with this value cannot be ignored. `subject` is the subject of the
+    /// reason.
     pub(crate) fn objection(&self, subject: &str, name: &str, value: Option<&str>) -> Option<String> {
         let with_name = |meant: &str| format!("{subject} is unknown; did you mean {meant}?");
         if let Some(meant) = self.find_meant(name) {
@@ -46,7 +47,7 @@ impl Authority {
         }
     }
 
-    /// Returns the name of authority that a misspelt or abbreviated one means.
+    /// Returns the name in `names` that a misspelt or abbreviated one means.
     pub(crate) fn find_meant(&self, name: &str) -> Option<&'static str> {
         let wanted = letters(name);
         closest(name, self.names, |known| {
@@ -56,7 +57,7 @@ impl Authority {
         })
     }
 
-    /// Returns the other known name that a misspelt or abbreviated one means.
+    /// Returns the name in `others` that a misspelt or abbreviated one means.
     pub(crate) fn find_other(&self, name: &str) -> Option<&'static str> {
         // `--o` means `-o`.
         if let Some(short) = self.short.iter().find(|short| name.strip_prefix('-') == Some(**short)) {
@@ -71,8 +72,8 @@ impl Authority {
         })
     }
 
-    /// Splits a short option from the value in the same word: `-sread-only`, `-s=read-only`. A known long option with only
-    /// one dash is not split: `-cd` is no `-c`.
+    /// Splits a short option from the value in the same word: `-sread-only`, `-s=read-only`. A known long option with a
+    /// single dash is not split: `-cd` is not `-c`.
     pub(crate) fn split_short<'w>(&self, word: &'w str) -> Option<(&'static str, &'w str)> {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
         let mut spellings = self.names.iter().chain(self.others).map(|(spelling, _)| *spelling);
@@ -107,16 +108,16 @@ pub(crate) fn attached_value(name: &str) -> Option<&str> {
 /// Shortest abbreviation of a name, in bytes.
 const MIN_ABBREVIATION: usize = 3;
 
-/// Shortest name of authority that an unknown one extends, in bytes.
+/// Shortest name in `names` that an unknown one may extend, in bytes.
 const MIN_EXTENDED: usize = 4;
 
-/// Shortest other name that an unknown one extends, in bytes: `--model-provider` is no `--model`.
+/// Shortest other name that an unknown one may extend, in bytes: `--model-provider` is not `--model`.
 const MIN_OTHER_EXTENDED: usize = 10;
 
-/// Shortest other name whose first letter may be wrong, in bytes: `--fast` is no `--last`.
+/// Shortest other name whose first letter may be wrong, in bytes: `--fast` is not `--last`.
 const MIN_DISTINCT: usize = 7;
 
-/// Returns the meaning of the spelling that is most similar to a name, of those whose letters are close to it.
+/// Returns the meaning of the spelling that is most similar to a name, among the spellings with close letters.
 fn closest(
     name: &str,
     spellings: &[(&'static str, &'static str)],
@@ -129,30 +130,30 @@ fn closest(
     spellings.iter().find(|(spelling, _)| *spelling == best).map(|(_, meant)| *meant)
 }
 
-/// Returns whether a name begins like a known one and ends early. Both have only letters and digits.
+/// Returns whether a name is a prefix of a known one. Both contain only letters and digits.
 fn is_abbreviation(wanted: &str, known: &str) -> bool {
     wanted.len() >= MIN_ABBREVIATION && known.starts_with(wanted)
 }
 
-/// Returns whether a name begins with the letters of a known one that has at least `min` bytes.
+/// Returns whether a name starts with the letters of a known one that has at least `min` bytes.
 fn is_extension(name: &str, known: &str, min: usize) -> bool {
-    // The parts of a key with dots are names of different things.
+    // The parts of a dotted key name different things.
     !name.contains('.') && known.len() >= min && letters(name).starts_with(known)
 }
 
-/// Returns whether a name is close enough to a known one to be a typing error. Both have only letters and digits.
+/// Returns whether a name is close enough to a known one to be a typing error. Both contain only letters and digits.
 fn is_misspelling(wanted: &str, known: &str) -> bool {
     let limit = match known.len() {
         0..=3 => return is_misspelt_short(wanted, known),
         4..=6 => 1,
         _ => 2,
     };
-    // Longer words are too far away.
+    // Longer words cannot be within the limit.
     wanted.len() <= known.len().saturating_add(limit) && strsim::osa_distance(wanted, known) <= limit
 }
 
-/// Returns whether a name differs from a short one in the order of the letters or in one more letter that is the same as
-/// the one before it or the last one. Other differences make another word.
+/// Returns whether a name has the letters of a short one in another order, or one more letter that is at the end or
+/// repeats its predecessor. Other differences make another word.
 fn is_misspelt_short(wanted: &str, known: &str) -> bool {
     let sorted = |text: &str| {
         let mut letters: Vec<char> = text.chars().collect();
@@ -182,7 +183,7 @@ fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Words in the names of options and keys that restrict sessions. A name with one of them is never ignored.
+/// Words in the names of options and keys that restrict sessions. A name that contains one of them is never ignored.
 const RESTRICTING: &str = "\
     allow allowed allowlist approval approvals approve ask block blocked confine confined deny \
     denied denylist dir directories directory disable disabled disallow disallowed domain domains enforce \
@@ -191,7 +192,7 @@ const RESTRICTING: &str = "\
     restrict restricted root roots rule rules safe sandbox sandboxed secure strict tool tools trust untrusted \
     whitelist writable";
 
-/// Words that also count with one wrong letter: no harmless word is that close to them.
+/// Words that also match with one wrong letter: no harmless word is that close to them.
 const UNMISTAKABLE: &str = "approval approvals disallowed network permission permissions readonly restricted sandbox sandboxed writable";
 
 /// Returns whether an option or key with this name could restrict a session.
@@ -200,7 +201,7 @@ fn could_restrict(name: &str) -> bool {
         RESTRICTING.split(' ').any(|known| known == word)
             || UNMISTAKABLE.split(' ').any(|known| strsim::osa_distance(word, known) <= 1)
     };
-    // A name in capitals has no words within its parts.
+    // A name in capitals has no word boundaries within its parts.
     words(name).iter().chain(&words(&name.to_lowercase())).any(is_restricting)
 }
 

@@ -55,7 +55,7 @@ pub enum ApplyErrorKind {
         nearest: Vec<Candidate>,
         /// Position at which the old lines do occur, but must not be changed.
         unusable_match: Option<UnusableMatch>,
-        /// Whether they were in the file before an earlier part of this patch changed it.
+        /// Whether the file contained them before an earlier part of this patch changed it.
         changed_earlier: bool,
     },
     /// The old lines match at several positions.
@@ -65,7 +65,7 @@ pub enum ApplyErrorKind {
         /// The first matching positions.
         candidates: Vec<Candidate>,
     },
-    /// The old lines match with different indentation, from which that of the new lines cannot be derived.
+    /// The old lines match with different indentation, from which the indentation of the new lines cannot be derived.
     Indentation {
         /// Line of the file where the old lines start.
         file_line: usize,
@@ -128,7 +128,7 @@ pub struct Candidate {
     pub text: String,
 }
 
-/// Position at which the old lines of a hunk occur, but must not be changed.
+/// Position at which the old lines of a hunk occur but must not be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnusableMatch {
@@ -142,7 +142,7 @@ pub enum UnusableMatch {
         /// First of these lines.
         file_line: usize,
     },
-    /// Not at the end of the file, as `*** End of File` asks.
+    /// Not at the end of the file, as `*** End of File` requires.
     NotAtEnd {
         /// First of these lines.
         file_line: usize,

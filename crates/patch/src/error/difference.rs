@@ -1,9 +1,9 @@
-//! First difference between a file and the lines expected in it, and the common mistake it looks like.
+//! First difference between a file and the expected lines, and the common mistake that explains it.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Separators between line number and text in listings: of our tools, of others, of searches.
+/// Separators between line number and text in listings of our tools, of other tools and of searches.
 const AFTER_NUMBER: [&str; 5] = [" | ", "\t", "→", "|", ":"];
 
 /// Starts of comments that may precede an ellipsis.
@@ -23,7 +23,7 @@ const ESCAPES: [(&str, &str); 10] = [
     ("&amp;", "&"),
 ];
 
-/// First line in which the file differs from what a hunk expects.
+/// First line in which the file differs from the lines of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
@@ -33,7 +33,7 @@ pub struct Difference {
     pub expected: String,
     /// Text found there, shortened; `None` past the last line.
     pub found: Option<String>,
-    /// The common mistake it looks like, if any.
+    /// The common mistake that explains it, if any.
     pub mistake: Option<Mistake>,
 }
 
@@ -45,11 +45,11 @@ pub enum Mistake {
     Whitespace(Box<WhitespaceDifference>),
     /// Upper case instead of lower case, or vice versa.
     Case,
-    /// `...` in place of omitted lines.
+    /// `...` instead of omitted lines.
     Ellipsis,
     /// A line number, as in a listing, before the text.
     LineNumber,
-    /// `\n`, `\"` or `&lt;` in place of the character itself.
+    /// `\n`, `\"` or `&lt;` instead of the character itself.
     Escape,
 }
 
@@ -59,11 +59,11 @@ pub enum Mistake {
 pub struct WhitespaceDifference {
     /// Line of the file.
     pub file_line: usize,
-    /// Column of the file's line at which the difference begins, in characters from 1.
+    /// Column of the file's line at which the difference starts, in characters from 1.
     pub column: usize,
-    /// Expected whitespace, in words, such as `4 spaces`.
+    /// Expected whitespace as text, such as `4 spaces`.
     pub expected: String,
-    /// Whitespace found, in words.
+    /// Whitespace found, as text.
     pub found: String,
 }
 
@@ -80,7 +80,7 @@ impl Difference {
 
 impl Mistake {
     /// Returns the mistake that explains the difference between `expected` and `found`, if there is one. Whitespace at
-    /// both ends is ignored, since matching ignores it too.
+    /// both ends is ignored, as in matching.
     pub(crate) fn of(file_line: usize, expected: &[u8], found: &[u8]) -> Option<Self> {
         let (expected, found) = (std::str::from_utf8(expected).ok()?, std::str::from_utf8(found).ok()?);
         let (wanted, line) = (expected.trim(), found.trim());
@@ -107,8 +107,8 @@ impl Mistake {
 }
 
 impl WhitespaceDifference {
-    /// Compares `found`, line `file_line` of a file, with the expected line. `None` unless they differ in spaces and
-    /// tabs only.
+    /// Compares `found`, line `file_line` of a file, with the expected line. `None` unless they differ only in spaces
+    /// and tabs.
     #[must_use]
     pub fn of(file_line: usize, expected: &str, found: &str) -> Option<Self> {
         let words =
@@ -167,7 +167,8 @@ impl fmt::Display for WhitespaceDifference {
     }
 }
 
-/// Undoes two mistakes that affect whole hunks: lines copied with their numbers, and lines joined by escaped newlines.
+/// Corrects two mistakes that affect whole hunks: lines copied with their numbers, and lines joined by escaped
+/// newlines.
 pub(crate) fn undo_common_mistakes<'a>(lines: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>> {
     let texts: Option<Vec<&str>> = lines.iter().map(|line| std::str::from_utf8(line).ok()).collect();
     let texts = texts.unwrap_or_default();
@@ -183,7 +184,7 @@ pub(crate) fn undo_common_mistakes<'a>(lines: &[&'a [u8]]) -> Vec<Cow<'a, [u8]>>
     }
 }
 
-/// Strips the line number before a line; `None` if there is none.
+/// Strips the line number before a line; `None` if the line has no number.
 fn strip_line_number(line: &str) -> Option<&str> {
     let numbered = line.trim_start();
     let rest = numbered.trim_start_matches(|character: char| character.is_ascii_digit());
@@ -204,7 +205,7 @@ fn unescape(text: &str) -> String {
     ESCAPES.iter().fold(text.to_owned(), |text, (escape, character)| text.replace(escape, character))
 }
 
-/// Describes whitespace in words, such as `1 tab and 2 spaces`.
+/// Describes whitespace as text, such as `1 tab and 2 spaces`.
 pub(crate) fn describe_whitespace(whitespace: &str) -> String {
     let mut runs: Vec<(char, usize)> = Vec::new();
     for character in whitespace.chars() {

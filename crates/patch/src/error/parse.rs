@@ -3,13 +3,13 @@ use std::fmt;
 use crate::excerpt::{excerpt, excerpt_of_path};
 use crate::limits::{MAX_HINTS, MAX_PATCH_BYTES};
 
-/// Error of a text that is not a patch.
+/// Error for a text that is not a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
     /// Line of the text, from 1.
     pub line: usize,
-    /// That line, shortened and with control characters escaped; empty if no line is at fault.
+    /// The content of that line, shortened and with control characters escaped; empty if no line is at fault.
     pub found: String,
     /// Kind of error.
     pub kind: ParseErrorKind,
@@ -19,7 +19,7 @@ pub struct ParseError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// There is no text.
+    /// The text is empty.
     Empty,
     /// The text is longer than [`MAX_PATCH_BYTES`].
     TooLong {
@@ -28,7 +28,7 @@ pub enum ParseErrorKind {
     },
     /// No line is `*** Begin Patch`.
     MissingBegin,
-    /// The patch is wrapped in something else.
+    /// The patch is wrapped in other syntax.
     Wrapped(Wrapper),
     /// A file header is before the begin marker or after the end marker.
     OperationOutside,

@@ -3,15 +3,15 @@
 use crate::parse::StreamItem;
 use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, UpdateFile};
 
-/// Builds the operations from the items that a stream yields, so that the two always agree.
+/// Builds the operations from the items of a stream, so that the two always agree.
 #[derive(Debug, Default)]
 pub(super) struct PatchBuilder {
     pub(super) operations: Vec<Operation>,
-    /// Items not yet handed over; `None` if they are not collected.
+    /// Items that were not yielded yet; `None` if items are not collected.
     pub(super) pending_items: Option<Vec<StreamItem>>,
     /// Whether the lines of hunks and added files are omitted.
     pub(super) is_outline: bool,
-    /// Bytes of the added lines that directly follow, if known: the initial capacity of the next added file.
+    /// Size in bytes of the added lines that directly follow, if known: the initial capacity of the next added file.
     pub(super) added_bytes_ahead: usize,
 }
 

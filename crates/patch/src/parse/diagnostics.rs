@@ -1,4 +1,4 @@
-//! Deviations that the parser accepts, and their normalization.
+//! Accepted deviations and their normalization.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::error::{ParseError, ParseErrorKind};
 use crate::parse::marker::MarkerLine;
 use crate::{Diagnostic, DiagnosticKind};
 
-/// Diagnostics so far. There is one per kind, so even a bad patch has few.
+/// Diagnostics so far. There is at most one per kind, so even a bad patch has few.
 #[derive(Debug, Default)]
 pub(super) struct Diagnostics {
     pub(super) list: Vec<Diagnostic>,
@@ -67,8 +67,8 @@ impl Diagnostics {
         Ok(clean)
     }
 
-    /// Returns the hint of a `@@` line, empty if there is none. Its indentation is kept, since it may
-    /// distinguish otherwise equal lines.
+    /// Returns the hint of a `@@` line, which may be empty. Its indentation is kept, since it may distinguish otherwise
+    /// equal lines.
     pub(super) fn normalize_hint<'a>(&mut self, text: &'a str, number: usize) -> &'a str {
         let mut missing_space = !text.starts_with(' ');
         let mut hint = text.strip_prefix(' ').unwrap_or(text).trim_end();
@@ -79,7 +79,7 @@ impl Diagnostics {
                 hint = heading.strip_prefix(' ').unwrap_or(heading);
             } else if strip_closing(hint).is_some() {
                 self.report(DiagnosticKind::TrailingHintMarker, number);
-                // Strip all at once: each pass of the outer loop skips the leading whitespace again.
+                // All are stripped at once, since each pass of the outer loop skips the leading whitespace again.
                 while let Some(opened) = strip_closing(hint) {
                     hint = opened.trim_end();
                 }

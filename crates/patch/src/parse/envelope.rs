@@ -31,8 +31,8 @@ struct Line {
     text: String,
 }
 
-/// An indented end marker and the blank lines below it. It ends the patch if nothing else follows and is
-/// otherwise an ordinary line.
+/// An indented end marker and the blank lines below it. It ends the patch if no other line follows; otherwise it is an
+/// ordinary line.
 #[derive(Debug)]
 struct IndentedEnd {
     number: usize,
@@ -114,7 +114,7 @@ impl Default for Position {
 }
 
 impl IndentedEnd {
-    /// Passes the lines on, since they were not the end.
+    /// Passes on the lines, since they were not the end.
     fn release(self, sections: &mut Sections) -> Result<(), ParseError> {
         let mut lines = self.text.split_terminator('\n').enumerate();
         lines.try_for_each(|(below, line)| sections.line(self.number + below, line))
@@ -201,7 +201,7 @@ fn check_preamble(
         diagnostics.report(DiagnosticKind::TextBeforeBegin, first.number);
         return Ok(None);
     }
-    // Any other part of that command, `cd` above all, would change its meaning.
+    // Any other part of that command, `cd` in particular, would change its meaning.
     let Some(delimiter) = heredoc_delimiter(&last.text) else {
         let kind = ParseErrorKind::Wrapped(Wrapper::ShellCommand);
         return Err(ParseError::new(last.number, &last.text, kind));
@@ -213,8 +213,8 @@ fn check_preamble(
     Ok(Some(delimiter.to_owned()))
 }
 
-/// Returns whether a shell would read a here-document after `line`. `1 << n` in prose does not count: the
-/// delimiter must be followed by the end of the line or an operator, unless the line names the tool.
+/// Returns whether a shell would read a here-document after `line`. `1 << n` in prose does not count: the end of the
+/// line or an operator must follow the delimiter, unless the line names the tool.
 fn opens_heredoc(line: &str) -> bool {
     let Some((command, _)) = line.split_once("<<") else { return false };
     let names_tool = COMMANDS.iter().any(|name| command.contains(name));
@@ -240,7 +240,7 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Returns the delimiter of a here-document whose command does nothing but apply the patch.
+/// Returns the delimiter of a here-document whose command only applies the patch.
 fn heredoc_delimiter(line: &str) -> Option<&str> {
     let (command, word) = line.split_once("<<")?;
     let command = command.trim();

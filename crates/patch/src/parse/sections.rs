@@ -11,7 +11,7 @@ use crate::parse::marker::{Marker, MarkerLine};
 use crate::syntax::HunkLine;
 use update::OpenUpdate;
 
-/// Parses the body of a patch into a builder. Holds back anything that a later line can still change.
+/// Parses the body of a patch into a builder. Holds back every part that a later line can still change.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     pub(super) builder: PatchBuilder,
@@ -25,7 +25,7 @@ enum Section {
     #[default]
     Between,
     Add {
-        /// Number of trailing blank lines so far: lines of the file only if another line follows.
+        /// Number of trailing blank lines so far. They are lines of the file only if another line follows.
         blanks: usize,
     },
     Update(OpenUpdate),
@@ -55,13 +55,13 @@ impl Sections {
                 }
                 None => self.header(number, content, ParseErrorKind::NotAnAddedLine),
             },
-            // Within an update a marker must start in the first column; indented, it is context.
+            // Within an update, a marker must start in the first column. An indented marker is context.
             Section::Update(_) if content.starts_with("***") => self.update_marker(number, content),
             Section::Update(update) => update.line(number, content, &mut self.builder, &mut self.diagnostics),
         }
     }
 
-    /// Ends the body before line `number`: the end marker, or one past the last line if that is missing.
+    /// Ends the body before line `number`: the end marker, or one past the last line if the marker is missing.
     pub(super) fn end(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
         self.close(number)?;
         match self.builder.operations.is_empty() {

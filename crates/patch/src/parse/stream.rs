@@ -13,14 +13,13 @@ const MARKER_START: &str = "***";
 
 /// Incremental parser, fed with a patch while a model writes it.
 ///
-/// It takes the text in pieces, split anywhere, and yields each item once it is certain, so that an
-/// application can show the diff as it grows. Items are never revoked. Held back are: a line until its
-/// line feed, blank lines that may be just a gap, and an indented `*** End Patch` that may be a line of a
-/// file.
+/// It accepts the text in arbitrary pieces and yields each item once it is certain, so that an application can show the
+/// diff as it grows. Items are never revoked. The parser holds back a line until its line feed, blank lines that may be
+/// just a gap, and an indented `*** End Patch` that may be a line of a file.
 ///
-/// The final patch, or the error, is that of [`parse`](crate::parse()) for the whole text, regardless of
-/// the split; only a text longer than [`MAX_PATCH_BYTES`] may fail earlier, at one of its lines. The
-/// patch may turn out to be invalid at any point, so nothing may be applied before the end.
+/// The final patch or error is the result of [`parse`](crate::parse()) for the whole text, regardless of the split.
+/// Only a text longer than [`MAX_PATCH_BYTES`] may fail earlier, at one of its lines. The patch may become invalid at
+/// any point, so it must not be applied before the end.
 ///
 /// Time and memory are linear in the length of the text, for pieces of any size.
 #[derive(Debug)]
@@ -67,8 +66,8 @@ impl PatchStream {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] as soon as the text can no longer become a patch; every further call returns the
-    /// same error. Items that were certain before the error are still appended.
+    /// [`ParseError`] as soon as the text can no longer become a patch. Every further call returns the same error.
+    /// Items that were certain before the error are still appended.
     pub fn push(&mut self, piece: &str, items: &mut Vec<StreamItem>) -> Result<(), ParseError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -78,11 +77,11 @@ impl PatchStream {
         read.inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    /// Ends the text: appends the items held back to `items` and returns the whole patch.
+    /// Ends the text, appends the items held back to `items`, and returns the whole patch.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the text is not a patch, the same as that of [`parse`](crate::parse()).
+    /// [`ParseError`] if the text is not a patch: the error that [`parse`](crate::parse()) returns.
     pub fn finish(mut self, items: &mut Vec<StreamItem>) -> Result<Patch, ParseError> {
         if let Some(error) = self.failed {
             return Err(error);

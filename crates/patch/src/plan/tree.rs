@@ -10,8 +10,7 @@ use crate::syntax::{AddFile, DeleteFile, UpdateFile};
 use crate::update::update;
 use crate::{ApplyOptions, Diagnostic, DiagnosticKind};
 
-/// Maximum index of bytes of files that are re-read because an earlier operation changed them: some
-/// seconds of work.
+/// Maximum number of bytes of files that are re-read because an earlier operation changed them: a few seconds of work.
 const MAX_REREAD: usize = 128 * 1024 * 1024;
 
 pub(super) struct Tree<'a> {
@@ -204,8 +203,8 @@ impl<'a> Tree<'a> {
         (changes, self.diagnostics)
     }
 
-    /// Returns the index of the entry from which the file of `entry` was renamed: no file is left there, and
-    /// `entry` had none before.
+    /// Returns the index of the entry from which the file of `entry` was renamed. No file remains there, and `entry`
+    /// had none before.
     fn renamed_from(&self, entry: &Entry<'_>) -> Option<usize> {
         let staged = entry.staged.as_ref().filter(|staged| staged.content.is_some())?;
         let origin = staged.origin?;

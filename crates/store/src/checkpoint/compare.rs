@@ -13,8 +13,8 @@ use super::manifest::{Entry, Manifest, Presence, State};
 pub struct Comparison {
     /// Differences, sorted by path.
     pub changes: Vec<Change>,
-    /// Paths that at least one side has, and of which the state on the other side, or on both, is not known: files beyond
-    /// the limits of a checkpoint, files that are ignored on one side, devices, pipes and sockets. Sorted.
+    /// Paths that at least one side has and whose state on one or both sides is unknown: files beyond the limits of a
+    /// checkpoint, files that are ignored on one side, devices, pipes and sockets. Sorted.
     pub unknown: Vec<PathBuf>,
 }
 
@@ -26,9 +26,9 @@ pub struct Change {
     pub path: PathBuf,
     /// The difference.
     pub kind: ChangeKind,
-    /// The entry of the older side; `None` if there was none.
+    /// The entry on the older side; `None` if the path was absent.
     pub before: Option<Entry>,
-    /// The entry of the newer side; `None` if there is none.
+    /// The entry on the newer side; `None` if the path is absent.
     pub after: Option<Entry>,
 }
 
@@ -75,7 +75,7 @@ impl Serialize for ChangeKind {
 }
 
 impl Manifest {
-    /// Returns what differs from this manifest to a newer one.
+    /// Returns the differences between this manifest and a newer one.
     #[must_use]
     pub fn compare(&self, newer: &Self) -> Comparison {
         let mut comparison = Comparison::default();

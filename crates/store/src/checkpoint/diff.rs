@@ -15,7 +15,7 @@ use crate::blob::Blobs;
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
 
-/// Time for one file after which its diff is no longer the shortest.
+/// Time for one file after which its diff may not be the shortest.
 const MAX_TIME: Duration = Duration::from_millis(500);
 
 /// Type bits of modes, as git writes them.
@@ -26,9 +26,10 @@ const SYMLINK: u32 = 0o120_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiffLimits {
-    /// Maximum size of a content whose lines are compared, in bytes; default 1 MiB. Larger ones are named only.
+    /// Maximum size of a content whose lines are compared, in bytes; default 1 MiB. For larger contents, only the name
+    /// is shown.
     pub max_file_size: u64,
-    /// Size of the text after which further files are counted only, in bytes; default 4 MiB.
+    /// Size of the text after which further files are only counted, in bytes; default 4 MiB.
     pub max_text: usize,
 }
 
@@ -46,7 +47,7 @@ impl DiffLimits {
         self
     }
 
-    /// Sets the size of the text after which further files are counted only.
+    /// Sets the size of the text after which further files are only counted.
     #[must_use]
     pub fn with_max_text(mut self, max_text: usize) -> Self {
         self.max_text = max_text;
@@ -58,7 +59,7 @@ impl DiffLimits {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diff {
-    /// Unified diff in the form of git, by which binary files are named only.
+    /// Unified diff in git's format. It names binary files without their contents.
     pub text: String,
     /// Number of changed files that are not in the text because it was too long.
     pub left_out: usize,
@@ -70,7 +71,7 @@ pub struct Diff {
 pub struct FileDiffs {
     /// Changed files and links.
     pub files: Vec<FileDiff>,
-    /// Number of changed files that are not among them because they were too many or too long.
+    /// Number of changed files that are not in the list because it was too long.
     pub left_out: usize,
 }
 
@@ -80,9 +81,9 @@ pub struct FileDiffs {
 pub struct FileDiff {
     /// Path, relative to the root of the checkpoint.
     pub path: PathBuf,
-    /// Kind of the change. A file that has become a link is removed and added.
+    /// Kind of the change. A file that became a link is removed and added.
     pub kind: ChangeKind,
-    /// Changed lines with those around them; none for a change of the mode, and for contents that are not shown.
+    /// Changed lines with their context; empty for a change of the mode, and for contents that are not shown.
     pub hunks: Vec<Hunk>,
     /// Reason why the lines are not shown.
     pub not_shown: Option<NotShown>,
@@ -100,13 +101,13 @@ pub enum NotShown {
     NotAvailable,
 }
 
-/// Changed lines that are near to one another.
+/// Changed lines that are close to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hunk {
-    /// Number of the first old line, from 1; of the line before if it has no old lines.
+    /// Number of the first old line, from 1; of the preceding line if the hunk has no old lines.
     pub old_start: usize,
-    /// Number of the first new line, from 1; of the line before if it has no new lines.
+    /// Number of the first new line, from 1; of the preceding line if the hunk has no new lines.
     pub new_start: usize,
     /// Lines, without their line feeds.
     pub lines: Vec<DiffLine>,
@@ -133,13 +134,13 @@ impl DiffLine {
     }
 }
 
-/// Renders changes of files and links as a unified diff for users. Directories are not part of it. [`git_patch`] is complete
-/// and for `git apply`.
+/// Renders changes of files and links as a unified diff for users. It does not contain directories. [`git_patch`]
+/// renders a complete patch for `git apply`.
 ///
 /// [`git_patch`]: super::git_patch
 ///
 /// The contents are read from the blobs of the older and of the newer side. For the workspace as the newer side, take a
-/// checkpoint of it; a content that is not among the blobs is named only.
+/// checkpoint of it. A content that is missing from the blobs is only named.
 ///
 /// # Errors
 ///
@@ -160,7 +161,7 @@ pub async fn unified_diff(
     Ok(diff)
 }
 
-/// Returns changes of files and links by lines, with the contents from the same places as for [`unified_diff`].
+/// Returns changes of files and links by lines. The contents come from the same blobs as for [`unified_diff`].
 ///
 /// # Errors
 ///
@@ -192,8 +193,8 @@ struct Pair<'a> {
     new_content: Content,
 }
 
-/// Passes on the changed files and links until the sum of what `show` returns reaches the limit. Returns the number of the
-/// others.
+/// Passes the changed files and links to `show` until the sum of its results reaches the limit. Returns the number of
+/// the remaining ones.
 async fn each_pair(
     comparison: &Comparison,
     before: &dyn Blobs,
@@ -213,7 +214,7 @@ async fn each_pair(
             left_out += 1;
             continue;
         }
-        // A file that has become a link is removed and added, as in git.
+        // A file that became a link is removed and added, as in git.
         let has_same_type = match (old, new) {
             (Some(old), Some(new)) => git_mode(old) & !0o7777 == git_mode(new) & !0o7777,
             (None, _) | (_, None) => true,

@@ -1,7 +1,7 @@
-//! The list of a checkpoint, and its form as a blob.
+//! The list of files of a checkpoint, and its format as a blob.
 //!
-//! The blob is JSON lines: a header, one object per entry, and one per ignored path, each sorted by path. Bytes of a path that are not UTF-8, and
-//! the percent sign, are written as `%XX`.
+//! The blob is JSON lines: a header, one object per entry, and one per ignored path, each sorted by path. Bytes of a
+//! path that are not UTF-8, and the percent sign, are written as `%XX`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,13 +17,13 @@ use super::error::CheckpointError;
 use crate::blob::Blobs;
 use crate::hash::Hash;
 
-/// Version of the form.
+/// Version of the format.
 const VERSION: u64 = 1;
 
 /// Name that is never in a manifest, so that a restore cannot change git's own data.
 const REPOSITORY: &str = ".git";
 
-/// Files, directories and links below a directory at one time.
+/// Files, directories and links below a directory at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     entries: BTreeMap<PathBuf, Entry>,
@@ -41,7 +41,7 @@ pub struct Entry {
     /// Permission bits (`0o7777`) of a file or directory, if the environment has them.
     pub mode: Option<u32>,
     /// Identity of a file, by which the next checkpoint recognizes it. `None` if the environment has no identities, or
-    /// if the file was so new that a later change could have the same one.
+    /// if the file was so new that it could have the same identity after a later change.
     pub identity: Option<FileIdentity>,
 }
 
@@ -76,11 +76,11 @@ pub enum Gap {
     TooLarge,
     /// It could not be read.
     Unreadable,
-    /// The time limit was reached before it was read.
+    /// The time limit was reached before the file was read.
     Time,
 }
 
-/// Limit that ended the list of a checkpoint.
+/// Limit that ended the listing of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
@@ -97,11 +97,11 @@ pub enum Presence<'a> {
     Known(&'a Entry),
     /// The path did not exist.
     Absent,
-    /// The path existed and was ignored, or is below one that was, or is excluded; the path that was ignored or excluded.
+    /// The path existed and was ignored or excluded, or is below such a path; contains the ignored or excluded path.
     Ignored(&'a Path),
-    /// The path existed without its content being known.
+    /// The path existed, but its content is unknown.
     Opaque(&'a Entry),
-    /// Nothing: the path may have existed.
+    /// Unknown: the path may have existed.
     Unlisted,
 }
 
@@ -118,14 +118,14 @@ impl Entry {
         self.state == State::Directory
     }
 
-    /// Returns whether both have the same type, content and mode. A mode that one of them does not know is not compared,
-    /// nor that of a link.
+    /// Returns whether both have the same type, content and mode. Modes of links, and modes that one of them does not
+    /// have, are not compared.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.state == other.state && !self.has_other_mode(other)
     }
 
-    /// Returns whether both are files, or directories, with different modes.
+    /// Returns whether both are files or directories and their modes differ.
     pub(super) fn has_other_mode(&self, other: &Self) -> bool {
         match (self.mode_if_any(), other.mode_if_any()) {
             (Some(left), Some(right)) => left != right,
@@ -162,8 +162,8 @@ impl Manifest {
         Self::decode(&blobs.get(id).await?.ok_or(CheckpointError::Removed(*id))?)
     }
 
-    /// Returns this list with paths relative to the root, and everything below them, as ignored. They are not compared and not
-    /// restored, whether they exist or not. Paths that no list can have are left out.
+    /// Returns this list with these paths relative to the root, and all paths below them, as ignored. They are neither
+    /// compared nor restored, whether they exist or not. Paths that a manifest cannot contain are skipped.
     #[must_use]
     pub fn with_ignored(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         for path in paths.into_iter().filter(|path| is_listable(path)) {
@@ -185,14 +185,14 @@ impl Manifest {
         &self.entries
     }
 
-    /// Returns whether files are missing, or the contents of files: see [`gaps`](Self::gaps),
+    /// Returns whether files or the contents of files are missing: see [`gaps`](Self::gaps),
     /// [`unreadable_directories`](Self::unreadable_directories) and [`unlisted`](Self::unlisted).
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.unlisted.is_some() || !self.unreadable.is_empty() || self.gaps().next().is_some()
     }
 
-    /// Returns the files and links without their content.
+    /// Returns the files and links whose content is missing.
     pub fn gaps(&self) -> impl Iterator<Item = (&Path, Gap)> {
         self.entries.iter().filter_map(|(path, entry)| match entry.state {
             State::Unknown(gap) => Some((path.as_path(), gap)),
@@ -200,25 +200,25 @@ impl Manifest {
         })
     }
 
-    /// Returns the files and directories that were ignored, sorted, and the [excluded](super::Limits::excluded) paths, which may
-    /// not exist; files below an ignored directory are not listed. Their contents are not part of the checkpoint.
+    /// Returns the ignored files and directories, sorted, and the [excluded](super::Limits::excluded) paths, which may
+    /// not exist. Files below an ignored directory are not listed. Their contents are not part of the checkpoint.
     #[must_use]
     pub fn ignored(&self) -> &BTreeSet<PathBuf> {
         &self.ignored
     }
 
-    /// Returns the directories whose entries are not known. The empty path is the root.
+    /// Returns the directories whose entries are unknown. The empty path is the root.
     pub fn unreadable_directories(&self) -> impl Iterator<Item = &Path> {
         self.unreadable.iter().map(PathBuf::as_path)
     }
 
-    /// Returns the limit that ended the list; nothing is known of a path that is not listed then.
+    /// Returns the limit that ended the listing. Paths that are not listed may then exist.
     #[must_use]
     pub fn unlisted(&self) -> Option<Unlisted> {
         self.unlisted
     }
 
-    /// Returns the hashes of the contents, which the checkpoint needs to be restored.
+    /// Returns the hashes of the contents that a restore of the checkpoint needs.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> {
         self.entries.values().filter_map(|entry| match entry.state {
             State::File { hash, .. } => Some(hash),
@@ -226,7 +226,7 @@ impl Manifest {
         })
     }
 
-    /// Returns what is known of a path relative to the root.
+    /// Returns the entry of a path relative to the root, as far as the manifest knows it.
     #[must_use]
     pub fn presence(&self, path: &Path) -> Presence<'_> {
         match self.entries.get(path) {
@@ -247,7 +247,7 @@ impl Manifest {
         if is_unknown { Presence::Unlisted } else { Presence::Absent }
     }
 
-    /// Returns the form as a blob.
+    /// Encodes the manifest as a blob.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let header = Header {
@@ -268,12 +268,12 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Reads the form as a blob.
+    /// Decodes the manifest from a blob.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::InvalidManifest`] also for a path that a manifest cannot have, such as one outside the root;
-    /// [`CheckpointError::Version`].
+    /// [`CheckpointError::InvalidManifest`], also for a path that a manifest cannot contain, such as one outside the
+    /// root; [`CheckpointError::Version`].
     pub fn decode(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let text = std::str::from_utf8(bytes).map_err(|_| invalid(1, "not UTF-8"))?;
         let mut lines = text.lines().enumerate();
@@ -303,7 +303,7 @@ impl Manifest {
     }
 }
 
-/// Checks that a restore of the path stays below the root and out of git's data.
+/// Checks that a restore of the path stays below the root and does not touch git's data.
 fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'static str> {
     if !is_listable(path) {
         return Err("a path that no checkpoint has");
@@ -316,7 +316,7 @@ fn check_path(path: &Path, entries: &BTreeMap<PathBuf, Entry>) -> Result<(), &'s
     }
 }
 
-/// Returns whether a list can have a path: it is below the root and not among git's data.
+/// Returns whether a manifest can contain a path: it must be below the root and not be part of git's data.
 fn is_listable(path: &Path) -> bool {
     let mut components = path.components().peekable();
     components.peek().is_some()
@@ -398,7 +398,7 @@ impl Line {
     }
 }
 
-/// Writes a path as text, which [`unescape`] reads.
+/// Writes a path as text that [`unescape`] reads.
 fn escape(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

@@ -1,4 +1,5 @@
-//! Changes as a patch for `git apply`. Git renders it from the two sides, which are imported into a temporary repository.
+//! Changes as a patch for `git apply`. Git renders it from the two sides, which are imported into a temporary
+//! repository.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,10 +13,10 @@ use super::error::CheckpointError;
 use super::manifest::{Entry, State};
 use crate::blob::Blobs;
 
-/// Longest run of one git command.
+/// Timeout of one git command.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most bytes of git's message in an error.
+/// Maximum length of git's message in an error, in bytes.
 const MAX_MESSAGE: usize = 4_000;
 
 /// Branches of the temporary repository, one for each side.
@@ -33,18 +34,19 @@ pub struct RepositoryPosition {
 }
 
 impl RepositoryPosition {
-    /// Asks git for the position of the working directory of an environment. Without a repository, and in an environment
-    /// without git, the result is the default.
+    /// Asks git for the position of the working directory of an environment. Without a repository, or without git, the
+    /// result is the default.
     ///
-    /// Dropping the future ends git.
+    /// Dropping the future stops git.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Environment`]; [`CheckpointError::Git`] if git refuses the repository, such as one of another user.
+    /// [`CheckpointError::Environment`]; [`CheckpointError::Git`] if git refuses the repository, for example because
+    /// another user owns it.
     pub async fn locate(workspace: &dyn ExecutionEnvironment) -> Result<Self, CheckpointError> {
         let request = Git::new().request(&["rev-parse", "--show-object-format", "--show-prefix"]);
         let result = workspace.exec_command(request.with_timeout(TIMEOUT)).await?;
-        // The shell exits with 127 without git.
+        // The shell exits with 127 if git is not installed.
         if result.exit_code == 127 {
             return Ok(Self::default());
         }
@@ -55,7 +57,7 @@ impl RepositoryPosition {
         Ok(Self::parse(&output(&result)?))
     }
 
-    /// Reads a line with the format of objects and one with the prefix, which may contain line feeds.
+    /// Parses a line with the object format and the prefix, which may contain line feeds.
     fn parse(output: &[u8]) -> Self {
         let mut parts = output.splitn(2, |byte| *byte == b'\n');
         let format = parts.next().unwrap_or_default();
@@ -70,19 +72,19 @@ impl RepositoryPosition {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Patch {
-    /// The patch, which `git apply` takes at the top of the repository. Empty without changes.
+    /// The patch, to be applied with `git apply` at the top of the repository. Empty without changes.
     pub bytes: Vec<u8>,
-    /// Paths that may have changed, but are not in the patch because a content is not known or not among the blobs.
+    /// Paths that may have changed, but are not in the patch because a content is unknown or missing from the blobs.
     /// Relative to the root of the checkpoint, sorted.
     pub omitted: Vec<PathBuf>,
 }
 
-/// Renders changes of files and links as a patch for `git apply`, binary files included. Its paths are relative to the top
-/// of the repository. Of the mode of a file, it contains only whether the file is executable.
+/// Renders changes of files and links as a patch for `git apply`, including binary files. Its paths are relative to the
+/// top of the repository. The only mode bit of a file that it contains is the executable bit.
 ///
 /// `scratch` is an environment with git whose working directory is empty. A repository is created there and stays; the
-/// caller removes the directory. The contents come from the same blobs as for
-/// [`unified_diff`](super::unified_diff), and are in memory all at once. Dropping the future ends git.
+/// caller removes the directory. The contents come from the same blobs as for [`unified_diff`](super::unified_diff),
+/// and are in memory all at once. Dropping the future stops git.
 ///
 /// # Errors
 ///
@@ -141,7 +143,7 @@ async fn run(scratch: &dyn ExecutionEnvironment, request: ExecRequest) -> Result
     output(&scratch.exec_command(request.with_timeout(TIMEOUT)).await?)
 }
 
-/// Returns the standard output of git, if it has ended with success.
+/// Returns the standard output of git, if it succeeded.
 fn output(result: &ExecResult) -> Result<Vec<u8>, CheckpointError> {
     if result.timed_out {
         return Err(CheckpointError::Git(format!("not finished within {} s", TIMEOUT.as_secs())));
@@ -199,8 +201,8 @@ impl Side {
     }
 }
 
-/// Returns whether a file is executable. If its environment has no modes, the mode of the other side counts, so that a
-/// change of the content is no change of the mode.
+/// Returns whether a file is executable. If its environment has no modes, the mode of the other side is used, so that a
+/// change of the content does not become a change of the mode.
 fn is_executable(file: &Entry, other: Option<&Entry>) -> bool {
     let other = other.filter(|other| matches!(other.state, State::File { .. }));
     let mode = file.mode.or_else(|| other.and_then(|other| other.mode));

@@ -11,7 +11,7 @@ use super::restore::unlisted::UnlistedPaths;
 
 /// Planned restore: the result of [`plan_restore`].
 ///
-/// Steps may be taken out of it before [`restore`](super::restore()), such as those of [`foreign`](Self::foreign).
+/// Steps may be removed before [`restore`](super::restore()), such as the steps of [`foreign`](Self::foreign) paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RestorePlan {
@@ -19,10 +19,10 @@ pub struct RestorePlan {
     pub root: PathBuf,
     /// Changes, sorted by path.
     pub steps: Vec<Step>,
-    /// Paths of steps that somebody else may have changed: their present state is neither that of the newest checkpoint
-    /// nor the one to restore. Sorted.
+    /// Paths of steps that another program or a user may have changed: their present state is neither in the newest
+    /// checkpoint nor the one to restore. Sorted.
     pub foreign: Vec<PathBuf>,
-    /// Paths that differ, or may differ, and stay as they are, sorted.
+    /// Paths that differ or may differ, but are not restored. Sorted.
     pub left_alone: Vec<LeftAlone>,
 }
 
@@ -32,7 +32,7 @@ pub struct RestorePlan {
 pub struct Step {
     /// The path relative to the root.
     pub path: PathBuf,
-    /// The entry at present; `None` if there is none.
+    /// The present entry; `None` if the path is absent.
     pub before: Option<Entry>,
     /// The entry to restore; `None` to remove the present one.
     pub after: Option<Entry>,
@@ -43,13 +43,13 @@ pub struct Step {
 pub enum Action {
     /// A file, directory or link is created.
     Create,
-    /// A file gets another content, or a link another target.
+    /// The content of a file or the target of a link is replaced.
     Overwrite,
-    /// A file or link is removed, or a directory that is empty then.
+    /// A file, a link, or a directory that is empty by then, is removed.
     Remove,
-    /// An entry is replaced by one of another type.
+    /// An entry is replaced by an entry of another type.
     Replace,
-    /// A file or directory gets another mode.
+    /// The mode of a file or directory is changed.
     SetMode,
 }
 
@@ -69,20 +69,20 @@ pub enum LeftReason {
     /// The checkpoint to restore does not have the content: the file was too large, unreadable or special, or the
     /// checkpoint is partial.
     NotInCheckpoint,
-    /// The present content is not known, for the same reasons, so that it could not be brought back.
+    /// The present content is unknown, for the same reasons, so that it could not be restored later.
     NotKnownNow,
-    /// A file or directory at this path, or above it, is ignored, or was when the checkpoint to restore was taken. Or it was
-    /// created after the present state was listed.
+    /// A file or directory at this path, or above it, is ignored, or was ignored when the checkpoint to restore was
+    /// taken, or was created after the present state was listed.
     Ignored {
         /// Its path relative to the root.
         by: PathBuf,
     },
-    /// Conflict: the directory at this path has to go and contains something that is not removed.
+    /// Conflict: the directory at this path would be removed, but contains an entry that is not removed.
     Occupied {
         /// Its path relative to the root.
         by: PathBuf,
     },
-    /// Conflict: the path above it is left alone.
+    /// Conflict: a path above it is left alone.
     Blocked {
         /// The path above, relative to the root.
         by: PathBuf,
@@ -107,7 +107,7 @@ impl Step {
 }
 
 impl RestorePlan {
-    /// Returns the paths that cannot be restored because something is in the way.
+    /// Returns the paths that cannot be restored because another entry is in the way.
     pub fn conflicts(&self) -> impl Iterator<Item = &LeftAlone> {
         self.left_alone.iter().filter(|left| match left.reason {
             LeftReason::Occupied { .. } | LeftReason::Blocked { .. } => true,
@@ -118,9 +118,9 @@ impl RestorePlan {
 
 /// Plans the restore of the directory `root` to the state of `target`. Changes nothing.
 ///
-/// `present` is the workspace as it is now, from [`take`](super::take) or [`observe`](super::observe); a checkpoint taken
-/// now can undo the restore. `newest` is the newest checkpoint that the caller knows of: what differs from it was changed
-/// by somebody else.
+/// `present` is the present state of the workspace, from [`take`](super::take) or [`observe`](super::observe). A
+/// checkpoint taken now can undo the restore. `newest` is the newest checkpoint that the caller has. Paths that differ
+/// from it were changed by another program or a user.
 ///
 /// # Errors
 ///
@@ -199,7 +199,7 @@ impl Planner<'_> {
             };
             left_alone.push(LeftAlone { path: path.clone(), reason });
         }
-        // A directory that contains what is left alone stays.
+        // A directory stays if it contains a path that is left alone.
         let kept: BTreeSet<_> = left_alone.iter().flat_map(|left| left.path.ancestors().skip(1)).collect();
         steps.retain(|step| step.after.is_some() || !kept.contains(step.path.as_path()));
         Ok((steps, left_alone))

@@ -1,4 +1,4 @@
-//! Carrying out the plan of a restore.
+//! Execution of a restore plan.
 
 mod check;
 pub(super) mod unlisted;
@@ -20,22 +20,22 @@ const OWNER: u32 = 0o700;
 /// Permission of the owner to write.
 const OWNER_WRITE: u32 = 0o200;
 
-/// Permission bits that let others than the owner read a file.
+/// Permission bits that let other users read a file.
 const OTHERS_READ: u32 = 0o044;
 
 /// Result of [`restore`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Paths that have the state to restore, sorted. Some may have had it before.
+    /// Paths that have the state to restore, sorted. Some may have had it already.
     pub done: Vec<PathBuf>,
-    /// Paths that have changed since the present state was listed, and were left alone.
+    /// Paths that changed after the present state was listed, and were left alone.
     pub changed_meanwhile: Vec<PathBuf>,
-    /// Directories that were to be removed and are not empty, for instance because of ignored files. Sorted.
+    /// Directories that should have been removed but are not empty, for example because of ignored files. Sorted.
     pub kept_directories: Vec<PathBuf>,
     /// Paths whose step failed, sorted.
     pub failed: Vec<Failure>,
-    /// Paths whose step was not done, since the environment was lost or the step of a directory above failed.
+    /// Paths whose step was skipped, because the environment was lost or the step of a directory above failed.
     pub not_done: Vec<PathBuf>,
 }
 
@@ -50,20 +50,20 @@ pub struct Failure {
 }
 
 impl Restored {
-    /// Returns whether every step was done; directories that are not empty may have stayed.
+    /// Returns whether every step was done. Directories that are not empty may remain.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.changed_meanwhile.is_empty() && self.failed.is_empty() && self.not_done.is_empty()
     }
 }
 
-/// Carries out a plan. The contents are read from `blobs`, one at a time.
+/// Executes a plan. The contents are read from `blobs` one by one.
 ///
-/// Each step is checked before it is done: a path that is no longer as the plan has it is left alone. Files are replaced
-/// as a whole and get fresh time stamps. The environment is confined to the root if it can resolve links, so that no link
-/// leads a change outside.
+/// Each step is checked before it is done: a path that differs from the plan is left alone. Files are replaced as a
+/// whole and get new timestamps. The environment is confined to the root if it can resolve links, so that no link
+/// redirects a change outside.
 ///
-/// A step that fails does not prevent the others. Carrying out the plan again continues: what is done counts as done.
+/// A failed step does not prevent the others. Executing the plan again continues it: finished steps count as done.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ struct Run<'a> {
     is_lost: bool,
 }
 
-/// Whether a step follows a link in the place of its entry.
+/// Whether a step follows a link at the path of its entry.
 #[derive(Clone, Copy)]
 enum LastLink {
     Followed,
@@ -129,7 +129,7 @@ enum LastLink {
 struct Work<'a> {
     step: &'a Step,
     action: Action,
-    /// Mode that the entry has once its content is restored, if it is known.
+    /// Mode of the entry after its content is restored, if it is known.
     mode: Option<u32>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Work<'a> {
         Self { step, action, mode }
     }
 
-    /// Returns the mode to restore, unless the entry has it.
+    /// Returns the mode to restore, unless the entry already has it.
     fn missing_mode(&self) -> Option<u32> {
         let mode = self.step.after.as_ref()?.mode?;
         (self.mode != Some(mode)).then_some(mode)
@@ -162,7 +162,7 @@ enum Progress {
 }
 
 impl Run<'_> {
-    /// Carries out steps, which are sorted by path.
+    /// Executes steps, which are sorted by path.
     async fn carry_out(&mut self, work: &[Work<'_>]) {
         let mut progress = vec![Progress::Pending; work.len()];
         for (work, progress) in work.iter().zip(&mut progress) {
@@ -191,7 +191,7 @@ impl Run<'_> {
                 failed = Some(&work.step.path);
             }
         }
-        // A directory may lose the permission to change its entries.
+        // The final mode of a directory may forbid changes of its entries.
         for (work, progress) in work.iter().zip(&mut progress).rev() {
             if *progress == Progress::Pending {
                 let outcome = self.finish(work).await.map(|()| Progress::Done);
@@ -204,7 +204,7 @@ impl Run<'_> {
                 Progress::Done => self.result.done.push(path),
                 Progress::Kept => self.result.kept_directories.push(path),
                 Progress::Pending | Progress::NotDone => self.result.not_done.push(path),
-                // It is in the result with its error.
+                // The result already contains its error.
                 Progress::Failed => {}
             }
         }
@@ -227,8 +227,8 @@ impl Run<'_> {
         };
     }
 
-    /// Returns the environment for a step with `path` held. Fails if a link replaced a directory above it, so that the step
-    /// changes only its own entry in the root.
+    /// Returns the environment for a step with `path` held. Fails if a link replaced a directory above it. The step
+    /// therefore changes only its own entry in the root.
     async fn at(
         &self,
         path: &Path,
@@ -251,8 +251,8 @@ impl Run<'_> {
         }))
     }
 
-    /// Lets the entries of a directory be changed if its mode is restored, and makes sure that what replaces an entry of
-    /// another type can be read.
+    /// Makes the entries of a directory changeable if its mode is restored, and checks that the content which replaces
+    /// an entry of another type can be read.
     async fn open(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
         let Some(after) = work.step.after.as_ref().filter(|_| !self.is_lost) else {
             return Ok(Progress::Pending);
@@ -279,7 +279,7 @@ impl Run<'_> {
         Ok(Progress::Pending)
     }
 
-    /// Removes what a step removes or replaces.
+    /// Removes the entry that a step removes or replaces.
     async fn clear(&mut self, work: &Work<'_>) -> Result<Progress, CheckpointError> {
         if self.is_lost {
             return Ok(Progress::NotDone);
@@ -365,21 +365,21 @@ async fn write(
     let is_private = after.mode.is_some_and(|mode| mode & OTHERS_READ != OTHERS_READ);
     let is_new = work.action != Action::Overwrite;
     if let Some(mode) = work.mode.filter(|mode| mode & OWNER_WRITE == 0) {
-        // A file that its owner cannot write is writable for as long as its content is restored.
+        // A file that its owner cannot write is made writable while its content is restored.
         env.set_mode(path, mode | OWNER_WRITE).await?;
         let written = env.write(path, bytes).await;
         let reset = env.set_mode(path, mode).await;
         return Ok(written.and(reset)?);
     }
     if let Some(mode) = after.mode.filter(|_| is_private && is_new) {
-        // A replacement keeps the mode, so other users cannot read the content while it is written.
+        // Replacing the content keeps the mode, so other users cannot read the content while it is written.
         env.write(path, b"").await?;
         env.set_mode(path, mode & 0o777 | OWNER_WRITE).await?;
     }
     Ok(env.write(path, bytes).await?)
 }
 
-/// Removes an entry; one that is gone is removed.
+/// Removes an entry. Succeeds if it does not exist.
 async fn remove(env: &dyn ExecutionEnvironment, path: &Path) -> Result<(), EnvError> {
     match env.remove(path).await {
         Err(EnvError::NotFound { .. }) => Ok(()),

@@ -46,7 +46,8 @@ impl StoredCheckpoints {
         self
     }
 
-    /// Names the newest checkpoint of a resumed session, so that files which have not changed since are not read again.
+    /// Sets the newest checkpoint of a resumed session, so that files which have not changed since then are not read
+    /// again.
     #[must_use]
     pub fn after(mut self, newest: Hash) -> Self {
         self.newest = Mutex::new(Newest::Unloaded(newest));
@@ -60,7 +61,7 @@ impl Checkpoints for StoredCheckpoints {
         let blobs = self.store.blobs(&self.session);
         let mut newest = self.newest.lock().await;
         if let Newest::Unloaded(id) = &*newest {
-            // It only saves work.
+            // A checkpoint that cannot be loaded only costs time: all files are read again.
             *newest = match Manifest::load(blobs.as_ref(), id).await {
                 Ok(manifest) => Newest::Loaded(Box::new(manifest)),
                 Err(_) => Newest::None,
@@ -78,7 +79,7 @@ impl Checkpoints for StoredCheckpoints {
     }
 }
 
-/// Describes what a partial checkpoint lacks.
+/// Describes the missing parts of a partial checkpoint.
 fn lacks(manifest: &Manifest) -> Option<String> {
     if !manifest.is_partial() {
         return None;

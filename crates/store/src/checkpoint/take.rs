@@ -17,17 +17,17 @@ use crate::blob::Blobs;
 use crate::error::StoreError;
 use crate::hash::Hash;
 
-/// Size of the contents that are in memory at a time, in bytes, unless one file is larger.
+/// Maximum size of the contents that are in memory at once, in bytes, unless one file is larger.
 const MAX_BATCH: u64 = 8 << 20;
 
-/// Maximum number of files that are read at a time.
+/// Maximum number of files that are read at once.
 const MAX_BATCH_FILES: usize = 256;
 
-/// Maximum number of contents that are kept at a time.
+/// Maximum number of contents that are stored at once.
 const MAX_PUTS: usize = 128;
 
-/// Age of a file, in nanoseconds, above which a later change has another identity: clocks of file systems advance in
-/// steps of up to 10 ms.
+/// Age of a file, in nanoseconds, above which a later change gives it another identity. Clocks of file systems advance
+/// in steps of up to 10 ms.
 const SETTLED_NS: i64 = 100_000_000;
 
 /// The same where identities have whole seconds.
@@ -43,7 +43,7 @@ pub struct Checkpoint {
     pub manifest: Manifest,
 }
 
-/// Limits of a checkpoint. Beyond them it is partial.
+/// Limits of a checkpoint. A checkpoint that reaches them is partial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -51,11 +51,12 @@ pub struct Limits {
     pub max_files: usize,
     /// Maximum size of a file, in bytes; default 10 MiB.
     pub max_file_size: u64,
-    /// Time after which no further file is listed or read; default 2 seconds. What was read until then is not read again
-    /// by the next checkpoint.
+    /// Time after which no further file is listed or read; default 2 seconds. The next checkpoint does not read again
+    /// the files that were read by then.
     pub time: Duration,
-    /// Paths relative to the root that are left out with everything below them, such as keys; default none. The list has them
-    /// as [ignored](Manifest::ignored), so that a comparison does not show them and a restore leaves them alone.
+    /// Paths relative to the root that are left out with all paths below them, such as keys; default empty. The
+    /// manifest lists them as [ignored](Manifest::ignored), so that a comparison does not show them and a restore
+    /// leaves them alone.
     pub excluded: BTreeSet<PathBuf>,
 }
 
@@ -92,7 +93,7 @@ impl Limits {
         self
     }
 
-    /// Leaves out these paths relative to the root, with everything below them.
+    /// Leaves out these paths relative to the root, and all paths below them.
     #[must_use]
     pub fn with_excluded(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.excluded.extend(paths);
@@ -109,13 +110,13 @@ impl Limits {
 
 /// Takes a checkpoint of the directory `root`.
 ///
-/// Files with the same identity as in `previous`, an earlier checkpoint of the directory into the same blobs, are not read
-/// again. Files that change meanwhile are kept with their old content or their new one.
+/// A file with the same identity as in `previous`, an earlier checkpoint of the directory into the same blobs, is not
+/// read again. A file that changes meanwhile is kept with its old or its new content.
 ///
 /// # Errors
 ///
 /// [`CheckpointError::Environment`] if the directory cannot be listed or the environment is lost, and
-/// [`CheckpointError::Store`]. Files that cannot be read are no error: the checkpoint is partial.
+/// [`CheckpointError::Store`]. A file that cannot be read is not an error: the checkpoint is partial.
 pub async fn take(
     env: &dyn ExecutionEnvironment,
     root: &Path,
@@ -128,11 +129,11 @@ pub async fn take(
     Ok(Checkpoint { id, manifest })
 }
 
-/// Lists the directory `root` as [`take`] does, but keeps nothing.
+/// Lists the directory `root` as [`take`] does, without keeping contents.
 ///
 /// # Errors
 ///
-/// Those of [`take`].
+/// As for [`take`].
 pub async fn observe(
     env: &dyn ExecutionEnvironment,
     root: &Path,
@@ -142,7 +143,7 @@ pub async fn observe(
     list(env, root, &HashOnly, previous, limits).await
 }
 
-/// Computes hashes and keeps nothing.
+/// Computes hashes without keeping the bytes.
 struct HashOnly;
 
 #[async_trait]
@@ -279,14 +280,14 @@ impl Listing {
     }
 }
 
-/// Returns whether a file with this identity would have another one after a change from now on.
+/// Returns whether a file with this identity would get another one if it changed from now on.
 fn is_settled(identity: FileIdentity, started_ns: Option<i64>) -> bool {
     let has_whole_seconds = identity.changed_ns % 1_000_000_000 == 0;
     let age = if has_whole_seconds { SETTLED_SECONDS_NS } else { SETTLED_NS };
     started_ns.is_some_and(|started| identity.changed_ns.saturating_add(age) <= started)
 }
 
-/// Returns the content of a file that has not changed since the checkpoint before.
+/// Returns the content of a file that has not changed since the previous checkpoint.
 fn known_content(entry: &WalkEntry, before: Option<&Entry>) -> Option<State> {
     let before = before?;
     let is_unchanged = before.identity.is_some() && before.identity == entry.identity;
@@ -309,7 +310,8 @@ fn next_batch(files: &[Unread]) -> Option<(&[Unread], &[Unread])> {
     files.split_at_checked(count)
 }
 
-/// Reads files and keeps their contents; `None` for a file that is gone. Files that are not read in time are unknown.
+/// Reads files and keeps their contents; `None` for a file that was removed. Files that are not read in time are
+/// unknown.
 async fn read_batch(
     env: &dyn ExecutionEnvironment,
     root: &Path,
@@ -328,7 +330,7 @@ async fn read_batch(
     for (index, file) in batch.iter().enumerate() {
         let mut content = contents.next().unwrap_or(FileContent::Skipped);
         if content == FileContent::Skipped {
-            // Files of the batch have grown meanwhile.
+            // Files of the batch grew meanwhile.
             content = read_one(env, &root.join(&file.path), read_limits, deadline).await?;
         }
         states.push(match content {
@@ -339,7 +341,7 @@ async fn read_batch(
             }
             FileContent::TooLarge => Some(State::Unknown(Gap::TooLarge)),
             FileContent::Unreadable => Some(State::Unknown(Gap::Unreadable)),
-            // It was replaced by something else since it was listed, which the next checkpoint will list.
+            // Another entry has replaced it since it was listed. The next checkpoint will list that entry.
             FileContent::NotAFile => Some(State::Unknown(Gap::Unreadable)),
             FileContent::Missing => None,
             FileContent::Skipped => Some(State::Unknown(Gap::Time)),
@@ -357,7 +359,7 @@ async fn read_batch(
     Ok(states)
 }
 
-/// Keeps contents together, since most of the time is waiting for the disk.
+/// Keeps several contents together, since most of the time is spent waiting for the disk.
 async fn keep(blobs: &dyn Blobs, contents: Vec<Vec<u8>>) -> Result<Vec<State>, CheckpointError> {
     let sizes: Vec<_> = contents.iter().map(|bytes| bytes.len() as u64).collect();
     let hashes = blobs.put_many(contents).await?;

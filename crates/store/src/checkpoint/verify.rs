@@ -11,19 +11,19 @@ use crate::hash::Hash;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct VerifiedCheckpoints {
-    /// Number of checkpoints that can be restored as a whole.
+    /// Number of checkpoints that can be restored completely.
     pub intact: u64,
-    /// Number of contents that are right.
+    /// Number of contents that are intact.
     pub contents: u64,
-    /// Checkpoints that cannot be restored, or not as a whole, each with its first problem.
+    /// Checkpoints that cannot be restored completely, each with its first problem.
     pub problems: Vec<(Hash, CheckpointError)>,
 }
 
-/// Verifies checkpoints with all the contents that they need, in bounded memory: one manifest and one content at a time.
+/// Verifies checkpoints and all the contents that they need, in bounded memory: one manifest and one content at once.
 ///
 /// # Errors
 ///
-/// [`CheckpointError::Store`] if the store cannot be read. What is damaged, removed or unreadable is a result.
+/// [`CheckpointError::Store`] if the store cannot be read. A damaged, removed or unreadable value is a result.
 pub async fn verify(
     blobs: &dyn Blobs,
     checkpoints: impl IntoIterator<Item = Hash>,

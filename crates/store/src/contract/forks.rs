@@ -16,7 +16,7 @@ async fn verify(store: &dyn SessionStore, id: &str, head: &Position) {
     assert_eq!(verified.matches_head, Some(true), "{id}: {verified:?}");
 }
 
-/// A fork begins with the lines of its origin, and each goes on by itself: also forks of forks.
+/// A fork starts with the lines of its origin, and both continue separately. This includes forks of forks.
 pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore) {
     let mut origin = create(store, "a").await;
     append(origin.as_mut(), &[r#"{"t":1}"#]).await;
@@ -27,7 +27,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     let mut first = fork(store, "a", at.seq, "b").await;
     assert_eq!(texts(store, "b").await, ["1", "2"]);
     verify(store, "b", &at).await;
-    // The origin still has its writer, as the fork has one.
+    // The origin keeps its writer, and the fork has another one.
     append(origin.as_mut(), &[r#"{"t":4}"#]).await;
     let end = append(first.as_mut(), &[r#"{"t":5}"#]).await;
     assert!(first.epoch() > at.epoch, "an id of a line is used once");
@@ -36,7 +36,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     append(first.as_mut(), &[r#"{"t":6}"#]).await;
     let mut second = fork(store, "b", end.seq, "c").await;
     append(second.as_mut(), &[r#"{"t":7}"#]).await;
-    // Within what it has of its origin's origin.
+    // Fork at a line that the session inherited from its origin's origin.
     let mut third = fork(store, "c", at.seq, "d").await;
     append(third.as_mut(), &[r#"{"t":8}"#]).await;
     for (id, expected, head) in [
@@ -55,7 +55,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     }
 }
 
-/// Fork and origin survive the deletion of each other.
+/// A fork survives the deletion of its origin, and the origin the deletion of a fork.
 pub async fn a_fork_survives_its_origin(store: &dyn SessionStore) {
     let large = "x".repeat(MAX_INLINE_STRING + 1);
     let mut origin = create(store, "a").await;
@@ -72,7 +72,7 @@ pub async fn a_fork_survives_its_origin(store: &dyn SessionStore) {
     verify(store, "b", &at).await;
 }
 
-/// A fork needs a line of its origin, and an id of its own.
+/// A fork needs a line of its origin, and a new id.
 pub async fn impossible_forks_are_typed(store: &dyn SessionStore) {
     let mut origin = create(store, "a").await;
     let head = append(origin.as_mut(), &[r#"{"t":1}"#]).await;

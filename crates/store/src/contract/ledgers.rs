@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_agent::{Ledger, Ledgers};
 
-/// A ledger is replaced only by who has read its last text.
+/// A ledger is replaced only by a caller that has read its last text.
 pub async fn a_ledger_is_replaced_by_who_read_it_last(store: Arc<dyn Ledgers>) {
     let ledger = async |name| store.ledger(name).await.expect("the ledger is read");
     let replace = async |version, text| store.replace_ledger("day", version, text).await.expect("it answers");
@@ -27,7 +27,7 @@ pub async fn a_ledger_is_replaced_by_who_read_it_last(store: Arc<dyn Ledgers>) {
     }
 }
 
-/// Of changes at the same time, none is lost.
+/// No concurrent change is lost.
 pub async fn no_change_of_a_ledger_is_lost(store: Arc<dyn Ledgers>) {
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..8 {

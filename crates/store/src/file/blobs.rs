@@ -1,7 +1,7 @@
 //! Blobs as files, which several sessions share by hard links.
 //!
-//! A session has a name of its own for each of its values, so that removing another session takes nothing from it, and a
-//! value that no session has any more is one with a single name.
+//! A session has a separate name for each of its values. Removing another session therefore does not remove them, and a
+//! value that no session has any more is a file with a single name.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ struct Unnamed {
     own: PathBuf,
 }
 
-/// File with a temporary name, which is removed when it is dropped, unless the file has its own name by then.
+/// File with a temporary name, which is removed on drop unless the file has its final name by then.
 struct TemporaryFile {
     has_name: bool,
     disk: Arc<dyn Disk>,
@@ -66,7 +66,7 @@ impl Blobs for FileBlobs {
 }
 
 impl FileBlobs {
-    /// Keeps values. All of them are written before the first is synced, so that the disk takes them together.
+    /// Keeps values. All of them are written before the first is synced, so that the disk handles them together.
     fn put_now(&self, values: &[Vec<u8>]) -> Result<Vec<Hash>, StoreError> {
         let directory = self.files.blobs();
         create_dir(self.disk.as_ref(), &directory)?;
@@ -76,7 +76,7 @@ impl FileBlobs {
             let hash = Hash::of(bytes);
             hashes.push(hash);
             let (shared, own) = (self.layout.blob(&hash), self.files.blob(&hash));
-            // Another session may be removing its value at this moment.
+            // Another session may be removing its name of the value concurrently.
             if self.disk.links(&own).is_err() && self.disk.link(&shared, &own).is_err() {
                 unnamed.push(Unnamed { file: self.write(bytes)?, shared, own });
             }
@@ -88,7 +88,8 @@ impl FileBlobs {
         for value in unnamed {
             self.name(value)?;
         }
-        // Also of names that were there before: their process may have died before this.
+        // Also for names that existed already: the process that added them may have crashed before it synced the
+        // directory.
         self.sync_dir(&directory)?;
         Ok(hashes)
     }
@@ -107,7 +108,7 @@ impl FileBlobs {
         let Unnamed { mut file, shared, own } = value;
         create_dir(self.disk.as_ref(), &self.layout.blobs())?;
         create_dir(self.disk.as_ref(), shared.parent().unwrap_or(self.layout.root()))?;
-        // The other name saves space only.
+        // The shared name only saves space.
         match self.disk.link(&file.path, &shared) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 tracing::debug!(%error, "a value is not shared");
@@ -147,7 +148,7 @@ impl FileBlobs {
     }
 }
 
-/// Creates a directory that may exist already, and makes it survive the death of the machine.
+/// Creates a directory, or keeps an existing one, and makes it survive a crash of the machine.
 pub(super) fn create_dir(disk: &dyn Disk, path: &Path) -> Result<(), StoreError> {
     match disk.create_dir(path) {
         Ok(()) => {}

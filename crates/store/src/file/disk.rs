@@ -1,6 +1,6 @@
-//! The operations of a file system that a file store is made of.
+//! File system operations of a file store.
 //!
-//! They are a trait, so that tests can take the power away between any two of them.
+//! They are a trait, so that tests can simulate a power failure between any two of them.
 #![expect(clippy::disallowed_methods, reason = "the files of a store are local, not files of an environment")]
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use pintle_agent::Timestamp;
 
-/// Attempts to lock a file that somebody else has, and the pause between them.
+/// Further attempts to lock a file that another process has locked, and the pause between them.
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -20,28 +20,28 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
     /// Creates a directory that only its owner can enter.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a file for appending that only its owner can read; it must not exist.
+    /// Creates a file for appending that only its owner can read. The file must not exist.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>>;
 
-    /// Makes the bytes of a file survive the death of the machine, whoever wrote them.
+    /// Makes the bytes of a file survive a crash of the machine, including bytes that another process wrote.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the entries of a directory survive the death of the machine.
+    /// Makes the entries of a directory survive a crash of the machine.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name; it must not exist.
+    /// Gives a file a second name, which must not exist.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// Returns the names in a directory, in no order. Names that are not UTF-8 are left out.
+    /// Returns the names in a directory, unordered. Names that are not UTF-8 are left out.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 
     /// Returns the time of the last change of a file's bytes, or of a directory's names.
@@ -50,11 +50,11 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
     /// Returns the number of names of a file.
     fn links(&self, path: &Path) -> io::Result<u64>;
 
-    /// Locks a file, which is created if necessary, and replaces its text. Returns the lock, or the text of the process
+    /// Locks a file and replaces its text. Creates the file if necessary. Returns the lock, or the text of the process
     /// that has it.
     fn lock(&self, path: &Path, text: &str) -> io::Result<Result<Box<dyn Lock>, String>>;
 
-    /// Returns the text of the process that has the lock; `None` if none has it.
+    /// Returns the text of the process that has the lock; `None` if no process has it.
     fn lock_holder(&self, path: &Path) -> io::Result<Option<String>>;
 }
 
@@ -62,7 +62,7 @@ pub(crate) trait Disk: std::fmt::Debug + Send + Sync {
 pub(crate) trait DiskFile: std::fmt::Debug + Send {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes the bytes so far survive the death of the machine.
+    /// Makes the bytes so far survive a crash of the machine.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -88,7 +88,7 @@ impl Disk for LocalDisk {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadSeek>> {
         let file = File::open(path)?;
-        // Reading would wait for a writer of a pipe, and fail in a directory only later.
+        // Reading a pipe would wait for a writer, and reading a directory would only fail later.
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
@@ -169,7 +169,7 @@ impl Disk for LocalDisk {
     }
 }
 
-/// Locks a file, at the second attempt if somebody is just looking who has it.
+/// Locks a file. Repeats the attempt, since another process may have the lock for a moment to look up its holder.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 0..LOOKS {
         match file.try_lock() {

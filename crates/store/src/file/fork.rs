@@ -1,7 +1,7 @@
 //! Forks, which share the segments and values of their origin by hard links.
 //!
-//! A segment is never changed but at its end, and the first line of the fork names the line after which it is void for the
-//! fork. So an origin that is still written, or deleted, changes nothing for its forks.
+//! A segment is only ever appended to, and the first line of the fork names the last line of the segment that belongs
+//! to the fork. Writing to the origin, or deleting it, therefore does not change its forks.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -35,7 +35,7 @@ impl FileStore {
         let prefix = from.prefix(at)?;
         let (journal, lock) = self.new_journal(&summary.id)?;
         let directory = journal.files.inherited();
-        // A process may have died while it created the fork.
+        // A process may have crashed while it created the fork.
         for left_over in [&directory, &journal.files.blobs()] {
             match disk.remove_dir_all(left_over) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -47,7 +47,7 @@ impl FileStore {
         create_dir(disk, &directory)?;
         for span in &prefix.spans {
             let path = from.segment(&span.session, span.epoch);
-            // The newest lines may be in memory only.
+            // The newest lines may not be on disk yet.
             disk.sync_file(&path).map_err(io_error("sync", &path))?;
             share(disk, &path, &journal.files.inherited_segment(span.epoch))?;
         }
@@ -71,7 +71,7 @@ fn share_values(
     create_dir(disk, &directory)?;
     for hash in values {
         match share(disk, &from.blob(hash), &to.blob(hash)) {
-            // A value that is missing is missing in the fork as well.
+            // A missing value is missing in the fork as well.
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             shared => shared?,
         }
@@ -79,7 +79,7 @@ fn share_values(
     disk.sync_dir(&directory).map_err(io_error("sync", &directory))
 }
 
-/// Gives a file a second name, or copies it where that is impossible.
+/// Gives a file a second name, or copies it if that is impossible.
 fn share(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), StoreError> {
     match disk.link(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(io_error("share", from)(error)),

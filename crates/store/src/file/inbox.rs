@@ -1,4 +1,4 @@
-//! Inputs for a session from those who do not write it.
+//! Inputs for a session from processes that do not write it.
 //!
 //! ```text
 //! inbox/lock                     locked while an input is added
@@ -21,11 +21,11 @@ use crate::error::StoreError;
 use crate::hash::Hash;
 use crate::store::{INBOX_INTERVAL, PostedInput, Posting, WatchedInbox};
 
-/// Longest wait for others who add an input.
+/// Longest wait for other processes that add an input.
 const LOCK_ATTEMPTS: u32 = 500;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Writers of this process, by the directories of their inboxes.
+/// Signals of the writers in this process, by the directories of their inboxes.
 static WATCHED: Mutex<BTreeMap<PathBuf, watch::Sender<()>>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Inbox {
         Ok(Posting::Accepted)
     }
 
-    /// Returns what tells the writer of what is posted.
+    /// Returns the signal that wakes the writer when an input may have been posted.
     pub(super) fn signal(&self) -> WatchedInbox {
         let mut watched = watched();
         watched.retain(|_, writer| writer.receiver_count() > 0);
@@ -78,7 +78,7 @@ impl Inbox {
         WatchedInbox { posted, interval: Some(INBOX_INTERVAL) }
     }
 
-    /// Returns the inputs that were not taken, the oldest first.
+    /// Returns the inputs that were not taken yet, the oldest first.
     pub(super) fn waiting(&self) -> Result<Vec<PostedInput>, StoreError> {
         let directory = self.files.inbox();
         let mut names = self.names(&directory)?;
@@ -87,7 +87,7 @@ impl Inbox {
         names.iter().map(|name| self.read(&directory.join(name))).collect()
     }
 
-    /// Returns whether there are inputs that were not taken.
+    /// Returns whether there are inputs that were not taken yet.
     pub(super) fn has_waiting(&self) -> Result<bool, StoreError> {
         Ok(self.names(&self.files.inbox())?.iter().any(|name| number_of(name).is_some()))
     }
@@ -117,7 +117,7 @@ impl Inbox {
         let mut file = self.disk.open(path).map_err(io_error("open", path))?;
         let size = file.seek(io::SeekFrom::End(0)).and_then(|size| file.rewind().map(|()| size));
         let size = size.map_err(io_error("read", path))?;
-        // A text that grows by doubling would take up to twice the size of the input.
+        // A string that grows by doubling could use twice the size of the input.
         let mut text = String::with_capacity(usize::try_from(size).unwrap_or(0));
         file.read_to_string(&mut text).map_err(io_error("read", path))?;
         let id = text.split_once('\n').and_then(|(id, _)| {

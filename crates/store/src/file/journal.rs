@@ -1,4 +1,4 @@
-//! The journal of one session: its segments, in the order in which they follow each other.
+//! The journal of one session: its segments in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -28,7 +28,7 @@ pub(super) struct JournalFiles {
 /// Part of a segment that belongs to the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Session whose writer wrote it: this one, or one that it is a fork of.
+    /// Session whose writer wrote it: this one, or one that it was forked from.
     pub(super) session: SessionId,
     pub(super) epoch: u64,
     /// Line before the first one.
@@ -41,7 +41,7 @@ pub(super) struct Span {
 #[derive(Debug)]
 pub(super) struct Spans {
     pub(super) spans: Vec<Span>,
-    /// Why segments after these cannot be read; `None` if these are all.
+    /// Reason why later segments cannot be read; `None` if these are all segments.
     damage: Option<StoreError>,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Prefix {
 /// Segments that follow each other.
 enum SegmentChain {
     Whole(Vec<Span>),
-    /// One is missing that a later one follows; `seq` is the number of its last line.
+    /// A segment is missing that a later one follows; `seq` is the number of its last line.
     Missing {
         epoch: u64,
         seq: u64,
     },
 }
 
-/// Predecessor of a segment, as its first line names it.
+/// Predecessor of a segment, as named by its first line.
 #[derive(Clone)]
 struct Origin {
     follows: Position,
@@ -81,7 +81,7 @@ pub(super) struct Extent {
     pub(super) newest_epoch: u64,
 }
 
-/// Walks over the lines of a journal.
+/// Iterates over the lines of a journal.
 pub(super) struct Walk {
     journal: JournalFiles,
     spans: std::vec::IntoIter<Span>,
@@ -90,7 +90,7 @@ pub(super) struct Walk {
     current: Option<(Span, SegmentScan)>,
     head: Position,
     synced: u64,
-    /// Reported after the lines of all spans.
+    /// Returned after the lines of all spans.
     damage: Option<StoreError>,
     /// Set at the end of the newest segment.
     rest: Option<Rest>,
@@ -114,7 +114,7 @@ impl JournalFiles {
         Ok(epochs)
     }
 
-    /// Returns the highest number of a segment; 0 if there is none.
+    /// Returns the highest number of a segment; 0 without segments.
     pub(super) fn newest_epoch(&self) -> Result<u64, StoreError> {
         Ok(self.epochs()?.last().copied().unwrap_or(0))
     }
@@ -123,7 +123,7 @@ impl JournalFiles {
     ///
     /// # Errors
     ///
-    /// The damage if it leaves nothing.
+    /// The damage, if no segment can be read.
     pub(super) fn spans(&self) -> Result<Spans, StoreError> {
         let (mut own, mut damage) = (BTreeMap::new(), None);
         let epochs = self.epochs()?;
@@ -152,7 +152,7 @@ impl JournalFiles {
         }
     }
 
-    /// Follows the segments back from the newest of these, which are those of this session.
+    /// Follows the segments back from the newest of `own`, the segments of this session.
     fn chain(&self, own: &BTreeMap<u64, Origin>) -> Result<SegmentChain, StoreError> {
         let mut spans = Vec::new();
         let mut session = self.id.clone();
@@ -176,12 +176,14 @@ impl JournalFiles {
         Ok(SegmentChain::Whole(spans))
     }
 
-    /// Returns the file of a segment that a writer of this session wrote, or one of a session that it is a fork of.
+    /// Returns the file of a segment that was written by a writer of this session, or of a session that it was forked
+    /// from.
     pub(super) fn segment(&self, session: &SessionId, epoch: u64) -> PathBuf {
         if *session == self.id { self.files.segment(epoch) } else { self.files.inherited_segment(epoch) }
     }
 
-    /// Returns what a segment follows; `None` if there is none, or its writer died before it was in use.
+    /// Returns the predecessor of a segment; `None` if the segment is missing, or its writer crashed before it was in
+    /// use.
     fn first_line(
         &self,
         session: &SessionId,
@@ -207,7 +209,7 @@ impl JournalFiles {
             let (session, found) = (self.id.clone(), header.journal);
             return Err(StoreError::Version { session, found, expected: VERSION });
         }
-        // A segment follows one of an older writer, so the walk back ends.
+        // A segment follows a segment of an older writer, so the walk back ends.
         if header.session != *session || header.epoch != epoch || header.follows.epoch >= epoch {
             return Err(StoreError::NotAJournal(path));
         }
@@ -230,12 +232,12 @@ impl JournalFiles {
         Ok(Prefix { spans, head: walk.head, values })
     }
 
-    /// Walks over the lines from the segment on that has line `from`.
+    /// Walks over the lines, starting with the segment that contains line `from`.
     pub(super) fn walk(&self, from: u64) -> Result<Walk, StoreError> {
         Ok(self.walk_over(self.spans()?, from))
     }
 
-    /// Walks over the lines of these spans from the one on that has line `from`.
+    /// Walks over the lines of these spans, starting with the span that contains line `from`.
     pub(super) fn walk_over(&self, spans: Spans, from: u64) -> Walk {
         let Spans { spans, damage } = spans;
         let newest_epoch = spans.last().map_or(0, |span| span.epoch);
@@ -265,8 +267,8 @@ impl JournalFiles {
 }
 
 impl Walk {
-    /// Returns the next line; `None` at the end. After the end of the newest segment it may be called again, and returns
-    /// the lines that were written meanwhile.
+    /// Returns the next line; `None` at the end. After the end of the newest segment it may be called again, and
+    /// returns the lines that were written meanwhile.
     pub(super) fn next(&mut self) -> Result<Option<Line>, StoreError> {
         loop {
             let Some((span, scan)) = &mut self.current else {
@@ -303,7 +305,7 @@ impl Walk {
             }
             let rest = scan.rest().map_err(io_error("read", &path))?;
             if rest.synced >= wrong {
-                // The line may have been completed, and later ones written, since it was found to be incomplete.
+                // The line may have been completed, and later ones written, after it was found to be incomplete.
                 if let Scanned::Line(line) = scan.next().map_err(io_error("read", &path))? {
                     self.head = scan.head();
                     self.synced = self.synced.max(scan.synced());
@@ -331,12 +333,12 @@ impl Walk {
         self.synced
     }
 
-    /// Returns the number of the segment at whose end the walk ends.
+    /// Returns the number of the last segment of the walk.
     pub(super) fn newest_epoch(&self) -> u64 {
         self.newest_epoch
     }
 
-    /// Returns the end of the journal that does not fit; only after the end was reached.
+    /// Returns the torn end of the journal, once the walk has reached it.
     pub(super) fn torn(&self) -> Option<TornTail> {
         let rest = self.rest.filter(|rest| rest.bytes > 0)?;
         Some(TornTail { seq: self.head.seq + 1, bytes: rest.bytes })

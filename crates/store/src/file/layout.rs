@@ -120,8 +120,7 @@ pub(super) fn epoch_of(name: &str) -> Option<u64> {
     number.parse().ok().filter(|epoch| is_number && *epoch > 0)
 }
 
-/// Returns an id as the name of a file: letters, digits, `-`, `_` and inner `.` as they are, other bytes as `%` and two
-/// digits.
+/// Encodes an id as a file name: letters, digits, `-`, `_` and inner `.` stay, other bytes become `%` and two digits.
 fn encoded(id: &SessionId) -> Option<String> {
     let id = id.as_str();
     if id.is_empty() || id.len() > MAX_ID {
@@ -135,11 +134,11 @@ fn encoded(id: &SessionId) -> Option<String> {
             name.push_str(&format!("%{byte:02x}"));
         }
     }
-    // The longest name of a file is 255 bytes on common file systems.
+    // On common file systems, a file name has at most 255 bytes.
     (name.len() <= 255).then_some(name)
 }
 
-/// Returns the id of the session in the directory of this name; `None` for other names.
+/// Returns the id of the session whose directory has this name; `None` for other names.
 pub(super) fn id_of(name: &str) -> Option<SessionId> {
     let mut parts = name.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -10,7 +10,7 @@ use super::{FileStore, NEW, blocking, create_dir, io_error};
 use crate::error::StoreError;
 use crate::ledger::check_ledger_name;
 
-/// A ledger as it is in its file.
+/// Content of a ledger's file.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Written {
     version: u64,
@@ -49,7 +49,7 @@ impl FileStore {
         check_ledger_name(name)?;
         let (directory, path) = (self.layout.ledgers(), self.layout.ledger(name));
         create_dir(self.disk.as_ref(), &directory)?;
-        // One lock for all, which is never removed: somebody else may wait for it.
+        // One lock for all ledgers. Its file is never removed, since another process may wait for it.
         let lock = self.layout.ledger_lock();
         let Ok(_lock) = self.disk.lock(&lock, "").map_err(io_error("lock", &lock))? else { return Ok(false) };
         let before = self.ledger_now(name)?.version;

@@ -1,4 +1,4 @@
-//! Reads a journal, and follows it over its segments while it is written.
+//! Reads a journal, and follows it across segments while it is written.
 
 use std::io::{self, SeekFrom};
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::error::StoreError;
 use crate::hash::Hash;
 use crate::store::{Line, LineId, Reader};
 
-/// Size of the lines that a reader keeps, in bytes.
+/// Size of the lines that a reader reads ahead, in bytes.
 const READ_AHEAD: usize = 256 << 10;
 
-/// Interval at which the size of the newest segment is looked at. No notification of the kernel is used: it would not
-/// see the writes of other hosts.
+/// Interval at which the size of the newest segment is checked. Kernel notifications are not used, since they do not
+/// report writes of other hosts.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Number and size of the newest segment. Every write changes one of them.
@@ -26,14 +26,14 @@ type Extent = (u64, u64);
 /// Reads ahead in another thread.
 pub(super) struct FileReader {
     journal: JournalFiles,
-    /// `None` while it reads in another thread.
+    /// `None` while another thread reads.
     follower: Option<Follower>,
-    /// Kept over a cancelled call, so that its lines are not lost.
+    /// Kept after a cancelled call, so that its lines are not lost.
     work: Option<JoinHandle<Batch>>,
     lines: std::vec::IntoIter<Line>,
-    /// Reported after these lines.
+    /// Returned after these lines.
     error: Option<StoreError>,
-    /// Extent before the last reading; `None` if it is unknown.
+    /// Extent before the last read; `None` if it is unknown.
     seen: Option<Extent>,
 }
 
@@ -91,7 +91,7 @@ impl Reader for FileReader {
         while self.work.is_none() && self.lines.len() == 0 && self.error.is_none() {
             let journal = self.journal.clone();
             let now = blocking(move || extent(&journal)).await;
-            // An error is reported by `next`.
+            // `next` reports the error.
             if now.is_err() || now.ok() != self.seen {
                 return;
             }
@@ -100,7 +100,7 @@ impl Reader for FileReader {
     }
 }
 
-/// Returns the error of a reader whose work was lost with its runtime.
+/// Returns the error of a reader whose work was lost when its runtime shut down.
 fn lost() -> StoreError {
     io_error("continue", Path::new("the journal"))(io::Error::other("its runtime has shut down"))
 }
@@ -112,10 +112,10 @@ fn extent(journal: &JournalFiles) -> Result<Extent, StoreError> {
     Ok((epoch, size.map_err(io_error("look at", &path))?))
 }
 
-/// Walks over a journal that grows.
+/// Walks over a growing journal.
 struct Follower {
     journal: JournalFiles,
-    /// `None` after an error, and after the end of a segment that is not the newest any more.
+    /// `None` after an error, and after the end of a segment that is no longer the newest.
     walk: Option<Walk>,
     /// Number of the line to return next.
     next: u64,
@@ -128,7 +128,7 @@ struct Follower {
 impl Follower {
     /// Reads the next lines. Blocks.
     fn read(mut self) -> Batch {
-        // Taken first: what is written while the lines are read has another extent.
+        // Read first: lines that are written from now on change the extent.
         let seen = extent(&self.journal).ok();
         let (mut lines, mut size, mut error) = (Vec::new(), 0, None);
         while size < READ_AHEAD {
@@ -172,7 +172,7 @@ impl Follower {
         }
     }
 
-    /// Starts a walk at the segment that has the next line.
+    /// Starts a walk at the segment that contains the next line.
     fn start(&mut self) -> Result<(), StoreError> {
         let spans = self.journal.spans()?;
         if let Some(last) = self.last
@@ -198,7 +198,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Returns whether there is a newer segment than the one whose end was reached.
+    /// Returns whether there is a newer segment than the finished one.
     fn is_taken_over(&self) -> Result<bool, StoreError> {
         let at = self.walk.as_ref().map_or(0, Walk::newest_epoch);
         // Only then are the first lines of all segments read. A segment without a first line is not in use yet.

@@ -1,7 +1,7 @@
 //! One segment of a journal: the lines of one writer, verified while they are read.
 //!
-//! The first line of a segment names the line that it follows ([`Header`]).
-//! Lines of an older segment after that one are void: their writer died, or was cut off, before they were acknowledged.
+//! The first line of a segment names the line that it follows ([`Header`]). Later lines of the older segment are void:
+//! their writer crashed, or lost the session, before they were acknowledged.
 
 use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
 
@@ -10,20 +10,20 @@ use crate::hash::Hash;
 use crate::line::{Chain, Header, RawLine};
 use crate::store::{Line, Position};
 
-/// Longest line that is read, in bytes. The longest one that is written is half of it.
+/// Longest line that is read, in bytes. Written lines have at most half of this length.
 const MAX_LINE: usize = 256 << 10;
 
-/// First line of a file, as far as it is one.
+/// First line of a file, if it is one.
 #[derive(Debug)]
 pub(super) enum FirstLine {
     Header(Header),
-    /// Not as it was written; the number is the line's own, which may be wrong as well.
+    /// It was changed after it was written. The number comes from the line, and may be wrong as well.
     Damaged {
         seq: u64,
     },
-    /// A complete line, or a very long one, of another form.
+    /// A complete line, or a very long one, in another format.
     Foreign,
-    /// Nothing, or the beginning of a line: the writer died before the segment was in use.
+    /// An empty file, or the start of a line: the writer crashed before the segment was in use.
     Incomplete,
 }
 
@@ -33,19 +33,19 @@ pub(super) struct SegmentScan {
     chain: Chain,
     /// Position of the last verified line.
     head: Position,
-    /// Highest mark of a verified line.
+    /// Highest `synced` member of a verified line.
     synced: u64,
     /// Size of the verified lines in bytes.
     offset: u64,
 }
 
-/// Result of reading on.
+/// Result of reading the next line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     Line(Line),
     /// The end of the file.
     End,
-    /// Something else than the next line.
+    /// Bytes that are not the next line.
     Misfit,
 }
 
@@ -53,9 +53,9 @@ pub(super) enum Scanned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rest {
     pub(super) bytes: u64,
-    /// Highest line that one of them says is on disk.
+    /// Highest line that one of these lines reports as synced.
     pub(super) synced: u64,
-    /// Whether they may still be being written: the beginning of a single line.
+    /// Whether they are the start of a single line, which may still be being written.
     pub(super) is_partial_line: bool,
 }
 
@@ -112,7 +112,7 @@ impl SegmentScan {
                 ReadLine::Partial | ReadLine::TooLong => rest.bytes += bytes.len() as u64,
             }
             lines += 1;
-            // A line after a misfit cannot be verified, but what it says of the lines before it was true when it was
+            // A line after a misfit cannot be verified. Its claim about earlier lines was still true when it was
             // written.
             if let Some(line) = RawLine::parse(&bytes) {
                 rest.synced = rest.synced.max(line.synced);
@@ -128,7 +128,7 @@ impl SegmentScan {
     }
 }
 
-/// Reads and verifies the first line of a segment. Every version writes it in this form.
+/// Reads and verifies the first line of a segment. All versions use this format.
 pub(super) fn read_first_line(input: Box<dyn ReadSeek>, chain: &Chain) -> io::Result<FirstLine> {
     let mut bytes = Vec::new();
     match read_line(&mut BufReader::new(input), &mut bytes)? {
@@ -151,7 +151,7 @@ enum ReadLine {
     Complete,
     /// Without a line feed at the end of the file.
     Partial,
-    /// Only the part of a line that was read so far; the next call goes on with it.
+    /// The part of a line that was read so far. The next call continues with the rest.
     TooLong,
     End,
 }

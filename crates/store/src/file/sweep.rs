@@ -1,4 +1,4 @@
-//! Removal of what processes left behind that died.
+//! Removal of files that crashed processes left behind.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{FileStore, NEW, TRASH, io_error};
 use crate::error::StoreError;
 use crate::hash::Hash;
 
-/// Returns whether a session may have a file or directory of this name before it has its first line.
+/// Returns whether a session may have a file or directory of this name before its first line is written.
 fn is_beginning(name: &str) -> bool {
     ["lock", "inherited", "blobs"].contains(&name)
 }
@@ -48,10 +48,10 @@ impl FileStore {
         Ok(removed)
     }
 
-    /// Removes the directory of a session whose process died while it created the session.
+    /// Removes the directory of a session whose process crashed while it created the session.
     fn sweep_unfinished(&self, files: &SessionFiles) -> Result<u64, StoreError> {
         let path = files.lock();
-        // Another process may create it just now.
+        // Another process may be creating the session.
         let Ok(Ok(_lock)) = self.disk.lock(&path, "") else { return Ok(0) };
         if !self.names(&files.directory)?.iter().all(|name| is_beginning(name)) {
             return Ok(0);
@@ -60,7 +60,7 @@ impl FileStore {
         Ok(1)
     }
 
-    /// Removes values that no session has. A session that gets one of them at this moment keeps it under its own name.
+    /// Removes values that no session has. A session that concurrently gets such a value keeps it under its own name.
     fn sweep_values(&self, before: Timestamp) -> Result<u64, StoreError> {
         let mut removed = 0;
         let blobs = self.layout.blobs();
@@ -77,7 +77,7 @@ impl FileStore {
         Ok(removed)
     }
 
-    /// Returns the names in a directory; none if it is gone, or is a file.
+    /// Returns the names in a directory; empty if it is missing or a file.
     fn names(&self, directory: &Path) -> Result<Vec<String>, StoreError> {
         match self.disk.list(directory) {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -91,7 +91,7 @@ impl FileStore {
         self.disk.modified(path).is_ok_and(|modified| modified < before)
     }
 
-    /// Counts a removal, which another process may have been faster with.
+    /// Counts a removal, unless another process removed the file first.
     fn removed(path: &Path, result: io::Result<()>) -> Result<u64, StoreError> {
         match result {
             Ok(()) => Ok(1),

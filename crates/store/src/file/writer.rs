@@ -29,7 +29,7 @@ pub(super) struct FileWriter {
     head: Position,
     /// Highest line that is known to be on disk.
     synced: u64,
-    /// `None` while it is written in another thread, and after an error.
+    /// `None` while another thread writes to it, and after an error.
     segment: Option<Segment>,
     ended: Arc<AtomicBool>,
     _lock: Box<dyn Lock>,
@@ -85,7 +85,7 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Turns JSON objects into the next lines.
+    /// Converts JSON objects to the next lines.
     fn frame(&mut self, objects: &[String]) -> String {
         let mut text = String::new();
         for object in objects {
@@ -97,11 +97,11 @@ impl FileWriter {
         text
     }
 
-    /// Writes text at the end of the segment. An error, or a cancelled call, leaves no segment.
+    /// Appends text to the segment. After an error or a cancelled call, there is no segment.
     async fn write(&mut self, text: String, barrier: Barrier) -> Result<(), StoreError> {
         let mut segment = self.segment.take().ok_or_else(|| StoreError::Lost(self.journal.id.clone()))?;
         let segment = match barrier {
-            // The page cache takes it at once.
+            // The page cache accepts it immediately.
             Barrier::Written => {
                 segment.write(&text)?;
                 segment
@@ -133,7 +133,7 @@ impl FileWriter {
     }
 }
 
-/// Ends the writer when it is dropped, unless it was emptied before.
+/// Ends the writer on drop, unless it is cleared first.
 struct EndOnDrop(Option<Arc<AtomicBool>>);
 
 impl Drop for EndOnDrop {
@@ -168,7 +168,7 @@ impl SessionWriter for FileWriter {
         if self.ended.load(Ordering::Acquire) {
             return Err(StoreError::Lost(self.journal.id.clone()));
         }
-        // It ends after an error, and if this call is cancelled.
+        // The writer ends after an error, and if this call is cancelled.
         let mut end = EndOnDrop(Some(Arc::clone(&self.ended)));
         let position = self.append_now(objects, barrier).await?;
         end.0 = None;
@@ -178,7 +178,7 @@ impl SessionWriter for FileWriter {
     fn fence(&self) -> Fence {
         let (ended, id) = (Arc::clone(&self.ended), self.journal.id.clone());
         Fence::new(move || {
-            // The lock cannot be taken from a living process.
+            // The lock of a running process cannot be taken away.
             if ended.load(Ordering::Acquire) {
                 Err(io::Error::from(StoreError::Lost(id.clone())))
             } else {
@@ -208,7 +208,7 @@ impl SessionWriter for FileWriter {
 
     async fn close(&mut self) -> Result<Position, StoreError> {
         self.append(Vec::new(), Barrier::Synced).await?;
-        // Written after the sync, so that a reader knows that everything before was on disk.
+        // Written after the sync: it shows readers that all earlier lines were on disk.
         let head = self.append(vec![CLOSED.to_owned()], Barrier::Synced).await?;
         self.ended.store(true, Ordering::Release);
         Ok(head)

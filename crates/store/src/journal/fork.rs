@@ -31,22 +31,22 @@ pub enum ForkError {
     /// The record of the session cannot be replayed.
     #[error("the record of the session cannot be replayed")]
     Replay(#[from] ReplayError),
-    /// The history is shorter.
+    /// The history has fewer entries.
     #[error("session `{session}` has {}, so it cannot be forked at {turns}", Count(*entries as u64, "entry"))]
     TooShort {
         /// The session.
         session: SessionId,
-        /// Entries of its history.
+        /// Number of entries of its history.
         entries: usize,
-        /// Entries that the fork was to have.
+        /// Number of entries that the fork would have.
         turns: usize,
     },
 }
 
-/// Forks a session after the first `turns` entries of its history, or after all of them. `summary` is that of the fork.
+/// Forks a session after the first `turns` entries of its history, or after all of them. `summary` belongs to the fork.
 ///
-/// The fork refers to the lines of the session, which are not copied into its header; see [`SessionStore::fork`]. The session
-/// may be running. One that is damaged can be forked at an entry before the damage.
+/// The fork refers to the lines of the session, which are not copied into its header; see [`SessionStore::fork`]. The
+/// session may be running. A damaged session can be forked at an entry before the damage.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub async fn fork(
     Ok(Fork { start, journal })
 }
 
-/// Header of a fork: the lines before it have the history, up to the entry that `start.forked_from` names.
+/// Header of a fork: the lines before it contain the history, up to the entry that `start.forked_from` names.
 #[derive(Serialize)]
 pub(super) struct ForkHeader {
     #[serde(flatten)]
@@ -98,7 +98,7 @@ impl ForkHeader {
         super::json(self)
     }
 
-    /// Returns the header with the history, which `origin` has; `None` if it has another one.
+    /// Returns the header with the history of `origin`; `None` if the header refers to another history.
     pub(super) fn read(object: &str, origin: &Record) -> Option<RecordHeader> {
         let mut header = RecordHeader::parse(object).ok()?;
         let forked_from = header.start.forked_from.as_ref()?;

@@ -1,4 +1,4 @@
-//! The place where a session's tools work.
+//! The workspace in which a session's tools work.
 
 use pintle_env::ExecutionEnvironment;
 
@@ -9,16 +9,16 @@ use crate::store::Summary;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reached {
-    /// It is proved that it does.
+    /// The environment reaches the same files, with proof.
     Same,
-    /// The session does not say where it worked.
+    /// The session does not record its workspace.
     Unknown,
-    /// It reaches another place, or cannot prove that it is the same. A session whose work is under way is *stranded* then:
-    /// it can be read, decided on, and forked.
+    /// It reaches another workspace, or cannot prove that it is the same. An unfinished session is then *stranded*: it
+    /// can be read, decided on, and forked.
     Other,
 }
 
-/// Compares the place of a session with that of an environment.
+/// Compares the workspace of a session with the workspace of an environment.
 pub async fn reached(summary: &Summary, env: &dyn ExecutionEnvironment) -> Reached {
     let Some(known) = summary.properties.get(StoredJournal::PLACE) else { return Reached::Unknown };
     match env.place().await {
@@ -28,7 +28,7 @@ pub async fn reached(summary: &Summary, env: &dyn ExecutionEnvironment) -> Reach
 }
 
 impl StoredJournal {
-    /// Notes where the tools of the session work from now on, if the environment can tell.
+    /// Records the workspace in which the tools of the session work from now on, if the environment can identify it.
     pub async fn set_place(&mut self, env: &dyn ExecutionEnvironment) {
         match env.place().await {
             Ok(Some(place)) => self.summary.properties.insert(Self::PLACE.to_owned(), place),

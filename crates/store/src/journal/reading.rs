@@ -10,22 +10,22 @@ use crate::blob::{Blobs, move_from_blobs};
 use crate::error::StoreError;
 use crate::store::{Reader, SessionStore};
 
-/// Reads the record of a session, with its large values. The record of a fork has the whole history.
+/// Reads the record of a session, including its large values. The record of a fork has the whole history.
 ///
 /// # Errors
 ///
-/// [`StoreError::NotFound`] if there is no such session or nothing of its record was written,
-/// [`StoreError::Damaged`], [`StoreError::MissingBlob`] and the like.
+/// [`StoreError::NotFound`] if there is no such session or no line of its record was written, [`StoreError::Damaged`],
+/// [`StoreError::MissingBlob`] and the like.
 pub async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Record, StoreError> {
     Ok(read_to_end(store, id).await?.record)
 }
 
-/// Reads the record of a session up to the first damaged line. What follows that line cannot be trusted: the chain of hashes
-/// proves only what comes before it.
+/// Reads the record of a session up to the first damaged line. Later lines cannot be trusted: the hash chain only
+/// proves the lines before the damage.
 ///
 /// # Errors
 ///
-/// As for [`read_record`]; damage only if it leaves nothing of the record.
+/// As for [`read_record`]; damage is an error only if no part of the record is intact.
 pub async fn read_intact(store: &dyn SessionStore, id: &SessionId) -> Result<IntactRecord, StoreError> {
     let (read, damage) = read_before_damage(store, id).await?;
     match (read, damage) {
@@ -34,7 +34,7 @@ pub async fn read_intact(store: &dyn SessionStore, id: &SessionId) -> Result<Int
     }
 }
 
-/// Part of a record that is as it was written.
+/// Intact part of a record.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct IntactRecord {
@@ -44,7 +44,7 @@ pub struct IntactRecord {
     pub damage: Option<StoreError>,
 }
 
-/// Reads all lines of a journal, with their large values: that of something else than a session of the agent.
+/// Reads all lines of a journal that does not belong to a session of the agent, including their large values.
 ///
 /// # Errors
 ///
@@ -71,7 +71,7 @@ pub(super) async fn read_to_end(store: &dyn SessionStore, id: &SessionId) -> Res
     }
 }
 
-/// Reads as much of a record as can be read, and returns what it ends at. Errors that are no damage are errors here.
+/// Reads a record up to the first damage, and returns that damage. Errors other than damage are returned as errors.
 pub(super) async fn read_before_damage(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -94,13 +94,13 @@ pub(super) async fn read_before_damage(
     Ok((lines.read.filter(|_| !lines.is_inherited), damage))
 }
 
-/// Record of which a part is read.
+/// Record that is being read.
 struct RecordLines<'a> {
     id: &'a SessionId,
     reader: Box<dyn Reader>,
     blobs: Box<dyn Blobs>,
     read: Option<Read>,
-    /// Whether the record so far is that of the origin of a fork.
+    /// Whether the record so far belongs to the origin of a fork.
     is_inherited: bool,
 }
 
@@ -141,12 +141,12 @@ impl RecordLines<'_> {
 /// Kind of a line.
 enum Kind {
     Header,
-    /// Header without the history, which the lines before have.
+    /// Header without the history, which is in the preceding lines.
     ForkHeader,
     Entry,
-    /// First line of the store in a fork.
+    /// First line that the store writes in a fork.
     Fork,
-    /// Another line of the store, or of a later version; it is kept and skipped.
+    /// Another line of the store, or of a later version. It is kept and skipped.
     Other,
 }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{BackgroundOutput, BackgroundState, BackgroundStatus};
 use crate::error::ToolError;
 
-/// The most bytes of unread output.
+/// Maximum size of unread output, in bytes.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// The time to read the remaining output of an ended command.
@@ -40,9 +40,9 @@ struct Log {
     unread: VecDeque<u8>,
     dropped: u64,
     state: BackgroundState,
-    /// The run time, once it has ended.
+    /// The run time, once the command has ended.
     ran: Option<Duration>,
-    /// The sink that the output is streamed to, with the number of its follower.
+    /// The sink to which the output is streamed, with the number of its follower.
     sink: Option<(u64, OutputSink)>,
     /// The number of followers so far.
     followers: u64,
@@ -55,7 +55,7 @@ impl Log {
     }
 }
 
-/// Streams output to a sink until it is dropped.
+/// Streams output to a sink until the follower is dropped.
 pub(super) struct Follower<'a> {
     entry: &'a Entry,
     number: u64,
@@ -107,7 +107,7 @@ impl Entry {
     pub(super) fn follow(&self, sink: OutputSink) -> Follower<'_> {
         let mut log = self.lock();
         let unread: Vec<u8> = log.unread.iter().copied().collect();
-        // Called under the lock, like in `keep`, so that the chunks stay in order.
+        // Called under the lock, as in `keep`, so that the chunks stay in order.
         if !unread.is_empty() {
             sink(OutputChunk::new(OutputStream::Stdout, unread));
         }
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-/// Reads the output until the process exits or is stopped, then terminates what is left of it.
+/// Reads the output until the process exits or is stopped, then terminates the remaining processes.
 async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
     let mut output = process.take_output();
     let exited = loop {

@@ -28,15 +28,15 @@ use crate::known_files::Comparison;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The longest path, in bytes; no system supports longer ones.
+/// Maximum length of a path, in bytes. No system supports longer ones.
 const MAX_PATH: usize = 4096;
 
-/// The most characters that are shown of a longer path.
+/// Maximum number of characters shown of a longer path.
 const MAX_SHOWN: usize = 60;
 
 /// Applies a patch in the v4a format (loop specification, section 3.4 and appendix A; design, section 8).
 ///
-/// The patch is planned before anything is written, and [`apply_plan`] makes all changes or none.
+/// The patch is planned before any file is written, and [`apply_plan`] makes all changes or none.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyPatch {
     options: ApplyOptions,
@@ -51,7 +51,7 @@ pub struct ApplyPatchInput {
 }
 
 impl ApplyPatch {
-    /// The tool with the default matching policy.
+    /// Creates the tool with the default matching policy.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -84,7 +84,7 @@ impl Tool for ApplyPatch {
         written_by(&input.patch)
     }
 
-    /// A patch that does not apply shows lines of the file, and one that moves a file carries its content along.
+    /// A patch that does not apply shows lines of the file, and a patch that moves a file copies its content.
     fn reads(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         read_by(&input.patch)
     }
@@ -96,7 +96,7 @@ impl Tool for ApplyPatch {
 }
 
 impl ApplyPatch {
-    /// Applies a patch and returns the plan that was carried out.
+    /// Applies a patch and returns the executed plan.
     ///
     /// A patch may be megabytes long, so each representation is dropped as soon as the next one exists.
     pub(crate) async fn apply(&self, text: String, cx: &ToolContext) -> Result<Plan, ToolError> {
@@ -134,21 +134,21 @@ fn invalid_patch(error: ParseError) -> ToolError {
     ToolError::invalid_arguments(error.to_string()).with_source(error)
 }
 
-/// Returns the files that a patch names; none if it is invalid.
+/// Returns the files that a patch names; empty if the patch is invalid.
 pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
     parse_outline(patch)
         .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
         .unwrap_or_default()
 }
 
-/// Returns the files whose content a patch takes over or shows; none if it is invalid.
+/// Returns the files whose content a patch copies or shows; empty if the patch is invalid.
 pub(crate) fn read_by(patch: &str) -> Vec<PathBuf> {
     parse_outline(patch)
         .map(|patch| patch.sources().into_iter().map(PathBuf::from).collect())
         .unwrap_or_default()
 }
 
-/// Returns what a plan does to each file. A renamed file disappears under its old name, which another one may take.
+/// Returns the changes of a plan by file. A renamed file disappears under its old name, which another file may get.
 fn declared_changes(plan: &Plan) -> Vec<DeclaredChange<'_>> {
     let mut files = BTreeMap::new();
     for change in &plan.changes {
@@ -197,12 +197,12 @@ async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolErro
     ToolError::new(ToolErrorKind::EditConflict, message).with_source(error)
 }
 
-/// Returns the result of a plan: a report for the model, and the changes for people and applications.
+/// Returns the result of a plan: a report for the model, and the changes for users and applications.
 pub(crate) fn output_of(plan: &Plan, report: String) -> ToolOutput {
     plan.changes.iter().map(patch_change).fold(ToolOutput::new(report), ToolOutput::with_change)
 }
 
-/// Normalizes a path so that each file has one name: relative to the working directory if it is inside.
+/// Normalizes a path so that each file has one name. The path is relative to the working directory if it is inside.
 fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolError> {
     if path.len() > MAX_PATH {
         let start: String = path.chars().take(MAX_SHOWN).collect();

@@ -8,14 +8,14 @@ use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most proposed answers.
+/// Maximum number of proposed answers.
 const MAX_OPTIONS: usize = 10;
 
 stateless_tool! {
     /// Asks the user a question and ends the run.
     ///
-    /// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`,
-    /// and the next submitted message is the answer.
+    /// The call returns immediately with [`ToolOutput::question`] set. The session is then in the state
+    /// `AWAITING_INPUT`, and the next submitted message is the answer.
     pub struct AskUser;
 }
 

@@ -19,12 +19,12 @@ use crate::registry::ToolRegistry;
 
 /// Registers `shell_start`, `shell_read`, `shell_write`, `shell_stop` and `shell_list`.
 ///
-/// They work on the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of their call's context, which the calls
-/// of a session must share.
+/// They use the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of their call's context. All calls of a
+/// session must share these.
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register_static`]; none is expected, since tests verify the definitions.
+/// Errors of [`ToolRegistry::register_static`]. They are not expected, since tests verify the definitions.
 pub fn register_background(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
     registry.register_static(ShellStart::new())?;
     registry.register_static(ShellRead::new())?;

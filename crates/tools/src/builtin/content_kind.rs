@@ -23,7 +23,7 @@ const SIGNATURES: [(&[u8], ContentKind); 5] = [
     (b"%PDF-", ContentKind::Binary("PDF document")),
 ];
 
-/// Signatures that a text could start with; they count only if the sample is not text.
+/// Signatures with which a text could start. They count only if the sample is not text.
 const BINARY_SIGNATURES: [(&[u8], &str); 14] = [
     (b"\xFF\xFE", "UTF-16 text"),
     (b"\xFE\xFF", "UTF-16 text"),
@@ -41,7 +41,7 @@ const BINARY_SIGNATURES: [(&[u8], &str); 14] = [
     (b"RIFF", "RIFF sound or video"),
 ];
 
-/// Signatures of two letters; they count only with a zero byte, which these formats have early.
+/// Signatures of two letters. They count only with a zero byte, which these formats contain early.
 const SHORT_SIGNATURES: [(&[u8], &str); 2] = [(b"MZ", "Windows program"), (b"BM", "BMP image")];
 
 impl ContentKind {

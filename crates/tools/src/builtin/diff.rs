@@ -10,7 +10,7 @@ pub(crate) fn file_change(path: &str, old: Option<Vec<u8>>, new: &[u8]) -> FileC
     patch_change(&Change::new(path, kind, old, Some(new.to_vec())))
 }
 
-/// Returns a change of a patch, with its diff if it has one.
+/// Returns a change of a patch, with its diff if there is one.
 pub(crate) fn patch_change(change: &Change) -> FileChange {
     let kind = match &change.kind {
         PatchKind::Added => ChangeKind::Added,

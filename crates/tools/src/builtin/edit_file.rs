@@ -25,8 +25,8 @@ use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 /// Replaces an exact text in a file (loop specification, section 3.3).
 ///
 /// Line ends follow the file: `\n` in the arguments matches a CRLF, and new lines get one. A byte-order mark and
-/// invalid UTF-8 stay unchanged. If the text does not occur exactly, whole lines are matched loosely like in
-/// `apply_patch`; the match must be the only one, and is reported. `I` is the type of the arguments.
+/// invalid UTF-8 stay unchanged. If the text does not occur exactly, whole lines are matched loosely as in
+/// `apply_patch`. The match must be the only one, and is reported. `I` is the type of the arguments.
 pub struct EditFile<I = EditFileInput> {
     arguments: PhantomData<fn() -> I>,
 }
@@ -50,7 +50,7 @@ pub struct Edit<'a> {
     pub new: &'a str,
     /// Whether to replace every occurrence; otherwise there must be exactly one.
     pub all: bool,
-    /// The expected number of occurrences, all of which are then replaced.
+    /// The expected number of occurrences. All of them are replaced.
     pub expected: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ pub struct GeminiEditFileInput {
 }
 
 impl EditFile {
-    /// The tool of the shared core.
+    /// Creates the tool of the shared core.
     #[must_use]
     pub fn new() -> Self {
         Self { arguments: PhantomData }
@@ -97,7 +97,7 @@ impl EditFile {
 }
 
 impl EditFile<GeminiEditFileInput> {
-    /// The tool of the Gemini profile, which also takes `instruction` and `expected_replacements`.
+    /// Creates the tool of the Gemini profile, which also accepts `instruction` and `expected_replacements`.
     #[must_use]
     pub fn gemini() -> Self {
         Self { arguments: PhantomData }
@@ -119,7 +119,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
         vec![PathBuf::from(input.file_path())]
     }
 
-    /// The edit needs the content, and a failed one shows lines of it.
+    /// The edit needs the content, and a failed edit shows lines of it.
     fn reads(&self, input: &I) -> Vec<PathBuf> {
         self.writes(input)
     }
@@ -236,7 +236,7 @@ impl<I> fmt::Debug for EditFile<I> {
     }
 }
 
-/// Refuses edits that fit no file.
+/// Refuses edits that cannot apply to any file.
 fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     let message = if edit.old.is_empty() {
         "old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file"

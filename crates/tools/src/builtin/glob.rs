@@ -58,7 +58,7 @@ impl Tool for Glob {
     }
 }
 
-/// Returns a line about the ignored files that a search without a result left out; `None` if there are none.
+/// Returns a line about the ignored files that a search without a result left out; `None` without such files.
 pub(crate) async fn ignored_matches(
     env: &dyn ExecutionEnvironment,
     pattern: &str,
@@ -66,7 +66,7 @@ pub(crate) async fn ignored_matches(
 ) -> Option<String> {
     let scope = SearchScope::default().with_ignored(true);
     let request = GlobRequest::new(pattern).with_path(directory).with_scope(scope);
-    // The search itself has succeeded: the number is not worth an error.
+    // The search itself has succeeded, so failing to count is not an error.
     let count = env.find_files(&request).await.ok()?.len();
     (count > 0).then(|| {
         format!("\n[Ignored files that match and were left out: {count}. A path without wildcards finds its file.]")

@@ -14,13 +14,13 @@ use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
-/// The most characters of a line that are shown, so that lines of minified files do not crowd out the others.
+/// Maximum number of characters shown of a line, so that lines of minified files do not crowd out the others.
 const LINE_LIMIT: usize = 1000;
 
 stateless_tool! {
     /// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
     ///
-    /// Paths inside of the working directory are relative. Of a line with more than 1,000 characters, so many around
+    /// Paths inside of the working directory are relative. Of a line with more than 1,000 characters, the 1,000 around
     /// the first match are shown, with a count of the others.
     pub struct Grep;
 }
@@ -137,7 +137,7 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     notes
 }
 
-/// Returns a note for a search without a match about what it left out.
+/// Returns a note about the ignored matches of a search without a result.
 pub(crate) fn ignored_note(found: &GrepOutput) -> Option<String> {
     (found.files.is_empty() && found.ignored > 0).then(|| {
         format!(

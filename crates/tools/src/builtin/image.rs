@@ -7,14 +7,14 @@ use pintle_llm::ImageData;
 
 use super::content_kind::{ContentKind, SAMPLE};
 
-/// Largest image in bytes. In base64 it has 5 MB, which every provider accepts.
+/// Maximum size of an image, in bytes. In base64 it has 5 MB, which every provider accepts.
 pub const MAX_IMAGE: u64 = 3_750_000;
 
-/// Reason why there is no image for a model.
+/// Reason why a file is not an image for a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// The content is no PNG, JPEG, GIF or WebP.
+    /// The content is not PNG, JPEG, GIF or WebP.
     #[error("it is no PNG, JPEG, GIF or WebP image")]
     Kind,
     /// The image is larger than [`MAX_IMAGE`].
@@ -28,7 +28,7 @@ pub enum ImageError {
     Read(#[from] EnvError),
 }
 
-/// Returns the image that these bytes are, by their first ones.
+/// Returns the image in these bytes. Its first bytes determine the type.
 ///
 /// # Errors
 ///
@@ -40,17 +40,17 @@ pub fn image_of(bytes: Vec<u8>) -> Result<ImageData, ImageError> {
     Ok(ImageData::data(bytes, media_type))
 }
 
-/// Reads an image file of an environment. Nothing but its beginning is read of a file that is none, or a too large one.
+/// Reads an image file of an environment. Of a file that is too large or not an image, only the start is read.
 ///
 /// # Errors
 ///
-/// All of [`ImageError`].
+/// All errors of [`ImageError`].
 pub async fn read_image(env: &dyn ExecutionEnvironment, path: &Path) -> Result<ImageData, ImageError> {
     let size = env.metadata(path).await?.len;
     let sample = env.read(path, Some(0..SAMPLE)).await?;
     media_type(&sample).ok_or(ImageError::Kind)?;
     check_size(size)?;
-    // The file may have grown since.
+    // The file may have grown since then.
     image_of(env.read(path, Some(0..MAX_IMAGE + 1)).await?)
 }
 

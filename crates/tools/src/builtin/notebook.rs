@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The largest notebook that is rendered, in bytes. A larger one is shown as JSON.
+/// Maximum size of a rendered notebook, in bytes. A larger one is shown as JSON.
 pub(super) const MAX_NOTEBOOK: u64 = 16 << 20;
 
-/// The most lines that are shown of one output.
+/// Maximum number of lines shown of one output.
 const OUTPUT_LINES: usize = 50;
 
 /// The extension of notebook files.

@@ -8,7 +8,7 @@ use pintle_env::{DirEntry, EnvError, ExecutionEnvironment, glob_base};
 use crate::error::{ToolError, ToolErrorKind};
 use crate::similarity::most_similar;
 
-/// The most suffixes of a path that are searched for.
+/// Maximum number of suffixes of a path that are searched for.
 const MAX_SUFFIXES: usize = 8;
 
 /// Returns a path for the model, relative to the working directory if it is inside.
@@ -50,7 +50,7 @@ pub(crate) async fn unreadable(env: &dyn ExecutionEnvironment, path: &Path, erro
     }
 }
 
-/// Returns a question with files that a missing path may mean. Errors of looking for them are ignored.
+/// Returns a question with files that a missing path may mean. Errors of the search are ignored.
 pub(crate) async fn suggestion(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
     let path = env.resolve(path);
     let mut similar = similar_siblings(env, &path).await;
@@ -69,8 +69,8 @@ async fn similar_siblings(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<St
     similar.iter().map(|name| display_path(env, &parent.join(name.as_ref()))).collect()
 }
 
-/// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have made up
-/// the first part of the path, or taken it from another directory.
+/// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have invented
+/// the first part of the path, or copied it from another directory.
 async fn suffix_in_working_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
     let inside = path.strip_prefix(env.working_directory()).unwrap_or(path);
     let names: Vec<&OsStr> = inside.iter().filter(|name| *name != "/").collect();

@@ -22,18 +22,18 @@ use crate::truncate::ShortenedText;
 /// The default number of lines (loop specification, section 3.3).
 const DEFAULT_LIMIT: usize = 2000;
 
-/// The most characters that the model reads of a line, unless the line is read alone.
+/// Maximum number of characters that the model reads of a line, unless the line is read alone.
 const MAX_LINE: usize = 2000;
 
 stateless_tool! {
     /// Reads a file (loop specification, section 3.3).
     ///
     /// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its
-    /// line end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at
-    /// which `offset`. If several lines are read, the model gets at most 2,000 characters of each, and a hint how to
-    /// read a long line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are
-    /// returned as images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary
-    /// files are refused with their kind and size.
+    /// line end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line contains
+    /// the `offset` of the rest. If several lines are read, the model gets at most 2,000 characters of each, and a hint
+    /// how to read a long line completely; events contain the complete lines. PNG, JPEG, GIF and WebP files up to 3.75
+    /// MB are returned as images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other
+    /// binary files are refused with their kind and size.
     pub struct ReadFile;
 }
 
@@ -68,7 +68,7 @@ impl Tool for ReadFile {
     }
 }
 
-/// The content of a file. Tools with other forms of output share it.
+/// The content of a file. Tools with other output formats share it.
 pub(crate) enum FileView {
     /// Lines of a text file.
     Lines(FileLines),
@@ -76,7 +76,7 @@ pub(crate) enum FileView {
     Notebook(ShortenedText),
     /// An image, with a line of text about it.
     Image(String, ImageData),
-    /// Nothing: the file with this path is empty.
+    /// The file is empty; contains its path.
     Empty(String),
 }
 
@@ -210,7 +210,7 @@ fn offset_past_end(path: &str, offset: usize, lines: usize) -> ToolError {
     ToolError::invalid_arguments(message).with_source(OffsetPastEnd { lines })
 }
 
-/// An offset past the last line, for tools that report it in their own words.
+/// An offset past the last line, for tools with a separate message for it.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {lines} lines")]
 pub(crate) struct OffsetPastEnd {
@@ -219,7 +219,7 @@ pub(crate) struct OffsetPastEnd {
 }
 
 impl OffsetPastEnd {
-    /// Returns the cause of an error, if it is this one.
+    /// Returns the cause of an error, if it has this type.
     pub(crate) fn of(error: &ToolError) -> Option<&Self> {
         error.source()?.downcast_ref()
     }
@@ -234,7 +234,7 @@ impl FileView {
         output
     }
 
-    /// Returns the text in the form of `read_file`, and the image if there is one.
+    /// Returns the text in the format of `read_file`, and the image if there is one.
     pub(crate) fn into_parts(self) -> (ShortenedText, Option<ImageData>) {
         let mut text = ShortenedText::default();
         match self {
@@ -251,7 +251,7 @@ impl FileView {
 }
 
 impl FileLines {
-    /// Takes the first `limit` lines of a text that starts with line `first` of a file.
+    /// Keeps the first `limit` lines of a text that starts with line `first` of a file.
     fn new(mut text: String, first: usize, limit: usize) -> Self {
         if first == 1 && text.starts_with('\u{FEFF}') {
             text.drain(..'\u{FEFF}'.len_utf8());
@@ -273,8 +273,8 @@ impl FileLines {
         self.has_more
     }
 
-    /// Appends each line after a prefix, which `prefix` writes for its number. Returns the number of the first line
-    /// that is cut for the model.
+    /// Appends each line after a prefix that `prefix` writes for its number. Returns the number of the first line that
+    /// is cut for the model.
     pub(crate) fn append_to(
         &self,
         text: &mut ShortenedText,

@@ -17,19 +17,19 @@ use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
-/// The most files per call.
+/// Maximum number of files per call.
 const MAX_FILES: usize = 100;
 
-/// The number of bytes, including images, after which no further file is read.
+/// Total size in bytes, including images, above which no further file is read.
 const MAX_BYTES: usize = 8 << 20;
 
 stateless_tool! {
     /// Reads several files, each like `read_file` (loop specification, section 3.6).
     ///
-    /// An entry with a wildcard is a glob, unless a file has that name. A link that it finds is followed only to targets
-    /// below the glob's base, since gates judge no other. At most 100 files are
-    /// read, and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no
-    /// file can be read, or if the environment is lost.
+    /// An entry with a wildcard is a glob, unless a file has that name. A link found by a glob is followed only to
+    /// targets below the glob's base, since gates have judged only those. At most 100 files are read, and none after 8
+    /// MiB. A file that cannot be read has an error in its section. The call fails only if no file can be read, or if
+    /// the environment is lost.
     pub struct ReadManyFiles;
 }
 
@@ -52,7 +52,7 @@ impl Tool for ReadManyFiles {
         kind: "read_file",
     }
 
-    /// A name with wildcards is read as a file if there is one, and as a glob otherwise.
+    /// A name with wildcards is read as a file if such a file exists, and as a glob otherwise.
     fn reads(&self, input: &ReadManyFilesInput) -> Vec<PathBuf> {
         let searched = input.paths.iter().filter(|path| is_glob(path)).map(|path| search_base(None, path));
         searched.chain(input.paths.iter().map(PathBuf::from)).collect()
@@ -85,7 +85,7 @@ impl Tool for ReadManyFiles {
 struct Sections {
     text: ShortenedText,
     images: Vec<ImageData>,
-    /// The size of texts and images.
+    /// The total size of texts and images.
     bytes: usize,
     count: usize,
     failed: usize,
@@ -132,7 +132,7 @@ impl Sections {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     File(String),
-    /// A file of a name with wildcards, with the canonical path of the base.
+    /// A file found by a name with wildcards, with the canonical path of the base.
     Found(String, PathBuf),
     /// A glob that matches no file.
     NoMatch(String),
@@ -160,7 +160,7 @@ async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<
     Ok(entries)
 }
 
-/// Returns whether an entry may be a glob. A backslash alone makes none of a name.
+/// Returns whether an entry may be a glob. A backslash alone does not make a name a glob.
 fn is_glob(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
@@ -172,7 +172,7 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     }
     match env.file_exists(Path::new(path)).await {
         Ok(false) => {}
-        // File names may contain brackets. Gates have judged the base only.
+        // File names may contain brackets. Gates have judged only the base.
         Ok(true) => {
             let base = canonical_path(env, &search_base(None, path)).await;
             return Ok(vec![Entry::Found(path.to_owned(), base)]);
@@ -188,7 +188,7 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
         Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
             return Err(error.into());
         }
-        // The section of the entry says that nothing matches; the others are read.
+        // The section of the entry reports that no file matches. The other entries are read.
         Err(_invalid) => Vec::new(),
     };
     if found.is_empty() {

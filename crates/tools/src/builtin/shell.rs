@@ -12,7 +12,7 @@ use crate::outside_sandbox::OUTSIDE_SANDBOX;
 use crate::properties::tool_properties;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The bytes of one read when a spooled output is copied.
+/// Size of one read when a spooled output is copied, in bytes.
 const BLOCK: usize = 1 << 20;
 
 /// The part of the output that is searched for a message about a missing program, in bytes.
@@ -42,14 +42,14 @@ pub struct ShellInput {
 }
 
 impl Shell {
-    /// The tool, with the session's default time-out ([`CommandTimeouts::default`]).
+    /// Creates the tool with the session's default time-out ([`CommandTimeouts::default`]).
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tool with its own default time-out, such as the 120 s of the Anthropic profile (section 3.5). The session's
-    /// maximum still applies.
+    /// Creates the tool with a separate default time-out, such as the 120 s of the Anthropic profile (section 3.5). The
+    /// session's maximum still applies.
     #[must_use]
     pub fn with_default_timeout(timeout: Duration) -> Self {
         Self { default_timeout: Some(timeout) }
@@ -137,9 +137,10 @@ fn report(result: &ExecResult, timeout: &Timeout, cx: &ToolContext) -> String {
     lines.join("\n")
 }
 
-/// Returns the note about a command that failed as one does that its environment held back. `output` is its end.
+/// Returns a note if a command failed in a way that is typical of the limits of its environment. `output` is its last
+/// part.
 pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String> {
-    /// Messages of the kernel and of programs for what a sandbox refuses.
+    /// Messages of the kernel and of programs for operations that a sandbox refuses.
     const MESSAGES: [&str; 9] = [
         "device or resource busy",
         "permission denied",
@@ -168,7 +169,7 @@ pub(crate) fn stopped_by_limits(output: &str, cx: &ToolContext) -> Option<String
 
 /// Returns the last part of an output.
 pub(crate) fn end_of(output: &Output) -> String {
-    /// In bytes.
+    /// Length in bytes.
     const LAST: usize = 8 << 10;
     let from = output.len().saturating_sub(LAST as u64);
     let last = output.read_at(from, LAST).unwrap_or_default();
@@ -187,7 +188,7 @@ fn terminated_children(count: usize) -> String {
     note.trim_ascii_end().to_owned()
 }
 
-/// Returns a hint for a model that looks for `apply_patch` in the shell, as some were trained to.
+/// Returns a hint for models that look for `apply_patch` in the shell, as some were trained to do.
 pub(crate) fn missing_apply_patch(exit_code: i32, output: &str) -> Option<&'static str> {
     let is_missing = |line: &str| line.contains("apply_patch: ") && line.contains("not found");
     (exit_code == 127 && output.lines().any(is_missing))
@@ -209,7 +210,7 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
 }
 
 fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Output, ToolError> {
-    // The output was kept before, and the report adds little.
+    // The output was kept already, and the report adds little.
     let mut copy = OutputCollector::new(limits.with_total(u64::MAX));
     let mut last = None;
     while copy.len() < output.len() {

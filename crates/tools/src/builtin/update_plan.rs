@@ -1,4 +1,4 @@
-//! `update_plan`: records the steps of a task, for people who follow along.
+//! `update_plan`: records the steps of a task, for users who follow along.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,14 @@ use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most steps of a plan.
+/// Maximum number of steps in a plan.
 const MAX_STEPS: usize = 50;
 
 stateless_tool! {
-    /// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
+    /// Accepts the model's plan. Each call contains the complete plan and replaces the previous one.
     ///
-    /// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
+    /// The tool does not store the plan. An application that shows plans reads the arguments of the call from the
+    /// events.
     pub struct UpdatePlan;
 }
 

@@ -20,11 +20,11 @@ pub trait WebClient: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The message for the model. A response with a status such as 404 is a page, not an error.
+    /// An error with a message for the model. A response with a status such as 404 is a page, not an error.
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError>;
 
-    /// Returns the host that [`fetch`](Self::fetch) would reach first for a URL, in lower case; `None` if it cannot tell,
-    /// which is the default. Gates judge a call by it.
+    /// Returns the host that [`fetch`](Self::fetch) would reach first for a URL, in lower case; `None` if it is
+    /// unknown, which is the default. Gates judge a call by it.
     fn host(&self, url: &str) -> Option<String> {
         let _ = url;
         None
@@ -41,7 +41,7 @@ pub trait WebSearchClient: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The message for the model.
+    /// An error with a message for the model.
     async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError>;
 }
 
@@ -51,7 +51,7 @@ const _: fn(&dyn WebClient, &dyn WebSearchClient) = |_, _| {};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchRequest {
-    /// The URL as the model gave it.
+    /// The URL as the model wrote it.
     pub url: String,
 }
 
@@ -93,12 +93,12 @@ pub enum WebErrorKind {
     Timeout,
     /// The response is not text.
     NotText,
-    /// Anything else, such as an unknown host or a broken connection.
+    /// Another failure, such as an unknown host or a broken connection.
     Failed,
 }
 
 impl FetchRequest {
-    /// A request for this URL.
+    /// Creates a request for this URL.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into() }
@@ -106,7 +106,7 @@ impl FetchRequest {
 }
 
 impl WebPage {
-    /// A complete page with its URL, status, media type and text.
+    /// Creates a complete page with its URL, status, media type and text.
     #[must_use]
     pub fn new(
         url: impl Into<String>,
@@ -127,7 +127,7 @@ impl WebPage {
 }
 
 impl WebError {
-    /// An error with the message for the model.
+    /// Creates an error with the message for the model.
     #[must_use]
     pub fn new(kind: WebErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }

@@ -15,7 +15,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 client_tool! {
     /// Fetches a page through a [`WebClient`], which limits addresses and time.
     ///
-    /// The result has the URL and the status, followed by the text. A status of 400 or above counts as an error.
+    /// The result contains the URL and the status, followed by the text. A status of 400 or above counts as an error.
     pub struct WebFetch(Arc<dyn WebClient>);
 }
 

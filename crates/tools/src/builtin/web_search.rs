@@ -14,10 +14,10 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The default number of hits.
 const DEFAULT_RESULTS: usize = 8;
 
-/// The most hits that a call may request.
+/// Maximum number of hits that a call may request.
 const MAX_RESULTS: usize = 20;
 
-/// The most characters of a title and of a snippet.
+/// Maximum number of characters of a title and of a snippet.
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;
 

@@ -15,15 +15,15 @@ use crate::known_files::Comparison;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
-/// The most bytes of lost lines in a note. By default this tool's output is truncated at 1,000 characters.
+/// Maximum size of the lost lines in a note, in bytes. By default this tool's output is truncated at 1,000 characters.
 const MAX_LOST: usize = 500;
 
 stateless_tool! {
     /// Creates or replaces a file (loop specification, section 3.3).
     ///
-    /// Parent directories are created. A replaced file keeps its byte-order mark and its line ends.
-    /// If others have modified the file since a call of the session read or wrote it, the result says so and shows the
-    /// lost lines.
+    /// Parent directories are created. A replaced file keeps its byte-order mark and its line ends. If another process
+    /// has modified the file since a call of the session read or wrote it, the result reports that and shows the lost
+    /// lines.
     pub struct WriteFile;
 }
 
@@ -120,7 +120,7 @@ impl OldContent {
         }
     }
 
-    /// Returns the bytes for a declaration. Content that is too large to compare later matches nothing.
+    /// Returns the bytes for a declaration. Content that is too large for a later comparison matches nothing.
     fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::None => None,
@@ -139,7 +139,7 @@ impl OldContent {
     }
 }
 
-/// Returns the note about a file that others had modified, with the first lost lines.
+/// Returns the note about a file that another process had modified, with the first lost lines.
 fn lost_changes(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String {
     let replaced = replaced.map_or_else(|| "too many to hold".to_owned(), |len| len.to_string());
     let mut note = format!(

@@ -1,4 +1,4 @@
-//! Arguments from the model's text to values that fit the tool's schema.
+//! Converts arguments from the model's text to values that fit the tool's schema.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::schema;
 pub(super) struct Fitted {
     /// The arguments as an object that fits the schema.
     pub(super) object: CallArguments,
-    /// The same, as a prepared call keeps them.
+    /// The same arguments, as a prepared call keeps them.
     pub(super) arguments: Arguments,
     /// The repairs that were made.
     pub(super) repairs: Vec<ArgumentRepair>,
@@ -22,7 +22,7 @@ pub(super) struct Fitted {
 
 /// The arguments that a prepared call keeps.
 ///
-/// Free text is shared with the history. An object with the text as a property holds a copy, which may be megabytes
+/// Free text is shared with the history. An object with the text as a property contains a copy, which may be megabytes
 /// long, so it is built only on demand.
 #[derive(Clone, Debug)]
 pub(super) enum Arguments {
@@ -47,7 +47,7 @@ fn object_with(name: &str, text: &Value) -> Value {
 ///
 /// # Errors
 ///
-/// The remaining mistakes in words for the model, or a schema that cannot be compiled.
+/// The remaining mistakes as text for the model, or a schema that cannot be compiled.
 pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, repair: bool) -> Result<Fitted, ToolError> {
     let validator = tool.validator()?;
     let mut repairs = Vec::new();
@@ -73,8 +73,8 @@ pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, repair: bool) -> Resul
     Ok(Fitted { object, arguments, repairs })
 }
 
-/// Returns the arguments as an object. Free text becomes the only required property. A string that holds an object is a
-/// mistake that can be repaired.
+/// Returns the arguments as an object. Free text becomes the only required property. A string that contains an object
+/// is a mistake that can be repaired.
 fn object_of(
     tool: &RegisteredTool,
     call: &ToolCall,

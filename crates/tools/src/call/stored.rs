@@ -1,4 +1,4 @@
-//! The stored form of a result, which has an output that ends the result's text only once.
+//! The stored format of a result. It contains only once an output that ends the result's text.
 
 use std::time::Duration;
 

@@ -16,8 +16,8 @@ pub use self::mention::CommandMention;
 pub use self::pattern::{CommandPattern, PatternError, matches_wildcard};
 
 impl CommandLine {
-    /// Finds the commands in the arguments of a call: in `command` or `cmd`, as a string or a list of words. With neither or
-    /// both of them, every string is searched, and the result is not [plain](Self::is_plain).
+    /// Finds the commands in the arguments of a call: in `command` or `cmd`, as a string or a list of words. If neither
+    /// or both are given, every string is searched, and the result is not [plain](Self::is_plain).
     #[must_use]
     pub fn of_arguments(arguments: &Value) -> Self {
         match (arguments.get("command"), arguments.get("cmd")) {

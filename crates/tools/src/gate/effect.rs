@@ -16,7 +16,7 @@ pub struct EffectGate {
 }
 
 impl EffectGate {
-    /// A gate that allows every call.
+    /// Creates a gate that allows every call.
     #[must_use]
     pub fn new() -> Self {
         Self {

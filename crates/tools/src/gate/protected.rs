@@ -10,7 +10,7 @@ use pintle_env::ExecutionEnvironment;
 use super::{Gate, Permission, Verdict, write_locations};
 use crate::call::PreparedCall;
 
-/// Paths below `.git` whose content runs programs, or decides which.
+/// Paths below `.git` whose content runs programs, or selects them.
 const GIT: [&[&str]; 8] = [
     &["commondir"],
     &["config"],
@@ -23,11 +23,11 @@ const GIT: [&[&str]; 8] = [
     &["sequencer"],
 ];
 
-/// A rule on changes of files that run programs later, outside of any tool: the configuration, hooks and attributes of git and
-/// the state of its rebases, at any depth, and directories that an application adds.
+/// A rule on changes of files that later run programs outside of any tool: the configuration, hooks and attributes of
+/// git and the state of its rebases, at any depth, and directories that an application adds.
 ///
-/// Paths are judged both as given and with all links resolved; a path that cannot be resolved is judged as given. Case
-/// does not count, since some file systems ignore it. Commands are not judged, since they declare no reliable paths.
+/// Paths are judged both as given and with all links resolved. A path that cannot be resolved is judged as given. Case
+/// is ignored, since some file systems ignore it. Commands are not judged, since they do not declare reliable paths.
 #[derive(Clone, Debug)]
 pub struct ProtectedPathGate {
     env: Arc<dyn ExecutionEnvironment>,
@@ -36,7 +36,7 @@ pub struct ProtectedPathGate {
 }
 
 impl ProtectedPathGate {
-    /// A gate that asks about changes of git's own files.
+    /// Creates a gate that asks about changes of git's own files.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { env, names: Vec::new(), permission: Permission::Ask }
@@ -57,8 +57,8 @@ impl ProtectedPathGate {
     }
 }
 
-/// Returns the protected file or directory that a write to `path` in an environment would change: one of git, or a directory
-/// with one of these names. Paths are judged as [`ProtectedPathGate`] judges them. Dropping the future changes nothing.
+/// Returns the protected file or directory that a write to `path` in an environment would change: a file of git, or a
+/// directory with one of these names. Paths are judged as by [`ProtectedPathGate`]. Dropping the future has no effect.
 pub async fn protected_target(env: &dyn ExecutionEnvironment, path: &Path, names: &[&str]) -> Option<String> {
     let locations = write_locations(env, path).await.unwrap_or_default();
     let mut paths = std::iter::once(path).chain(locations.iter().map(PathBuf::as_path));

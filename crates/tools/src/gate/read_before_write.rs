@@ -14,18 +14,19 @@ use crate::kind::ToolKind;
 use crate::known_files::canonical_path;
 use crate::recent_files::RecentFiles;
 
-/// The number of bytes hashed at a time.
+/// Number of bytes that are hashed at once.
 const BLOCK: u64 = 4 << 20;
 
-/// The largest file that is compared by content, in bytes. A larger one is compared by size and modification time.
+/// Maximum size of a file that is compared by content, in bytes. A larger one is compared by size and modification
+/// time.
 const MAX_HASHED: u64 = 64 << 20;
 
 /// Denies changes to a file that this session has not read, or that has changed on disk since.
 ///
 /// A file counts as read when a call that names it in [`Tool::reads`](crate::Tool::reads) succeeds, even if it showed
 /// only a part, and when a call of the session writes it. Searches and listings do not count. A file that does not
-/// exist may be created. Commands neither count as reading nor are judged; files that they change must be read again.
-/// The gate therefore needs a toolset with a tool for reading, which the native one of OpenAI models lacks.
+/// exist may be created. Commands do not count as reading and are not judged; files that they change must be read
+/// again. The gate therefore needs a toolset with a tool for reading, which the native toolset of OpenAI models lacks.
 ///
 /// Create one gate for each session.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ enum Stamp {
 }
 
 impl ReadBeforeWrite {
-    /// A gate for a session that has not read anything yet.
+    /// Creates a gate for a session that has not read any file yet.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { env, files: Mutex::default() }
@@ -83,7 +84,7 @@ impl ReadBeforeWrite {
         Ok(Some(Stamp::Content { len, hash }))
     }
 
-    /// Returns why this file must not be changed now, if so.
+    /// Returns the reason why this file must not be changed now, if any.
     async fn objection(&self, env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
         let real = canonical_path(env, path).await;
         let now = match Self::stamp(env, &real).await {
@@ -116,7 +117,7 @@ impl Gate for ReadBeforeWrite {
         }
         for path in shown_files(call) {
             let real = canonical_path(env, path).await;
-            // A call that cannot read the file reports that itself.
+            // A call that cannot read the file reports the error itself.
             let reading = Self::stamp(env, &real).await.ok().flatten();
             if reading.is_some() {
                 self.files().get(&real).reading = reading;

@@ -67,54 +67,54 @@ impl Verdict {
         suggested_rules: Vec::new(),
     };
 
-    /// The call must not run, whatever the other gates decide. The model reads the reason.
+    /// Creates a denial, regardless of the other gates. The model reads the reason.
     #[must_use]
     pub fn deny(reason: impl Into<String>) -> Self {
         Self { permission: Permission::Deny, reason: reason.into(), ..Self::ALLOW }
     }
 
-    /// A person decides, unless another gate denies the call. That person reads the reason.
+    /// Creates a question. A user decides, unless another gate denies the call, and reads the reason.
     #[must_use]
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { permission: Permission::Ask, reason: reason.into(), ..Self::ALLOW }
     }
 
-    /// Names what decided, as the record of the call has it: a rule, a grant, a mode.
+    /// Sets the rule, grant or mode that decided, for the record of the call.
     #[must_use]
     pub fn with_rule(mut self, rule: impl Into<String>) -> Self {
         self.rule = Some(rule.into());
         self
     }
 
-    /// Says that nothing named the call: this is only what happens to all others.
+    /// Marks the verdict as a default: no rule named the call.
     #[must_use]
     pub fn by_default(mut self) -> Self {
         self.by_default = true;
         self
     }
 
-    /// Binds decisions on the call to its rule: under another one, such as another grant, a decision does not hold.
+    /// Binds decisions on the call to its rule. They do not apply under another rule, such as another grant.
     #[must_use]
     pub fn binding(mut self) -> Self {
         self.binds = true;
         self
     }
 
-    /// Lets it answer questions that were asked only because nothing named the call.
+    /// Makes the verdict answer questions that were asked only because no rule named the call.
     #[must_use]
     pub fn answering(mut self) -> Self {
         self.answers = true;
         self
     }
 
-    /// Sets rules that together name exactly calls like this one: what a person who is asked may accept for good.
+    /// Sets rules that together name exactly calls like this one. A user who is asked may accept them permanently.
     #[must_use]
     pub fn with_suggested_rules(mut self, rules: Vec<String>) -> Self {
         self.suggested_rules = rules;
         self
     }
 
-    /// Returns what may happen to the call.
+    /// Returns the permission of the call.
     #[must_use]
     pub fn permission(&self) -> Permission {
         self.permission
@@ -126,13 +126,13 @@ impl Verdict {
         &self.reason
     }
 
-    /// Returns what decided.
+    /// Returns the rule, grant or mode that decided.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()
     }
 
-    /// Returns whether nothing named the call.
+    /// Returns whether no rule named the call.
     #[must_use]
     pub fn is_by_default(&self) -> bool {
         self.by_default
@@ -201,18 +201,18 @@ impl Judgement {
         &self.steps
     }
 
-    /// Returns the steps, to change their texts.
+    /// Returns the steps, so that their texts can be changed.
     pub fn steps_mut(&mut self) -> &mut [JudgementStep] {
         &mut self.steps
     }
 
-    /// Returns whether no gate was asked.
+    /// Returns whether the chain has no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Returns what may happen to the call: the strictest verdict, except for questions that were answered.
+    /// Returns the permission of the call: the strictest verdict, except for questions that were answered.
     #[must_use]
     pub fn permission(&self) -> Permission {
         if self.steps.iter().any(|step| step.permission == Permission::Deny) {
@@ -224,13 +224,13 @@ impl Judgement {
         }
     }
 
-    /// Returns rules that together name exactly calls like this one, if a person is asked.
+    /// Returns rules that together name exactly calls like this one, if a user is asked.
     #[must_use]
     pub fn suggested_rules(&self) -> Vec<String> {
         self.questions().flat_map(|step| step.suggested_rules.iter().cloned()).collect()
     }
 
-    /// Returns the steps that ask, and were not answered.
+    /// Returns the questions that were not answered.
     fn questions(&self) -> impl Iterator<Item = &JudgementStep> {
         let is_answered = self.steps.iter().any(|step| step.permission == Permission::Allow && step.answers);
         let asks = move |step: &&JudgementStep| {
@@ -239,7 +239,7 @@ impl Judgement {
         self.steps.iter().filter(asks)
     }
 
-    /// Returns the reason of the denial, or those of all questions; empty if the call may run.
+    /// Returns the reason of the denial, or the reasons of all questions; empty if the call may run.
     #[must_use]
     pub fn reason(&self) -> String {
         let decisive = self.permission();

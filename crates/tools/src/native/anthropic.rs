@@ -1,5 +1,5 @@
 //! The tools of Claude Code 2.1: `Read`, `Edit`, `Write`, `NotebookEdit`, `Bash` with `TaskOutput` and `TaskStop`,
-//! `Grep`, `Glob`, `TodoWrite`; and, with what they need, `WebFetch`, `WebSearch` and `AskUserQuestion`.
+//! `Grep`, `Glob`, `TodoWrite`; and, if the application supports them, `WebFetch`, `WebSearch` and `AskUserQuestion`.
 
 mod ask_user_question;
 mod bash;

@@ -1,5 +1,5 @@
 //! The tools of gemini-cli 0.27: `read_file`, `write_file`, `replace`, `run_shell_command`, `search_file_content`,
-//! `glob` and `list_directory`; and, with the clients that they need, `web_fetch` and `google_web_search`.
+//! `glob` and `list_directory`; and, if there are clients for them, `web_fetch` and `google_web_search`.
 
 mod glob;
 mod google_web_search;

@@ -1,4 +1,4 @@
-//! Conversion of numbers: the schemas of the reference agents have floating-point numbers where integers are meant.
+//! Conversion of numbers: the schemas of the reference agents use floating-point numbers for integers.
 
 use std::time::Duration;
 

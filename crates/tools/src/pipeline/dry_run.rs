@@ -1,4 +1,4 @@
-//! Previews of what a call would change, made by running it in an environment that keeps nothing.
+//! Previews of the changes of a call, made by running it in an environment that keeps nothing.
 
 mod overlay;
 
@@ -18,12 +18,12 @@ use crate::truncate::TruncationLimits;
 pub struct DryRun {
     /// The files that the call would change, with their diffs.
     pub changes: Vec<FileChange>,
-    /// The text that the model would read, if the call would fail as things are.
+    /// The text that the model would read, if the call would fail in the present state.
     pub failure: Option<String>,
 }
 
 impl DryRun {
-    /// The dry run of a call that would make these changes.
+    /// Creates the dry run of a call that would make these changes.
     #[must_use]
     pub fn new(changes: Vec<FileChange>) -> Self {
         Self { changes, failure: None }
@@ -37,13 +37,13 @@ impl DryRun {
     }
 }
 
-/// Runs the call in an environment that reads from `env` and holds writes in memory, so that a person can see what they
-/// decide on. Returns `None` if the tool does not [support](crate::Tool::supports_dry_run) it.
+/// Runs the call in an environment that reads from `env` and keeps writes in memory, so that a user can see the changes
+/// before deciding. Returns `None` if the tool does not [support](crate::Tool::supports_dry_run) dry runs.
 pub async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {
     if !call.tool().can_dry_run() {
         return None;
     }
-    // The parsed input is for the real execution.
+    // The real execution needs the parsed input.
     let call = call.without_input();
     let env = Arc::clone(call.judged_in(&env));
     let cx = ToolContext::new(Arc::new(Overlay::new(env)), call.call_id());

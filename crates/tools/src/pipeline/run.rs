@@ -45,8 +45,8 @@ impl RunOptions {
         self
     }
 
-    /// Sets the function that decides on calls that a gate asks about; its second argument is the reason. Without one,
-    /// such calls are denied.
+    /// Sets the function that decides on calls that a gate asks about. Its second argument is the reason. Without such
+    /// a function, these calls are denied.
     #[must_use]
     pub fn with_approval<F, Fut>(mut self, approve: F) -> Self
     where
@@ -68,9 +68,9 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// Prepares, gates and executes one call. A call that must not run has a result as well, which is the reason.
+/// Prepares, gates and executes one call. The result of a call that must not run is the reason.
 ///
-/// One [`ToolContext`] may serve many calls; its [`call_id`](ToolContext::call_id) is replaced by that of the call.
+/// One [`ToolContext`] may serve many calls. Its [`call_id`](ToolContext::call_id) is replaced by the id of the call.
 /// Dropping the future stops the call.
 ///
 /// ```
@@ -121,7 +121,7 @@ pub async fn run(
     execution
 }
 
-/// Asks for approval, and lets the gates judge the call once more, since asking may have taken long.
+/// Asks for approval, and has the gates judge the call again, since asking may have taken long.
 async fn approved(
     call: PreparedCall,
     reason: String,

@@ -17,11 +17,12 @@ const SYNONYMS: [&[&str]; 11] = [
     &["url", "uri", "link"],
 ];
 
-/// The most unknown names of one object, each of which is compared with every parameter. A call with more is refused.
+/// Maximum number of unknown names in one object, since each is compared with every parameter. A call with more is
+/// refused.
 const MAX_UNKNOWN: usize = 32;
 
 /// Returns the names in an object that mean a missing parameter, each with that parameter. A name that could mean
-/// several parameters and names that could mean the same one are left out.
+/// several parameters is left out, and so are names that could mean the same one.
 pub(super) fn renamed(
     object: &Map<String, Value>,
     properties: &Map<String, Value>,

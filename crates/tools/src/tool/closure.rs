@@ -11,10 +11,10 @@ use super::{Effect, Tool, ToolOutput};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 
-/// Creates a tool from a closure. The fields of `I` are the parameters, and their doc comments the descriptions.
+/// Creates a tool from a closure. The fields of `I` are the parameters, and their doc comments are the descriptions.
 ///
-/// The tool has [`Effect::Execute`], which assumes the worst; [`FnTool::with_effect`] sets another. For a tool that
-/// names the files it touches, implement [`Tool`].
+/// The tool has [`Effect::Execute`], which assumes the worst; [`FnTool::with_effect`] sets another effect. For a tool
+/// that names the files it accesses, implement [`Tool`].
 ///
 /// ```
 /// use pintle_tools::{Effect, ToolRegistry, tool_fn};

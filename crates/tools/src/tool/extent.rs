@@ -1,15 +1,15 @@
-//! How far a call reads into the directories that it names.
+//! How much a call reads of the directories that it names.
 
-/// Part of the named directories that a call reads, for gates to judge. Files that a call names are read whole.
+/// Part of the named directories that a call reads, for gates to judge. Files that a call names are read completely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadExtent {
-    /// Everything below them. The default: a tool that declares no less may read all of it.
+    /// All files below them. The default, since a tool that does not declare less may read all of them.
     #[default]
     Everything,
-    /// Files that a [search](pintle_env::SearchScope) visits by default: ignored ones are left out. A link is followed only if
-    /// it leads to a file below.
+    /// Files that a [search](pintle_env::SearchScope) visits by default, without ignored ones. A link is followed only
+    /// if it leads to a file below.
     Searched,
-    /// Names and sizes of their entries, to a depth: with one level, only of their own entries.
+    /// Names and sizes of the entries, to a depth. One level contains only the direct entries.
     Names {
         /// Number of levels, from 1.
         levels: usize,
@@ -17,7 +17,7 @@ pub enum ReadExtent {
 }
 
 impl ReadExtent {
-    /// Returns whether the call only lists the entries of the directories, and reads nothing below.
+    /// Returns whether the call only lists the entries of the directories, and reads no file below them.
     #[must_use]
     pub fn is_listing(self) -> bool {
         matches!(self, Self::Names { levels: 0 | 1 })

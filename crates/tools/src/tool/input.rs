@@ -53,14 +53,14 @@ impl ToolInput {
         self
     }
 
-    /// Sets the hosts that the call reaches, as the client parses them that will reach them. Without this they are unknown.
+    /// Sets the hosts that the call reaches, as parsed by the client that reaches them. Otherwise they are unknown.
     #[must_use]
     pub fn with_hosts(mut self, hosts: Option<Vec<String>>) -> Self {
         self.hosts = hosts;
         self
     }
 
-    /// Returns the value that [`ToolInput::new`] was given.
+    /// Returns the value that was passed to [`ToolInput::new`].
     ///
     /// # Errors
     ///

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::truncate::ShortenedText;
 
-/// The result of a call as the tool returns it. The pipeline truncates it for the model.
+/// The complete result of a call. The pipeline truncates it for the model.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ToolOutput {
-    /// The complete text, which events carry.
+    /// The complete text, which events contain.
     pub text: Output,
     /// The text with long lines cut, if the model reads it in that form. The output limits apply to it as well.
     pub shortened: Option<Output>,
@@ -27,12 +27,11 @@ pub struct ToolOutput {
     pub images: Vec<ImageData>,
     /// Whether the call failed. A command that exits with a non-zero code has not failed: the code is its result.
     pub is_error: bool,
-    /// The time-out that a command exceeded. The application gets a failure; the text for the model is up to the
-    /// tool.
+    /// The time-out that a command exceeded. The application gets a failure; the tool chooses the text for the model.
     pub timed_out: Option<Duration>,
-    /// The exit code of a command that exited. A non-zero one is a result and not a failure.
+    /// The exit code of a command that exited. A non-zero code is a result and not a failure.
     pub exit_code: Option<i32>,
-    /// The files that changed, for people and applications.
+    /// The files that changed, for users and applications.
     pub changes: Vec<FileChange>,
     /// A question to the user. The run ends after this round, and the next submitted message is the answer.
     pub question: Option<String>,
@@ -117,7 +116,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// A change with its diff.
+    /// Creates a change with its diff.
     #[must_use]
     pub fn new(path: impl Into<String>, kind: ChangeKind, diff: impl Into<String>) -> Self {
         Self { path: path.into(), kind, diff: diff.into() }

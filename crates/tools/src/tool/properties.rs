@@ -50,7 +50,7 @@ impl<'t> Properties<'t> {
         self.aliases.iter().map(owned).collect()
     }
 
-    /// Returns whether a definition, the schema apart, and aliases are those of this tool.
+    /// Returns whether a definition, except its schema, and aliases match this tool.
     pub(crate) fn match_definition(&self, definition: &ToolDefinition, aliases: &[(String, String)]) -> bool {
         let aliases = aliases.iter().map(|(alias, parameter)| (alias.as_str(), parameter.as_str()));
         self.name == definition.name

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind::ToolKind;
 
-/// The part of an output that is kept when it has too many characters.
+/// The part that is kept of an output with too many characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationMode {
-    /// Half of the limit from the beginning, half from the end.
+    /// Half of the limit from the start, half from the end.
     HeadTail,
-    /// A fifth of the limit from the beginning, the rest from the end.
+    /// A fifth of the limit from the start, the rest from the end.
     LongTail,
     /// All of the limit from the end.
     Tail,
 }
 
-/// The text that tells the model that characters are missing.
+/// The text that shows the model that characters are missing.
 ///
 /// Models know the marker of the agent that they were trained with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,46 +30,46 @@ pub enum TruncationMarker {
     /// The markers of codex: `…N tokens truncated…` in the gap, with four bytes to a token, and a first line with the
     /// number of lines.
     Tokens,
-    /// The markers of gemini-cli: a line `... [N characters omitted] ...`, and a last line that says where the full
-    /// output is.
+    /// The markers of gemini-cli: a line `... [N characters omitted] ...`, and a last line with the location of the
+    /// full output.
     Characters,
 }
 
-/// The default limits on one tool's output. Those of [`TruncationLimits`] take precedence.
+/// The default limits on one tool's output. [`TruncationLimits`] take precedence.
 ///
 /// A limit of `usize::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TruncationRule {
-    /// The most characters that are kept.
+    /// Maximum number of characters that are kept.
     pub chars: usize,
-    /// The most lines that are kept.
+    /// Maximum number of lines that are kept.
     pub lines: Option<usize>,
     /// The part that is kept.
     pub mode: TruncationMode,
-    /// The form of the marker.
+    /// The format of the marker.
     pub marker: TruncationMarker,
 }
 
 /// Output limits that replace the defaults (loop specification, sections 5.2 and 5.3).
 ///
 /// Keys are names of tools. The tool's name is looked up first, then its canonical kind, so that a limit for `shell`
-/// applies to a shell called `Bash`. Without an entry, the tool's [`TruncationRule`] applies, which by default is that
-/// of its kind ([`TruncationRule::of_kind`]).
+/// applies to a shell called `Bash`. Without an entry, the tool's [`TruncationRule`] applies. Its default is the rule
+/// of the tool's kind ([`TruncationRule::of_kind`]).
 ///
 /// A limit of `usize::MAX` disables a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TruncationLimits {
-    /// The most characters by tool (`tool_output_limits` of the specification).
+    /// Maximum number of characters by tool (`tool_output_limits` of the specification).
     pub chars: BTreeMap<String, usize>,
-    /// The most lines by tool (`tool_line_limits` of the specification).
+    /// Maximum number of lines by tool (`tool_line_limits` of the specification).
     pub lines: BTreeMap<String, usize>,
 }
 
 impl TruncationRule {
-    /// A rule without a line limit, with the marker of the specification.
+    /// Creates a rule without a line limit, with the marker of the specification.
     #[must_use]
     pub const fn new(chars: usize, mode: TruncationMode) -> Self {
         Self { chars, lines: None, mode, marker: TruncationMarker::Warning }
@@ -119,7 +119,7 @@ impl TruncationRule {
 }
 
 impl TruncationLimits {
-    /// No limits: the defaults apply.
+    /// Creates limits without entries: the defaults apply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -139,8 +139,8 @@ impl TruncationLimits {
         self
     }
 
-    /// Returns the effective rule of the tool `name` with this canonical `kind`: `own`, with the limits that are set
-    /// here.
+    /// Returns the effective rule of the tool `name` with this canonical `kind`: `own`, replaced by the limits that are
+    /// set here.
     #[must_use]
     pub fn rule(&self, name: &str, kind: &str, own: TruncationRule) -> TruncationRule {
         let set = |limits: &BTreeMap<String, usize>| limits.get(name).or_else(|| limits.get(kind)).copied();

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// A text for the application beside one for the model, in which long lines are cut.
+/// A text for the application, and a text for the model in which long lines are cut.
 ///
-/// The second one is held only if it differs.
+/// The second text is stored only if it differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShortenedText {
     /// The complete text.
     pub(crate) full: String,
-    /// The text for the model; `None` if it is the complete one.
+    /// The text for the model; `None` if it equals the complete one.
     pub(crate) shortened: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl ShortenedText {
         true
     }
 
-    /// Appends to the text for the model alone.
+    /// Appends only to the text for the model.
     pub(crate) fn push_for_model(&mut self, text: &str) {
         self.shortened.get_or_insert_with(|| self.full.clone()).push_str(text);
     }

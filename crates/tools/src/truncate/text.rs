@@ -4,7 +4,7 @@ use std::io;
 
 use pintle_env::Output;
 
-/// The bytes of one read while counting characters.
+/// Size of one read while counting characters, in bytes.
 const BLOCK: usize = 64 << 10;
 
 /// The size of a text.
@@ -57,7 +57,7 @@ pub(super) fn tail(output: &Output, chars: usize) -> io::Result<String> {
 
 /// Counts the lines of a text.
 pub(super) fn count_lines(text: &str) -> usize {
-    // The character limit may keep nothing at one side of the gap, which is no line.
+    // If the character limit keeps nothing on one side of the gap, that side has no line.
     if text.is_empty() { 0 } else { line_feeds(text) + 1 }
 }
 

@@ -30,7 +30,7 @@ struct OpenHunk {
     has_header: bool,
     hints: usize,
     content: HunkContent,
-    /// Trailing lines without any character, which are either empty context or just a gap in the text.
+    /// Trailing empty lines, which are either empty context or just a gap in the text.
     empty_lines: Range<usize>,
 }
 
@@ -98,7 +98,7 @@ impl OpenUpdate {
         true
     }
 
-    /// Handles `*** End of File`. Returns whether there is a hunk for it to end.
+    /// Handles `*** End of File`. Returns whether there is a hunk that it ends.
     pub(super) fn end_of_file(&mut self) -> Result<bool, ParseError> {
         self.at_end_of_file = true;
         self.close_hunk()
@@ -175,12 +175,12 @@ impl OpenHunk {
         Self { line, has_header, hints: 0, content: HunkContent::Nothing, empty_lines: 0..0 }
     }
 
-    /// Returns whether there were only blank lines so far, which have no meaning.
+    /// Returns whether all lines so far are blank and thus without meaning.
     fn is_gap(&self) -> bool {
         !self.has_header && self.content == HunkContent::Nothing
     }
 
-    /// Returns whether there were only `@@` lines so far.
+    /// Returns whether all lines so far are `@@` lines.
     fn accepts_hints(&self) -> bool {
         self.has_header && self.content == HunkContent::Nothing
     }
@@ -195,9 +195,8 @@ impl OpenHunk {
         builder.push(StreamItem::Line(line));
     }
 
-    /// Reads an empty line. After old lines it is empty context. After additions alone it is context only
-    /// if another line follows: at the end of the hunk it must not turn the additions into an insertion
-    /// before a blank line.
+    /// Reads an empty line. After old lines it is empty context. After additions alone it is context only if another
+    /// line follows: at the end of the hunk, it must not turn the additions into an insertion before a blank line.
     fn push_empty(&mut self, number: usize, builder: &mut PatchBuilder, diagnostics: &mut Diagnostics) {
         let first = if self.empty_lines.is_empty() { number } else { self.empty_lines.start };
         self.empty_lines = first..number + 1;

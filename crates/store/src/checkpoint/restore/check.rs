@@ -1,4 +1,4 @@
-//! Checks of the steps of a plan before they are done.
+//! Checks of the steps of a plan before they are executed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ const MAX_ENTRIES: usize = 1_000_000;
 /// Verdict about a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The path is as the plan has it, or does not exist, so that nothing can be lost.
+    /// The path has the state that the plan expects, or does not exist, so that nothing can be lost.
     Due,
-    /// The path has the type and content to restore, and not its mode: an earlier attempt was interrupted.
+    /// The path has the type and content to restore, but another mode: an earlier attempt was interrupted.
     ModeIsDue,
     /// The path has the state to restore.
     Done,
@@ -73,14 +73,14 @@ impl<'a> Checks<'a> {
 struct Check<'a> {
     env: &'a dyn ExecutionEnvironment,
     root: &'a Path,
-    /// The workspace as it is now.
+    /// The present state of the workspace.
     now: BTreeMap<PathBuf, WalkEntry>,
     unlisted: UnlistedPaths<'a>,
 }
 
 impl Check<'_> {
-    /// Returns whether everything above a path is a directory, or will be one of `directories`. Something else, such as a
-    /// link that has replaced a directory, would lead the step elsewhere.
+    /// Returns whether every path above `path` is a directory, or will be one of `directories`. Another entry, such as
+    /// a link that replaced a directory, would redirect the step.
     fn is_below_directories(&self, path: &Path, directories: &BTreeSet<&Path>) -> bool {
         let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
         above.all(|above| match self.now.get(above) {
@@ -115,8 +115,8 @@ impl Check<'_> {
         })
     }
 
-    /// Returns the hash of the present content of a file, without reading it if its identity shows that it has not
-    /// changed. `None` if there is no file that can be read.
+    /// Returns the hash of the present content of a file, without reading the file if its identity has not changed.
+    /// `None` if there is no readable file.
     async fn hash_if_needed(&self, step: &Step) -> Result<Option<Hash>, CheckpointError> {
         let Some(now) = self.now.get(&step.path).filter(|now| now.kind == EntryKind::File) else {
             return Ok(None);
@@ -162,7 +162,7 @@ fn has_content(now: &WalkEntry, expected: &Entry, found: Option<Hash>) -> bool {
     }
 }
 
-/// Returns whether an entry has the mode of another, as far as both have one.
+/// Returns whether an entry has the mode of another, if both modes are known.
 fn has_mode(now: &WalkEntry, expected: &Entry) -> bool {
     match (expected.mode_if_any(), now.mode) {
         (Some(expected), Some(now)) => expected == now,

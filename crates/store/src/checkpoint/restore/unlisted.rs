@@ -1,4 +1,4 @@
-//! Finds what is in a directory and not in its checkpoint, such as ignored files.
+//! Finds the entries of a directory that are missing from its checkpoint, such as ignored files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use super::super::error::CheckpointError;
 use super::super::manifest::{Entry, Manifest, Presence};
 
-/// Names in the directories of a workspace, which are listed when they are needed.
+/// Names in the directories of a workspace, which are listed on demand.
 pub(in crate::checkpoint) struct UnlistedPaths<'a> {
     env: &'a dyn ExecutionEnvironment,
     root: &'a Path,
@@ -23,9 +23,9 @@ impl<'a> UnlistedPaths<'a> {
         Self { env, root, names: HashMap::new() }
     }
 
-    /// Returns what prevents the creation of a path: the path, or one above it, that exists and is not listed.
+    /// Returns the path that prevents the creation of `path`: an existing unlisted path that is `path` or above it.
     ///
-    /// `is_directory` tells of a listed path whether it is a directory.
+    /// `is_directory` returns whether a listed path is a directory, and `None` for an unlisted path.
     pub(in crate::checkpoint) async fn in_the_way(
         &mut self,
         path: &Path,
@@ -42,7 +42,7 @@ impl<'a> UnlistedPaths<'a> {
                     let parent = part.parent().unwrap_or(Path::new(""));
                     let exists = match (self.names_in(parent).await?, part.file_name()) {
                         (Some(names), Some(name)) => names.contains(Path::new(name)),
-                        // What cannot be listed may be there.
+                        // A path that cannot be listed may exist.
                         (None, _) | (_, None) => true,
                     };
                     return Ok(exists.then(|| part.to_path_buf()));
@@ -52,7 +52,7 @@ impl<'a> UnlistedPaths<'a> {
         Ok(None)
     }
 
-    /// Returns something below a directory that a restore does not remove.
+    /// Returns a path below a directory that a restore does not remove.
     pub(in crate::checkpoint) async fn remaining(
         &mut self,
         directory: &Path,

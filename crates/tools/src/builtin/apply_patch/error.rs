@@ -7,7 +7,7 @@ use pintle_env::EnvError;
 
 use crate::error::{ToolError, ToolErrorKind};
 
-/// A plan that could not be carried out.
+/// A plan that could not be applied.
 ///
 /// The changes before the failure have been undone, except for [`left_changed`](Self::left_changed).
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub struct LeftChanged {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyPlanCause {
-    /// The file was changed by others after it was read.
+    /// Another process changed the file after it was read.
     #[error("it is not what it was when it was read")]
     Changed,
     /// Two paths of the patch lead to the same file through symbolic links.

@@ -9,7 +9,7 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use super::error::{ApplyPlanCause, LeftChanged};
 use super::step::Step;
 
-/// The most concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush
+/// Maximum number of concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush
 /// concurrent writes together.
 const MAX_CONCURRENT: usize = 16;
 
@@ -31,19 +31,19 @@ pub(super) struct Stopped<'s> {
 }
 
 impl<'a> Stage<'a> {
-    /// Steps that are independent of each other.
+    /// Creates a stage of steps that are independent of each other.
     pub(super) fn concurrent(steps: Vec<Step<'a>>) -> Self {
         Self { steps, max_concurrent: MAX_CONCURRENT }
     }
 
-    /// Steps that depend on those before them.
+    /// Creates a stage of steps that depend on earlier ones.
     pub(super) fn sequential(steps: Vec<Step<'a>>) -> Self {
         Self { steps, max_concurrent: 1 }
     }
 
     /// Runs the steps, and adds the successful ones to `done`, to be undone in reverse order.
     ///
-    /// When one fails, running steps finish and no other is started.
+    /// When a step fails, running steps finish and no further step is started.
     pub(super) async fn run<'s>(
         &'s self,
         env: &dyn ExecutionEnvironment,
@@ -90,7 +90,7 @@ impl<'a> Stage<'a> {
         run_concurrently(self.max_concurrent, attempts).await
     }
 
-    /// Checks that no file was written under two names, which links make possible.
+    /// Checks that no file was written under two names, which is possible through links.
     ///
     /// Concurrent steps cannot detect this themselves, since each finds the file as it was before both.
     async fn check_distinct<'s>(&'s self, env: &dyn ExecutionEnvironment) -> Result<(), Stopped<'s>> {
@@ -175,7 +175,7 @@ fn record_left_changed(left_changed: &mut Vec<LeftChanged>, step: &Step<'_>, err
     }
 }
 
-/// Runs `tasks` to completion, at most `limit` at a time. The results are in the order of the tasks.
+/// Runs `tasks` to completion, at most `limit` of them concurrently. The results are in the order of the tasks.
 async fn run_concurrently<T, F: Future<Output = T>>(limit: usize, tasks: impl Iterator<Item = F>) -> Vec<T> {
     let mut waiting = tasks.enumerate();
     let mut running = Vec::with_capacity(limit);

@@ -1,4 +1,4 @@
-//! The steps of a transaction, and how they are undone.
+//! The steps of a transaction, and their inverses.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ pub(super) enum Step<'a> {
     Reserve { path: &'a str, temporary: PathBuf, contents: Vec<&'a [u8]> },
     /// Releases that space.
     Release { path: &'a str, temporary: PathBuf },
-    /// Checks that a file has the content that was planned for.
+    /// Checks that a file has the planned old content.
     Compare { path: &'a str, content: &'a [u8] },
     /// Renames a file that will be deleted to a temporary name.
     SetAside { path: &'a str, aside: PathBuf, content: &'a [u8] },
-    /// Does nothing; undoing it removes a directory that later writes create.
+    /// Has no effect. Undoing it removes a directory that later writes create.
     Directory { path: &'a str, directory: PathBuf },
     /// Renames a file, which keeps its mode.
     Rename { from: &'a str, to: &'a str, content: &'a [u8] },
@@ -33,7 +33,7 @@ pub(super) enum Step<'a> {
 }
 
 impl Step<'_> {
-    /// Runs the step, if the files have the content that was planned for.
+    /// Runs the step, if the files have the planned old contents.
     pub(super) async fn run(&self, env: &dyn ExecutionEnvironment) -> Result<(), ApplyPlanCause> {
         match self {
             Self::Reserve { temporary, contents, .. } => {
@@ -65,20 +65,20 @@ impl Step<'_> {
     pub(super) async fn undo(&self, env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
         match self {
             Self::Release { .. } | Self::Compare { .. } => Ok(()),
-            // Usually the space was released before.
+            // Usually the space was released already.
             Self::Reserve { temporary, .. } => ignore_missing(env.remove(temporary).await),
             Self::SetAside { path, aside, .. } => env.rename(aside, Path::new(path)).await,
             Self::Directory { directory, .. } => remove_if_empty(env, directory).await,
             Self::Rename { from, to, .. } => env.rename(Path::new(to), Path::new(from)).await,
             Self::Write { path, old: Some(old), .. } => env.write(Path::new(path), old).await,
-            // Others may have removed the file.
+            // Another process may have removed the file.
             Self::Write { path, old: None, .. } => ignore_missing(env.remove(Path::new(path)).await),
             Self::Discard { aside, content, .. } => env.write(aside, content).await,
             Self::Remove { path, content } => env.write(Path::new(path), content).await,
         }
     }
 
-    /// Undoes a failed step that took effect, as when the connection is lost before the response.
+    /// Undoes a failed step that took effect, for example if the connection was lost before the response.
     pub(super) async fn retract(&self, env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
         let was_done = match self {
             // The temporary names are unique, so undoing is safe in any case.
@@ -140,7 +140,7 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the number of bytes by which the file grows, which undoing frees.
+    /// Returns the number of bytes by which the file grows. Undoing the step frees them.
     pub(super) fn growth(&self) -> i64 {
         let length = |content: &[u8]| i64::try_from(content.len()).unwrap_or(i64::MAX);
         let old = if let Self::Write { old: Some(old), .. } = self { length(old) } else { 0 };
@@ -158,7 +158,7 @@ fn padded_to_blocks(contents: &[&[u8]]) -> Vec<u8> {
     blocks
 }
 
-/// Removes a directory, unless others have put files into it.
+/// Removes a directory, unless another process has put files into it.
 async fn remove_if_empty(env: &dyn ExecutionEnvironment, directory: &Path) -> Result<(), EnvError> {
     // The directory may not have been created, or may be a file.
     if !env.metadata(directory).await.is_ok_and(|metadata| metadata.is_dir()) {
@@ -170,7 +170,7 @@ async fn remove_if_empty(env: &dyn ExecutionEnvironment, directory: &Path) -> Re
     }
 }
 
-/// Treats a directory that accepts no file as success. A file in it can still be written in place.
+/// Treats a directory in which no file can be created as success. A file in it can still be written in place.
 fn ignore_closed(done: Result<(), EnvError>) -> Result<(), EnvError> {
     match done {
         Err(EnvError::PermissionDenied { .. }) => Ok(()),
@@ -187,7 +187,7 @@ fn ignore_missing(done: Result<(), EnvError>) -> Result<(), EnvError> {
     }
 }
 
-/// Compares the content of a path with the one that was planned for; `None` means no file.
+/// Compares the content of a path with the planned old content; `None` means no file.
 async fn expect(
     env: &dyn ExecutionEnvironment,
     path: impl AsRef<Path>,

@@ -1,4 +1,4 @@
-//! The steps of a transaction, from a plan.
+//! Converts a plan to the steps of a transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -42,7 +42,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Returns the stages of a plan, in order. Reads the files but changes none.
+    /// Returns the stages of a plan, in order. Reads the files but does not change them.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl<'a> Steps<'a> {
         // The outermost directories come first.
         for (directory, path) in &self.directories {
             let is_outermost = directory.parent().is_none_or(|above| !self.directories.contains_key(above));
-            // A link to a directory that is created meanwhile is not created. Below a missing directory there is no
-            // link.
+            // A missing directory may be a link whose target is created meanwhile. The link itself is not created, so
+            // undoing must not remove it. Below a missing directory, there is no link.
             if !(is_outermost && self.cache.is_link(directory).await) {
                 directories.push(Step::Directory { path, directory: directory.clone() });
             }
@@ -148,8 +148,8 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Renames a deleted file until the end, so that the file itself can be restored with its mode, even if it is a
-    /// link or the disk is full.
+    /// Renames a deleted file until the end of the transaction. The file itself can then be restored with its mode,
+    /// even if it is a link or the disk is full.
     fn set_aside(&mut self, path: &'a str, content: &'a [u8]) {
         let aside = Path::new(path).with_file_name(self.temporary_name());
         self.compares.push(Step::Compare { path, content });
@@ -184,7 +184,7 @@ impl<'a> Steps<'a> {
         Err(ApplyPlanError::new(path, cause.into(), Vec::new()))
     }
 
-    /// Returns the steps that reserve the space for all new contents, and those that release it.
+    /// Returns the steps that reserve the space for all new contents, and the steps that release it.
     fn reservations(&mut self) -> (Vec<Step<'a>>, Vec<Step<'a>>) {
         let reserved = std::mem::take(&mut self.reserved);
         let mut steps = Vec::new();
@@ -210,7 +210,8 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Groups files so that the contents of a group have about [`RESERVATION`] bytes, which bounds the memory for one.
+/// Groups files so that the contents of a group have about [`RESERVATION`] bytes, which bounds the memory for one
+/// group.
 fn reservation_groups<'s, 'a>(
     files: &'s [(&'a str, &'a [u8])],
 ) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {

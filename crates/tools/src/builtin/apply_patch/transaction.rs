@@ -1,4 +1,4 @@
-//! Transactions: all changes of a plan are made, or none.
+//! Transactions: either all changes of a plan are made, or none.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::error::{ApplyPlanError, ReadFilesError};
 use super::stage;
 use super::steps::Steps;
 
-/// The most bytes that the files of one patch may have in total: 256 MiB.
+/// Maximum total size of the files of one patch, in bytes: 256 MiB.
 pub const MAX_FILES_BYTES: u64 = 256 << 20;
 
 /// Reads the input of [`pintle_patch::plan()`]: the content of every path of the patch that is a file.
@@ -28,14 +28,14 @@ pub async fn read_files(
 
 /// Makes all changes of a plan, or none.
 ///
-/// Before a file is changed, its content is compared with the one that was planned for. Before the first of several
-/// changes, disk space for all new contents is reserved and released, so that a full disk is detected early. If a step
-/// fails, all steps before it are undone in reverse order, and new directories are removed if they are empty. A
-/// directory whose last file is deleted stays. Files keep their mode and owner. A symbolic link is followed when its
-/// file is updated, is itself removed when it is deleted, and becomes a file when it is moved.
+/// Before a file is changed, its content is compared with the planned old content. Before the first of several changes,
+/// disk space for all new contents is reserved and released, so that a full disk is detected early. If a step fails,
+/// all earlier steps are undone in reverse order, and new directories are removed if they are empty. A directory whose
+/// last file is deleted stays. Files keep their mode and owner. A symbolic link is followed when its file is updated,
+/// is itself removed when it is deleted, and becomes a file when it is moved.
 ///
-/// Independent changes run concurrently, some at a time. Temporary files have names that start with `.pintle-`.
-/// Dropping the future leaves them and the changes made so far.
+/// Independent changes run concurrently, up to a limit. Temporary files have names that start with `.pintle-`. Dropping
+/// the future leaves them and the changes made so far.
 ///
 /// # Errors
 ///

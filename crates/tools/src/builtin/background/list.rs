@@ -9,7 +9,7 @@ use crate::error::ToolError;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most characters of a command line that are listed.
+/// Maximum number of characters listed of a command line.
 const MAX_COMMAND: usize = 120;
 
 stateless_tool! {

@@ -14,7 +14,8 @@ use crate::tool::{Effect, Tool, ToolOutput};
 stateless_tool! {
     /// Reads the output of a background command since the last read.
     ///
-    /// It waits at most for the longest time-out of a command ([`CommandTimeouts::max`](crate::CommandTimeouts::max)).
+    /// It waits no longer than the longest time-out of a command
+    /// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)).
     pub struct ShellRead;
 }
 

@@ -20,7 +20,7 @@ stateless_tool! {
     /// Starts a command in the background, in the [`BackgroundCommands`](crate::builtin::BackgroundCommands) of the
     /// call.
     ///
-    /// The result has its id, and its output and state after a quarter of a second.
+    /// The result contains its id, and its output and state after a quarter of a second.
     pub struct ShellStart;
 }
 

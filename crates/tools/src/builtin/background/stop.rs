@@ -29,7 +29,7 @@ impl Tool for ShellStop {
         name: "shell_stop",
         description: include_str!("../../../prompts/builtin/shell_stop.md"),
         effect: Effect::Execute,
-        // Stopping an ended command does nothing.
+        // Stopping an ended command has no effect.
         repeatable: true,
         kind: "shell",
     }

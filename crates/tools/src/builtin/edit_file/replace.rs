@@ -11,12 +11,12 @@ use super::Edit;
 use super::whitespace::LooseOccurrences;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// The most line numbers that a message lists.
+/// Maximum number of line numbers that a message lists.
 const MAX_LISTED: usize = 10;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The least length of new text that counts as a sign of an earlier edit, in bytes.
+/// Minimum length of new text that counts as a sign of an earlier edit, in bytes.
 const MIN_SIGN: usize = 8;
 
 /// A file after an edit.
@@ -48,8 +48,8 @@ pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replac
     }
 }
 
-/// Returns a whole new content with the byte-order mark and the line ends of the file that it replaces. Line ends of both
-/// kinds, and a file without any, change nothing.
+/// Returns a whole new content with the byte-order mark and the line ends of the file that it replaces. Line ends stay
+/// unchanged if the file has both kinds or none.
 pub(crate) fn keep_line_ends(file: &[u8], content: &str) -> Vec<u8> {
     let text = Text::new(file);
     let feeds = text.line_feeds().count();
@@ -65,7 +65,7 @@ pub(crate) fn keep_line_ends(file: &[u8], content: &str) -> Vec<u8> {
     new.into_bytes()
 }
 
-/// Lists ascending line numbers for a message, each once, and counts those that are left out.
+/// Lists ascending line numbers for a message, each once, and counts the omitted ones.
 pub(super) fn list_lines(lines: &[usize]) -> String {
     let mut lines = lines.to_vec();
     lines.dedup();
@@ -105,7 +105,7 @@ impl<'a> Text<'a> {
         folded + self.crlf.partition_point(|at| *at < folded)
     }
 
-    /// Replaces `old` by `new` at ascending offsets, with the line ends that the file has there.
+    /// Replaces `old` by `new` at ascending offsets, with the line ends of the file at these offsets.
     fn replaced(&self, offsets: &[usize], old: &str, new: &str) -> Replaced {
         let lf = fold(new);
         let crlf = lf.replace('\n', "\r\n");
@@ -129,13 +129,13 @@ impl<'a> Text<'a> {
         Replaced { content, lines: self.lines_at(offsets), notes: Vec::new() }
     }
 
-    /// Returns the line of the new text, if that is a sign that the edit was already applied: the text occurs once,
-    /// starts or ends within a line, and has a minimum length.
+    /// Returns the line of the new text if the edit seems to be applied already: the text occurs once, starts or ends
+    /// within a line, and has a minimum length.
     ///
     /// For whole lines, the patch engine detects an applied edit.
     fn line_of_new(&self, edit: &Edit<'_>) -> Option<usize> {
         let (old, new) = (fold(edit.old), fold(edit.new));
-        // Lines of the old text may have been there before.
+        // Lines of the old text may have been in the file already.
         let is_kept = new.lines().all(|line| old.contains(line.trim()));
         if new.trim().len() < MIN_SIGN || is_kept {
             return None;
@@ -178,7 +178,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Folds every CRLF of an argument to an LF, since its line ends need not be those of the file.
+/// Folds every CRLF of an argument to an LF, since its line ends may differ from the file's.
 pub(super) fn fold(argument: &str) -> String {
     argument.replace("\r\n", "\n")
 }
@@ -209,7 +209,7 @@ fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced,
             "{path} already has new_string where old_string fits but for blanks or typography"
         )));
     };
-    // The patch engine ends a last line that it changes; here the arguments decide.
+    // The patch engine ends a last line that it changes. Here the arguments determine the line end.
     if !file.ends_with(b"\n") && !edit.new.is_empty() && !edit.new.ends_with('\n') {
         let kept = content.strip_suffix(b"\n").map(|kept| kept.strip_suffix(b"\r").unwrap_or(kept).len());
         content.truncate(kept.unwrap_or(content.len()));
@@ -236,7 +236,7 @@ fn described(blanks: &WhitespaceDifference) -> String {
     format!(" (line {file_line}, column {column}: old_string has {expected}, the file {found})")
 }
 
-/// Returns the hunk that makes an edit. Shared lines at both ends are context, so that the file's own lines stay.
+/// Returns the hunk for an edit. Shared lines at both ends are context, so that the file's own lines stay.
 fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
     let (old, new) = (fold(edit.old), fold(edit.new));
     let (old, new) = (lines_of(&old), lines_of(&new));
@@ -255,7 +255,7 @@ fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
         .collect()
 }
 
-/// Splits an argument into lines. A final line feed ends the last one, and an empty text has none.
+/// Splits an argument into lines. A final line feed ends the last line, and an empty text has no lines.
 fn lines_of(text: &str) -> Vec<&str> {
     match text.strip_suffix('\n').unwrap_or(text) {
         "" if text.is_empty() => Vec::new(),
@@ -290,7 +290,7 @@ fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
     })
 }
 
-/// Converts an error of the patch engine to the words of this tool.
+/// Converts an error of the patch engine to a message with this tool's terms.
 fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> ToolError {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -325,8 +325,8 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
     conflict(message).with_source(error)
 }
 
-/// Returns the message for text that does not occur even without whitespace. `line_of_new` is the line of the new text,
-/// if the edit seems to be applied.
+/// Returns the message for text that does not occur even if whitespace is ignored. `line_of_new` is the line of the new
+/// text, if the edit seems to be applied.
 fn text_not_found(
     path: &str,
     line_of_new: Option<usize>,

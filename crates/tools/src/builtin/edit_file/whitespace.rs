@@ -1,4 +1,4 @@
-//! Search for text that a file has with other whitespace.
+//! Search for text that occurs in a file with other whitespace.
 
 use pintle_patch::WhitespaceDifference;
 
@@ -69,8 +69,8 @@ fn offsets_after(file: &str, counts: &[usize]) -> Vec<usize> {
     counts.iter().filter_map(|count| dense.find(|(number, _)| number == count).map(|(_, at)| at)).collect()
 }
 
-/// Returns the first difference in whitespace between `old` and the file, where it starts at `start` and has `length`
-/// non-blank characters.
+/// Returns the first difference in whitespace between `old` and the file, where the text starts at `start` and has
+/// `length` non-blank characters.
 fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<WhitespaceDifference> {
     let (before, rest) = file.split_at_checked(start)?;
     let last = rest.char_indices().filter(|(_, character)| !is_blank(*character)).nth(length - 1);

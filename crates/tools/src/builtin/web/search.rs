@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchQuery {
-    /// The words.
+    /// The search words.
     pub query: String,
-    /// The most hits to return.
+    /// Maximum number of hits to return.
     pub max_results: usize,
     /// If not empty, only pages of these domains and their subdomains are returned.
     pub allowed_domains: Vec<String>,
@@ -37,7 +37,7 @@ pub struct SearchHit {
 }
 
 impl SearchQuery {
-    /// A search for these words, with at most `max_results` hits.
+    /// Creates a search for these words, with at most `max_results` hits.
     #[must_use]
     pub fn new(query: impl Into<String>, max_results: usize) -> Self {
         Self { query: query.into(), max_results, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
@@ -50,7 +50,7 @@ impl SearchQuery {
         self
     }
 
-    /// Returns whether the domain of a page is allowed. The tools remove other hits, so a client need not.
+    /// Returns whether the domain of a page is allowed. The tools remove other hits, so clients need not do that.
     #[must_use]
     pub fn wants(&self, url: &str) -> bool {
         let host = host_of(url);
@@ -65,7 +65,7 @@ impl SearchQuery {
 }
 
 impl SearchResults {
-    /// Results with these hits.
+    /// Creates results with these hits.
     #[must_use]
     pub fn new(hits: Vec<SearchHit>) -> Self {
         Self { answer: None, hits }
@@ -80,7 +80,7 @@ impl SearchResults {
 }
 
 impl SearchHit {
-    /// A hit with its title, URL and excerpt.
+    /// Creates a hit with its title, URL and excerpt.
     #[must_use]
     pub fn new(title: impl Into<String>, url: impl Into<String>, snippet: impl Into<String>) -> Self {
         Self { title: title.into(), url: url.into(), snippet: snippet.into() }

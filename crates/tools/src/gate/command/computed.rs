@@ -1,4 +1,4 @@
-//! Text that the shell computes, within the words of a command.
+//! Text that the shell computes within the words of a command.
 
 use super::pattern::matches_wildcard;
 
@@ -11,7 +11,7 @@ pub(super) const PART: char = '\u{1}';
 /// Any text within one word, which the shell may repeat with other texts.
 pub(super) const EACH: char = '\u{2}';
 
-/// Word in place of any words.
+/// Word that represents any words.
 pub(super) const UNKNOWN: &str = "\0";
 
 /// Returns whether the shell computes a part of the word.
@@ -24,12 +24,12 @@ pub(super) fn is_splittable(word: &str) -> bool {
     word.contains([SPLIT, EACH])
 }
 
-/// Returns whether the word may become no word.
+/// Returns whether the word may disappear.
 pub(super) fn may_vanish(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|character| character == SPLIT)
 }
 
-/// Returns whether a text that a word may become matches a pattern with `*`. Takes time proportional to the product of both
+/// Returns whether a possible text of a word matches a pattern with `*`. Takes time proportional to the product of both
 /// lengths.
 pub(super) fn may_match(pattern: &str, word: &str) -> bool {
     if !is_computed(word) {

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::programs;
 use super::scanner::{Connections, ScannedLine};
 
-/// Returns for each command of a line whether its arguments and its input are texts that no command of the line runs: the
-/// program reads them as texts, and so do the programs that its output reaches by a pipe, a substitution or a file.
+/// Returns for each command of a line whether its arguments and its input are texts that no command of the line runs.
+/// The program reads them as texts, and so do the programs that its output reaches by a pipe, a substitution or a file.
 pub(super) fn text_commands(line: &ScannedLine) -> Vec<bool> {
     let commands = &line.commands;
     let has_texts: Vec<bool> =

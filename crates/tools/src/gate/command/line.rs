@@ -1,4 +1,4 @@
-//! A parser for shell lines, as far as rules need one.
+//! A parser for shell lines with the precision that rules need.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::programs::{self, base_name};
 use super::scanner::{self, Content, ScannedInput};
 use super::scripts;
 
-/// The deepest nesting of scripts within scripts that is searched.
+/// Maximum nesting of scripts within scripts that is searched.
 const MAX_DEPTH: usize = 8;
 
 /// The commands of a line, each as a list of words without quotes.
@@ -18,11 +18,11 @@ const MAX_DEPTH: usize = 8;
 pub struct CommandLine {
     commands: Vec<ParsedCommand>,
     is_plain: bool,
-    /// Words and inputs that are lines themselves, so that many rules can look into them.
+    /// Words and inputs that are lines themselves, parsed once for many rules.
     nested: Vec<NestedLine>,
-    /// Whether it may define other names for subcommands.
+    /// Whether the line may define other names for subcommands.
     sets_alias: bool,
-    /// Whether it has lines that are nested too deeply to be searched.
+    /// Whether the line contains lines that are nested too deeply to be searched.
     is_cut: bool,
 }
 
@@ -37,7 +37,7 @@ struct ParsedCommand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NestedLine {
     line: CommandLine,
-    /// How the outer line contains what this one contains; `None` if it runs this one.
+    /// How the outer line contains the commands of this one; `None` if it runs this one.
     mention: Option<CommandMention>,
 }
 
@@ -50,19 +50,19 @@ struct NestedText {
 }
 
 impl CommandLine {
-    /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
+    /// Parses a line. This never fails. [`CommandLine::is_plain`] returns whether the result is exact.
     #[must_use]
     pub fn parse(line: &str) -> Self {
         Self::parse_within(line, Content::Commands, MAX_DEPTH, true)
     }
 
-    /// Parses a text that may run as a line in a way that is not known, so that no rule allows it.
+    /// Parses a text that may run as a line in an unknown way, so that no rule allows it.
     pub(super) fn parse_unreliable(text: &str) -> Self {
         let line = Self::parse_within(text, Content::Commands, MAX_DEPTH, false);
         Self { is_plain: false, ..line }
     }
 
-    /// `may_have_texts` is whether arguments may count as texts that nothing runs.
+    /// `may_have_texts` is whether arguments may be treated as texts that are not run.
     fn parse_within(line: &str, content: Content, depth: usize, may_have_texts: bool) -> Self {
         let scanned = scanner::scan(line, content);
         let is_text = if may_have_texts {
@@ -88,7 +88,7 @@ impl CommandLine {
         });
         let mut texts: Vec<NestedText> = inputs.collect();
         texts.extend(commands.iter().flat_map(ParsedCommand::texts));
-        // A word that is the whole line has been searched.
+        // A word that is the whole line has been searched already.
         texts.retain(|nested| nested.text != line);
         let line = Self::new(commands, scanned.is_plain, texts, depth);
         Self { is_cut: line.is_cut || scanned.is_cut, ..line }
@@ -119,7 +119,7 @@ impl CommandLine {
         Self { commands, is_plain, nested, sets_alias, is_cut }
     }
 
-    /// Takes a program and its arguments. For a shell with a script, the script is parsed.
+    /// Creates a line from a program and its arguments. The script of a shell is parsed.
     #[must_use]
     pub fn of_words(words: Vec<String>) -> Self {
         if let [shell, flag, script] = words.as_slice()
@@ -143,8 +143,9 @@ impl CommandLine {
         self.is_plain && !self.commands.is_empty()
     }
 
-    /// Returns a program of the line, with the argument that counts, which runs files of its working directory that the line
-    /// does not name, such as `make`, `npm run` or `python -m`. Approval of the line does not cover these files.
+    /// Returns a program of the line that runs files of its working directory which the line does not name, such as
+    /// `make`, `npm run` or `python -m`, with the argument that selects this. Approval of the line does not cover these
+    /// files.
     #[must_use]
     pub fn launcher(&self) -> Option<String> {
         let own = self.commands().find_map(|words| match words {
@@ -154,14 +155,14 @@ impl CommandLine {
         own.or_else(|| self.nested.iter().find_map(|nested| nested.line.launcher()))
     }
 
-    /// Returns the commands. In a line that is not [plain](Self::is_plain), each part of a word that the shell computes is a
-    /// control character.
+    /// Returns the commands. In a line that is not [plain](Self::is_plain), a control character represents each part of
+    /// a word that the shell computes.
     pub fn commands(&self) -> impl Iterator<Item = &[String]> {
         self.commands.iter().map(|command| command.words.as_slice())
     }
 
-    /// Returns whether the line consists of commands that each match one of these patterns, and of nothing that the shell
-    /// would expand, substitute or redirect.
+    /// Returns whether every command of the line matches one of these patterns, and the line contains no text that the
+    /// shell would expand, substitute or redirect.
     #[must_use]
     pub fn is_only(&self, patterns: &[&CommandPattern]) -> bool {
         let fits = |words: &[String]| patterns.iter().any(|pattern| pattern.matches(words));
@@ -174,10 +175,10 @@ impl CommandLine {
         self.mention(pattern).is_some()
     }
 
-    /// Returns how the line contains the command of a pattern: from any word of any command on, or within a word or an input
-    /// that is itself a line. Words that the shell computes match if they may become matching words. Arguments and inputs of
-    /// programs that only read and print them do not match, unless another command of the line may run the output. A line that
-    /// is too complex to be searched matches.
+    /// Returns how the line contains the command of a pattern: starting at any word of any command, or within a word or
+    /// an input that is itself a line. Words that the shell computes match if they may become matching words. Arguments
+    /// and inputs of programs that only read and print them do not match, unless another command of the line may run
+    /// the output. A line that is too complex to be searched matches.
     #[must_use]
     pub fn mention(&self, pattern: &CommandPattern) -> Option<CommandMention> {
         self.mention_within(pattern, false, &SearchBudget::new())

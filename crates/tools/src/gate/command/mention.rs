@@ -9,8 +9,8 @@ use super::programs::{self, base_name};
 use super::scanner::DATA;
 use crate::gate::Permission;
 
-/// Highest number of bytes that a search in one line compares. Each word that may be the program of the pattern costs the
-/// length of its command.
+/// Maximum number of bytes that a search in one line compares. Each word that may be the program of the pattern costs
+/// the length of its command.
 const MAX_COMPARED: usize = 4 << 20;
 
 /// How a line contains the command of a pattern.
@@ -61,7 +61,7 @@ impl CommandMention {
         if let Self::Argument { program } = mention { Self::Input { program } } else { mention }
     }
 
-    /// Returns why a rule with this permission may apply; `None` if the line runs the command.
+    /// Returns the reason why a rule with this permission may apply; `None` if the line runs the command.
     #[must_use]
     pub fn explanation(&self, permission: Permission) -> Option<String> {
         let command =
@@ -100,7 +100,7 @@ impl SearchBudget {
         Self(Cell::new(MAX_COMPARED))
     }
 
-    /// Takes a number of bytes. Returns whether as many were left.
+    /// Subtracts a number of bytes. Returns whether as many were left.
     fn take(&self, bytes: usize) -> bool {
         let left = self.0.get().checked_sub(bytes);
         self.0.set(left.unwrap_or_default());
@@ -108,7 +108,8 @@ impl SearchBudget {
     }
 }
 
-/// Returns how the pattern matches from any word of a command on, or only from its program if the others are texts.
+/// Returns how the pattern matches, starting at any word of a command, or only at its program if the other words are
+/// texts.
 pub(super) fn mention_in(
     command: &[String],
     is_text: bool,
@@ -139,7 +140,8 @@ pub(super) fn mention_in(
     found
 }
 
-/// Returns whether a match of words after the words `before` needs no computed words; `None` without a match.
+/// Returns whether a match of `rest`, which follows the words `before`, needs no computed words; `None` without a
+/// match.
 fn match_at(before: &[String], rest: &[String], pattern: &CommandPattern, is_aliased: bool) -> Option<bool> {
     let rest = as_command(before, rest)?;
     if pattern.matches_anywhere(&rest) {
@@ -162,7 +164,8 @@ fn mention_at(command: &[String], from: usize, before: &[String], is_literal: bo
     }
 }
 
-/// Returns `words`, which follow the words `before`, as a command; `None` if the first word is computed and no program.
+/// Returns `words`, which follow the words `before`, as a command; `None` if the first word is computed and not a
+/// program.
 fn as_command<'a>(before: &[String], words: &'a [String]) -> Option<Cow<'a, [String]>> {
     let (first, rest) = words.split_first()?;
     let name = base_name(first);

@@ -5,7 +5,7 @@ use std::fmt;
 use super::computed::{EACH, PART, SPLIT, is_computed, may_match, may_vanish};
 use super::programs::{self, base_name};
 
-/// Characters that a pattern must not contain: command separators, and what the shell interprets.
+/// Characters that a pattern must not contain: command separators, and characters that the shell interprets.
 const FOREIGN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '`', '$', '"', '\'', '\\', '\n', '\r'];
 
 /// A pattern that no command can match.
@@ -16,20 +16,22 @@ pub struct PatternError {
     problem: String,
 }
 
-/// The words of one command. `*` in a word matches any characters; as the last word it matches any number of words:
+/// The words of one command. `*` within words matches any characters. As the last word it matches any number of words:
 /// `git log *`, `npm run test:*`.
 ///
-/// * A rule that **denies** or **asks** matches anywhere ([`CommandLine::mention`](super::CommandLine::mention)): in every
-///   command of a line, after words such as `sudo` or `xargs`, in a quoted script, and with options before the subcommand as in
-///   `git -C dir push`. A word that the shell computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches every word that it may
-///   become, also in place of the program. A variable before a path, as in `$HOME/bin/tool`, counts as a directory. Arguments
-///   and inputs of programs that only read or print them do not match, such as a message of `git commit`, unless another
-///   command of the line may run the output. Such rules catch mistakes but are no security boundary: an encoded script, a
-///   script in a file, an alias in a configuration file or a program that runs others are not seen through.
-/// * A rule that **allows** is strict ([`CommandLine::is_only`](super::CommandLine::is_only)): every command of the line must
-///   match one, and the line must not contain anything that the shell would expand, substitute or redirect. `2>&1`,
-///   `>/dev/null` and `2>/dev/null` are harmless. The `*` at the end of a pattern does not stand for options that write a file,
-///   run a program or connect, such as `--output` of `git log`, as far as they are known; a pattern may name them.
+/// * A rule that **denies** or **asks** matches anywhere ([`CommandLine::mention`](super::CommandLine::mention)): in
+///   every command of a line, after words such as `sudo` or `xargs`, in a quoted script, and with options before the
+///   subcommand as in `git -C dir push`. A word that the shell computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches
+///   every word that it may become, including the program. A variable before a path, as in `$HOME/bin/tool`, counts as
+///   a directory. Arguments and inputs of programs that only read or print them do not match, such as a message of
+///   `git commit`, unless another command of the line may run the output. Such rules catch mistakes but are not a
+///   security boundary. They do not detect a command in an encoded script, in a script file, behind an alias in a
+///   configuration file, or in a program that runs others.
+/// * A rule that **allows** is strict ([`CommandLine::is_only`](super::CommandLine::is_only)): every command of the
+///   line must match a pattern, and the line must not contain anything that the shell would expand, substitute or
+///   redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless. The `*` at the end of a pattern does not match
+///   known options that write a file, run a program or connect, such as `--output` of `git log`. A pattern may name
+///   them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPattern {
     words: Vec<String>,
@@ -66,12 +68,12 @@ impl CommandPattern {
 
     /// Returns whether the last `*` would cover an argument that writes, runs a program or connects.
     fn covers_side_effects(&self, command: &[String]) -> bool {
-        // A pattern without words means every command.
+        // A pattern without words matches every command.
         self.is_open && !self.words.is_empty() && programs::has_side_effect(command, self.words.len())
     }
 
-    /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and whatever its options do.
-    /// Words that the shell computes match if they may become matching words.
+    /// As [`CommandPattern::matches`], but also matches a program by the last part of its path, and ignores the effects
+    /// of its options. Words that the shell computes match if they may become matching words.
     pub(super) fn matches_anywhere(&self, command: &[impl AsRef<str>]) -> bool {
         let Some(program) = command.first() else { return self.words.is_empty() };
         // Most patterns are about other programs.
@@ -87,7 +89,7 @@ impl CommandPattern {
         self.matches_literally(command)
     }
 
-    /// As [`CommandPattern::matches_anywhere`], but without words that the shell computes.
+    /// As [`CommandPattern::matches_anywhere`], but does not match words that the shell computes.
     pub(super) fn matches_literally(&self, command: &[impl AsRef<str>]) -> bool {
         self.fits(command, matches_program)
     }
@@ -132,7 +134,7 @@ impl CommandPattern {
                 return false;
             }
             reached = next;
-            // More words do not change that.
+            // Further words do not change that.
             if self.is_open && reached.last() == Some(&true) {
                 return true;
             }
@@ -140,7 +142,8 @@ impl CommandPattern {
         reached.last() == Some(&true)
     }
 
-    /// Returns the numbers of words that may match after a further word of the command, if `index` match before it.
+    /// Returns the possible numbers of matched words after a further word of the command, if `index` words match before
+    /// it.
     fn matched_by(&self, word: &str, index: usize) -> Vec<usize> {
         let all = self.words.len();
         let may_be = |index: usize, word: &str| {
@@ -155,7 +158,7 @@ impl CommandPattern {
             after.push(index + 1);
         }
         if let (Some((start, _)), Some((_, end))) = (word.split_once(SPLIT), word.rsplit_once(SPLIT)) {
-            // The first and the last of several words, with any between them.
+            // The word becomes several words: these are the first and the last, with any words in between.
             if may_be(index, &format!("{start}{PART}")) {
                 let last = format!("{PART}{end}");
                 after.extend((index + 1..all).filter(|index| may_be(*index, &last)).map(|index| index + 1));
@@ -174,7 +177,7 @@ fn matches_program(pattern: &str, word: &str) -> bool {
     matches_wildcard(pattern, word) || matches_wildcard(pattern, base_name(word))
 }
 
-/// Returns whether a program matches that the shell may compute.
+/// Returns whether a program that the shell may compute matches.
 fn may_start(pattern: &str, word: &str) -> bool {
     may_match(pattern, word) || may_match(pattern, base_name(word))
 }
@@ -186,11 +189,11 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-/// Returns whether `text` as a whole matches `pattern`, where `*` matches any characters, also none. Case counts. Takes at
-/// most time proportional to the product of both lengths, and allocates nothing.
+/// Returns whether `text` as a whole matches `pattern`, where `*` matches zero or more characters. Case-sensitive.
+/// Takes at most time proportional to the product of both lengths, and does not allocate.
 #[must_use]
 pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
-    // Most patterns are about something else, which their first byte tells.
+    // Most patterns are about other texts, as their first byte shows.
     if let Some(first) = pattern.bytes().next()
         && first != b'*'
         && text.bytes().next() != Some(first)
@@ -202,7 +205,7 @@ pub fn matches_wildcard(pattern: &str, text: &str) -> bool {
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = pieces.next_back() else { return rest.is_empty() };
     for piece in pieces {
-        // The earliest match leaves the most for the rest.
+        // The earliest match leaves the most text for the remaining pieces.
         let Some((_, after)) = rest.split_once(piece) else { return false };
         rest = after;
     }

@@ -1,5 +1,5 @@
-//! Knowledge about programs: options before their subcommand, arguments that do more than the rest of the program, wrappers
-//! of other programs, and programs that run files which their arguments do not name.
+//! Knowledge about programs: options before their subcommand, arguments with additional effects, wrappers of other
+//! programs, and programs that run files which their arguments do not name.
 
 mod operands;
 mod options;
@@ -19,7 +19,7 @@ const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ash", "ksh"];
 const RESERVED: [&str; 11] =
     ["!", "{", "coproc", "do", "elif", "else", "if", "then", "time", "until", "while"];
 
-/// Wrappers that add arguments of their input to the program that they run.
+/// Wrappers that append arguments from their input to the program that they run.
 const APPENDING: [&str; 2] = ["xargs", "parallel"];
 
 /// Programs that replace `{}` in the arguments of the program that they run.
@@ -37,13 +37,13 @@ const SETTINGS: [&str; 3] = ["-c", "--config", "--config-env"];
 /// Starts of settings and variables that define subcommands.
 const ALIASES: [&str; 5] = ["alias.", "include.", "includeif.", "GIT_CONFIG", "CARGO_ALIAS"];
 
-/// Common subcommands of git and cargo, which no alias replaces.
+/// Common subcommands of git and cargo, which aliases cannot replace.
 const BUILT_IN: &str = "add am apply bench bisect blame branch build check checkout cherry-pick clean clippy clone commit \
     config describe diff doc fetch fmt grep init log ls-files merge mv publish pull push rebase reflog \
     remote reset restore revert rev-parse rm run show stash status submodule switch tag test tree update \
     version worktree";
 
-/// Highest number of words after a wrapper in which programs are searched that run unnamed files.
+/// Maximum number of words after a wrapper that are searched for programs that run unnamed files.
 const MAX_LAUNCHED_WORDS: usize = 1000;
 
 /// Returns the last part of the path of a program.
@@ -51,27 +51,27 @@ pub(super) fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Returns whether a program is the system's, by its path. A program elsewhere may be anything.
+/// Returns whether a program is a system program, by its path. A program in another directory may do anything.
 pub(super) fn is_system_program(program: &str) -> bool {
     let name = base_name(program);
     matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
 }
 
-/// Returns the programs that a word may name in the place of one, as rules name them.
+/// Returns the programs that a word in a program position may denote, as rules name them.
 pub(super) fn named_programs(word: &str) -> impl Iterator<Item = &str> {
     let name = base_name(word);
-    // A computed directory, as in `$HOME/bin/tool`, is no part of the name.
+    // A computed directory, as in `$HOME/bin/tool`, is not part of the name.
     let own = if is_computed(word) && !is_computed(name) { name } else { word };
     let is_git = name.len() > 4 && name.starts_with("git-");
     std::iter::once(own).chain(is_git.then_some("git"))
 }
 
-/// Returns whether a program of this name runs scripts that are parsed.
+/// Returns whether a program of this name runs scripts, which are then parsed.
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// Returns whether a word of the shell's grammar comes before a command.
+/// Returns whether a word of the shell's grammar precedes a command.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
@@ -149,8 +149,9 @@ pub(super) fn with_inputs_marked(words: &[String]) -> Cow<'_, [String]> {
     words.iter().enumerate().map(replace).collect()
 }
 
-/// Returns the words of a command without the options before its subcommand, as rules name it, if there are some or if the
-/// subcommand is computed. `before` are the words before it, and `is_aliased` is whether the line may define subcommands.
+/// Returns the words of a command without the options before its subcommand, as rules name it, if there are such
+/// options or the subcommand is computed. `before` are the words before it, and `is_aliased` is whether the line may
+/// define subcommands.
 pub(super) fn without_global_options<'a>(
     words: &'a [String],
     before: &[String],
@@ -167,7 +168,7 @@ pub(super) fn without_global_options<'a>(
     }
     let program = known(first);
     let values = program.map_or(&[][..], |program| program.values);
-    // The shell may split an option or its value, so that the subcommand comes from it.
+    // The shell may split an option or its value so that it contains the subcommand.
     let mut is_unknown = false;
     let mut is_aliased = is_aliased;
     while let Some((option, after)) = rest.split_first()
@@ -200,14 +201,14 @@ pub(super) fn without_global_options<'a>(
     is_other.then_some(found)
 }
 
-/// Returns whether no alias replaces a subcommand.
+/// Returns whether aliases cannot replace a subcommand.
 fn is_built_in(program: &str, subcommand: &str) -> bool {
     matches!(program, "git" | "cargo") && BUILT_IN.split_whitespace().any(|known| known == subcommand)
 }
 
-/// Returns whether a word of a command from `from` on writes a file, runs a program or connects, although the program without
-/// it does not. The arguments of a wrapper or launcher are judged as arguments of the program that it starts, if that
-/// is named before `from`.
+/// Returns whether a word of a command, starting at `from`, writes a file, runs a program or connects, although the
+/// program without it does not. The arguments of a wrapper or launcher are judged as arguments of the program that it
+/// starts, if that program is named before `from`.
 pub(super) fn has_side_effect(command: &[String], from: usize) -> bool {
     let Some(outer) = command.first().and_then(|name| known(name)) else { return false };
     let starts_others = outer.is_wrapper || !outer.launches.is_empty();
@@ -228,8 +229,8 @@ pub(super) fn has_side_effect(command: &[String], from: usize) -> bool {
     })
 }
 
-/// Returns the first option of a command, from the word `from` on, that writes a file, runs a program or connects, although
-/// the program without it does not.
+/// Returns the first option of a command, starting at the word `from`, that writes a file, runs a program or connects,
+/// although the program without it does not.
 fn first_side_effect_option<'a>(program: &Program, command: &'a [String], from: usize) -> Option<&'a str> {
     let options: Vec<&str> = program
         .side_effect_options
@@ -243,9 +244,9 @@ fn first_side_effect_option<'a>(program: &Program, command: &'a [String], from: 
         let name = argument.split('=').next().unwrap_or(argument);
         options.iter().any(|option| match (option.strip_suffix('*'), option.strip_prefix("--")) {
             (Some(start), _) => argument.starts_with(start),
-            // Long options may be cut short as long as they are clear.
+            // Long options may be abbreviated if they are unambiguous.
             (None, Some(_)) => name == *option || (name.len() > 2 && option.starts_with(name)),
-            // Go takes such options with two dashes as well.
+            // Go programs accept such options with two dashes as well.
             (None, None) if option.len() > 2 || program.has_long_options_only => {
                 name == *option || name.strip_prefix('-') == Some(*option)
             }
@@ -255,14 +256,15 @@ fn first_side_effect_option<'a>(program: &Program, command: &'a [String], from: 
     command.get(from..).unwrap_or_default().iter().find(is_option).map(String::as_str)
 }
 
-/// Returns whether a word has an option of one letter, which may follow others in the word and precede its value.
+/// Returns whether a word contains a one-letter option, which may follow others in the word and precede its value.
 fn has_letter(word: &str, option: &str) -> bool {
     let letter = option.trim_start_matches('-');
     word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
 }
 
-/// Returns the program of a command, with the argument that counts, which runs files of its working directory that the
-/// command does not name, such as `make` and `npm run`. A wrapper with very many arguments counts as such a program.
+/// Returns the program of a command that runs files of its working directory which the command does not name, such as
+/// `make` and `npm run`, with the argument that selects this. A wrapper with very many arguments counts as such a
+/// program.
 pub(super) fn launcher(words: &[String]) -> Option<String> {
     let is_wrapped = words.first().and_then(|first| known(first)).is_some_and(|program| program.is_wrapper);
     if is_wrapped && words.len() > MAX_LAUNCHED_WORDS {

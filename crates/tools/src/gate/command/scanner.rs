@@ -1,4 +1,4 @@
-//! A scanner that splits shell lines into commands, as far as rules need it.
+//! A scanner that splits shell lines into commands, with the precision that rules need.
 
 mod escapes;
 mod groups;
@@ -19,10 +19,10 @@ const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[
 /// Redirections that change no file.
 const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
-/// Highest number of open braces, brackets and substitutions that are distinguished.
+/// Maximum number of open braces, brackets and substitutions that are distinguished.
 const MAX_FRAMES: usize = 200;
 
-/// Highest number of characters after `${` that are searched for its end.
+/// Maximum number of characters after `${` that are searched for its end.
 const MAX_PARAMETER: usize = 256;
 
 /// Words of compound commands.
@@ -32,7 +32,7 @@ const COMPOUND: [&str; 13] =
 /// Words that start the definition of a function or a process with a pipe.
 const DEFINING: [&str; 2] = ["coproc", "function"];
 
-/// Word before words that are no command, so that none of them counts as a program that the shell computes.
+/// Word before words that are not a command, so that none of them counts as a program that the shell computes.
 pub(super) const DATA: &str = ":";
 
 /// A line, split into commands.
@@ -52,7 +52,7 @@ pub(super) struct ScannedLine {
 /// Command of a line.
 #[derive(Debug)]
 pub(super) struct ScannedCommand {
-    /// The words without quotes. Computed parts are in them as in the module `computed`.
+    /// The words without quotes. Computed parts are represented as in the module `computed`.
     pub(super) words: Vec<String>,
     pub(super) connections: Connections,
 }
@@ -72,7 +72,7 @@ pub(super) struct ScannedInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Commands,
-    /// Arithmetic, parameters, elements of arrays, or a text that no shell is known to run.
+    /// Arithmetic, parameters, elements of arrays, or a text that no known shell runs.
     Data,
     /// Patterns of `case`, up to a parenthesis.
     Patterns,
@@ -108,7 +108,7 @@ struct Scanner<'a> {
     commands: Vec<ScannedCommand>,
     current: Command,
     frames: Vec<Frame>,
-    /// Whether it is within double quotes.
+    /// Whether the position is within double quotes.
     is_quoted: bool,
     is_plain: bool,
     pending: Vec<Input>,
@@ -120,7 +120,7 @@ struct Scanner<'a> {
     /// Whether a command consists of other commands.
     is_compound: bool,
     defines_functions: bool,
-    /// Whether it is nested too deeply.
+    /// Whether the line is nested too deeply.
     is_cut: bool,
     /// Whether the output of a command may be the input of another one.
     has_connections: bool,
@@ -176,7 +176,7 @@ impl Scanner<'_> {
         true
     }
 
-    /// Skips a text if it comes next.
+    /// Skips a text if it is next.
     fn skip(&mut self, text: &str) -> bool {
         let mut ahead = self.rest.clone();
         let is_there = text.chars().all(|expected| ahead.next() == Some(expected));
@@ -256,7 +256,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Reads what follows a `$` outside of quotes.
+    /// Reads the text after a `$` outside of quotes.
     fn dollar(&mut self) {
         self.is_plain = false;
         if self.rest.next_if_eq(&'\'').is_some() {
@@ -272,7 +272,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Skips the name of a variable if it comes next.
+    /// Skips the name of a variable if it is next.
     fn skip_variable(&mut self, name: &str) -> bool {
         let before = self.rest.clone();
         let is_there = self.skip(name) && !self.rest.peek().is_some_and(|next| is_name_character(*next));
@@ -282,7 +282,7 @@ impl Scanner<'_> {
         is_there
     }
 
-    /// Reads what follows a `$`.
+    /// Reads the text after a `$`.
     fn expansion(&mut self) {
         let computed = if self.is_quoted { PART } else { SPLIT };
         match self.rest.peek().copied() {
@@ -312,7 +312,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns whether a parameter may be several words, as in `"${words[@]}"`. One whose end is too far away may be.
+    /// Returns whether a parameter may be several words, as in `"${words[@]}"`. True if its end is too far away.
     fn may_be_list(&self) -> bool {
         let mut ahead = self.rest.clone().take(MAX_PARAMETER);
         ahead.find(|next| matches!(next, '}' | '@')) != Some('}')
@@ -349,7 +349,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Ends everything up to the substitution with this end; everything if it is `None`.
+    /// Ends all constructs up to the substitution with this end, or all if it is `None`.
     fn close_to(&mut self, last: Option<char>) {
         loop {
             self.end_command();
@@ -410,7 +410,7 @@ impl Scanner<'_> {
             Some(Frame::Substitution { outer, is_quoted, end: ')', computed }) => {
                 self.resume(outer, is_quoted, computed);
             }
-            // It has no partner.
+            // The parenthesis has no partner.
             Some(other) => self.frames.push(other),
             None => {}
         }

@@ -27,7 +27,7 @@ pub(super) fn texts(words: &[String]) -> Vec<(String, Content)> {
 #[derive(Debug, Default)]
 struct ScriptReader {
     runs_scripts: bool,
-    /// Whether the next word that is no option is a script.
+    /// Whether the next word that is not an option is a script.
     takes_script: bool,
     is_env: bool,
     /// Whether the next word is a line of `env -S`.
@@ -80,7 +80,7 @@ fn is_special(text: &str) -> bool {
     text.contains(|character: char| character.is_whitespace() || ";|&`$(){}'\"\\".contains(character))
 }
 
-/// Returns the value of a setting such as `core.pager=less -R`, and any other text as it is.
+/// Returns the value of a setting such as `core.pager=less -R`, and any other text unchanged.
 fn value(text: &str) -> &str {
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+".contains(c));
     match text.split_once('=') {

@@ -27,7 +27,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 stateless_tool! {
     /// Runs a command in the system's shell.
     ///
-    /// With `run_in_background` the call returns at once, with an ID for [`TaskOutput`](super::TaskOutput) and
+    /// With `run_in_background` the call returns immediately, with an ID for [`TaskOutput`](super::TaskOutput) and
     /// [`TaskStop`](super::TaskStop). The command ends with the session at the latest.
     ///
     /// Otherwise the result is the output of both streams, in order of arrival, after `Exit code N` if that is not

@@ -48,7 +48,7 @@ impl Tool for Edit {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    /// The edit needs the content, and a failed one shows lines of it.
+    /// The edit needs the content, and a failed edit shows lines of it.
     fn reads(&self, input: &EditInput) -> Vec<PathBuf> {
         self.writes(input)
     }

@@ -16,13 +16,13 @@ use crate::native::number::count;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
-/// The most results that are requested from the environment. Without a limit in the call, the output limits apply.
+/// Maximum number of results requested from the environment. Without a limit in the call, the output limits apply.
 const MAX_RESULTS: usize = 10_000;
 
 stateless_tool! {
     /// Searches the content of files.
     ///
-    /// Paths inside of the working directory are relative. Long lines are cut like those of
+    /// Paths inside of the working directory are relative. Long lines are cut as in
     /// [`builtin::Grep`](crate::builtin::Grep).
     pub struct Grep;
 }
@@ -138,7 +138,7 @@ fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
     Ok(request)
 }
 
-/// Returns the glob for a file type of ripgrep. An unknown type is taken as an extension.
+/// Returns the glob for a file type of ripgrep. An unknown type is treated as an extension.
 fn glob_of_type(name: &str) -> String {
     let extensions = match name {
         "c" => "{c,h}",

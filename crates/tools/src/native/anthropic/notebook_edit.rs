@@ -78,7 +78,7 @@ impl Tool for NotebookEdit {
         vec![PathBuf::from(&input.notebook_path)]
     }
 
-    /// The edit needs the content, and a failed one shows lines of it.
+    /// The edit needs the content, and a failed edit shows lines of it.
     fn reads(&self, input: &NotebookEditInput) -> Vec<PathBuf> {
         self.writes(input)
     }

@@ -1,4 +1,4 @@
-//! `Read`: `read_file` with line numbers like those of `cat -n`.
+//! `Read`: `read_file` with line numbers as in `cat -n`.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -33,7 +33,7 @@ impl Tool for TaskStop {
         name: "TaskStop",
         description: include_str!("../../../prompts/anthropic/task_stop.md"),
         effect: Effect::Execute,
-        // Stopping an ended command does nothing.
+        // Stopping an ended command has no effect.
         repeatable: true,
         kind: ToolKind::Shell.as_str(),
     }

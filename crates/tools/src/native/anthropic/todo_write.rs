@@ -1,4 +1,4 @@
-//! `TodoWrite`: takes the list of tasks.
+//! `TodoWrite`: accepts the list of tasks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
 stateless_tool! {
-    /// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
-    /// applications in the arguments of the call.
+    /// Accepts the complete list of tasks. The tool does not store it: the model reads the list in the conversation,
+    /// and applications read it in the arguments of the call.
     pub struct TodoWrite;
 }
 

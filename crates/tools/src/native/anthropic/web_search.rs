@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most hits that are shown.
+/// Maximum number of hits that are shown.
 const MAX_HITS: usize = 10;
 
 client_tool! {

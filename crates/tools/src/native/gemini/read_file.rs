@@ -17,7 +17,7 @@ use crate::truncate::ShortenedText;
 stateless_tool! {
     /// Reads a file, like [`builtin::ReadFile`](crate::builtin::ReadFile), and shows it without line numbers.
     ///
-    /// If the file has lines before or after those that are shown, a header says so.
+    /// If the file has lines before or after the shown ones, a header reports that.
     pub struct ReadFile;
 }
 
@@ -60,7 +60,7 @@ impl Tool for ReadFile {
     }
 }
 
-/// Words an offset past the end with offsets counted from 0, as this tool counts them.
+/// Reports an offset past the end with offsets counted from 0, as in this tool.
 fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolError {
     let Some(OffsetPastEnd { lines }) = OffsetPastEnd::of(&error) else { return error };
     let message = format!(
@@ -69,8 +69,8 @@ fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolE
     ToolError::new(error.kind(), message).with_source(error)
 }
 
-/// Returns lines, below a header unless they are the whole file. A header that is only about cut lines is for the
-/// model.
+/// Returns lines, below a header unless they are the whole file. Only the model gets a header that is just about cut
+/// lines.
 async fn show(path: &str, lines: &FileLines, cx: &ToolContext) -> ShortenedText {
     let mut content = ShortenedText::default();
     let first_cut = lines.append_to(&mut content, |_text, _number| {});

@@ -52,7 +52,7 @@ impl Tool for Replace {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    /// The edit needs the content, and a failed one shows lines of it.
+    /// The edit needs the content, and a failed edit shows lines of it.
     fn reads(&self, input: &ReplaceInput) -> Vec<PathBuf> {
         self.writes(input)
     }

@@ -14,7 +14,7 @@ use crate::kind::ToolKind;
 use crate::properties::{stateless_tool, tool_properties};
 use crate::tool::{Effect, ReadExtent, Tool, ToolOutput};
 
-/// The most matching lines per call.
+/// Maximum number of matching lines per call.
 const MAX_MATCHES: usize = 1_000;
 
 stateless_tool! {

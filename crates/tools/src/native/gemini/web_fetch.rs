@@ -13,18 +13,18 @@ use crate::properties::{client_tool, tool_properties};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule, truncate_to};
 
-/// The most URLs per call.
+/// Maximum number of URLs per call.
 const MAX_PAGES: usize = 20;
 
-/// The most characters of all pages in total, divided equally.
+/// Maximum number of characters of all pages in total, divided equally.
 const MAX_CHARS: usize = 100_000;
 
-/// The most additional characters per page, for its URL, truncation marker and separator.
+/// Maximum number of additional characters per page, for its URL, truncation marker and separator.
 const OVERHEAD: usize = 1_000;
 
 client_tool! {
     /// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads
-    /// the pages itself; no second model summarizes them.
+    /// the pages itself. No second model summarizes them.
     pub struct WebFetch(Arc<dyn WebClient>);
 }
 

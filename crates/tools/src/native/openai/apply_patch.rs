@@ -32,7 +32,7 @@ pub struct ApplyPatchInput {
 }
 
 impl ApplyPatch {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -64,7 +64,7 @@ impl Tool for ApplyPatch {
         written_by(&input.input)
     }
 
-    /// A patch that does not apply shows lines of the file, and one that moves a file carries its content along.
+    /// A patch that does not apply shows lines of the file, and a patch that moves a file copies its content.
     fn reads(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         read_by(&input.input)
     }

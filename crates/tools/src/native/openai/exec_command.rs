@@ -1,4 +1,4 @@
-//! `exec_command`: runs a command, in the background after some time.
+//! `exec_command`: runs a command, and moves it to the background after some time.
 
 use std::time::{Duration, Instant};
 
@@ -20,17 +20,18 @@ use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 /// The default time to wait for the command.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// The least time to wait for the command.
+/// Minimum time to wait for the command.
 const MIN_WAIT: Duration = Duration::from_millis(250);
 
-/// The least time-out for starting a command.
+/// Minimum time-out for starting a command.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// The most output that the model reads, in tokens of four bytes.
+/// Maximum output that the model reads, in tokens of four bytes.
 const MAX_TOKENS: usize = 10_000;
 
 stateless_tool! {
-    /// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
+    /// Starts a command as one of the session's [background commands](crate::builtin::BackgroundCommands) and waits for
+    /// it.
     ///
     /// The call returns when the command has exited or the wait time is over. In the latter case the command keeps
     /// running, at most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero
@@ -112,7 +113,7 @@ pub(super) async fn output_of(
     unless_cancelled(id, cx, cx.background.follow(id, wait, cx.on_output.clone())).await
 }
 
-/// Awaits `work` with a command. Cancelling the call terminates the command.
+/// Awaits `work` on a command. Cancelling the call terminates the command.
 pub(super) async fn unless_cancelled<T>(
     id: u64,
     cx: &ToolContext,
@@ -163,7 +164,7 @@ pub(super) fn result_of(
         .with_exit_code(exit_code)
 }
 
-/// Returns six hexadecimal digits derived from the id of the call, so that a replay gives the same text.
+/// Returns six hexadecimal digits derived from the id of the call, so that a replay returns the same text.
 fn chunk_id(cx: &ToolContext) -> String {
     let hash = cx.call_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! An environment that holds writes in memory, on top of one that it only reads.
+//! An environment that keeps writes in memory, on top of another one that it only reads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, FileKind, Metadata, Process, forward};
 
-/// The most bytes held in memory.
+/// Maximum number of bytes kept in memory.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The files as they would be after the call.

@@ -5,20 +5,20 @@ use std::str::Chars;
 
 use super::table::Program;
 
-/// Meaning of the arguments of a program that are no options.
+/// Meaning of the arguments of a program that are not options.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operands {
-    /// They do nothing that the program without them does not do.
+    /// They have no effects that the program without them does not have.
     Plain,
     /// The second one is a file that the program writes. `values` are the options whose value is the next word.
     Output { values: &'static [&'static str] },
-    /// The first one may have the letters of options without a dash.
+    /// The first one may contain the letters of options without a dash.
     Letters,
     /// A script of `sed`.
     Sed,
     /// A program of `awk`.
     Awk,
-    /// Variables of `make`, whose values are programs or run some.
+    /// Variables of `make`, whose values are programs or run programs.
     Settings,
 }
 
@@ -125,7 +125,7 @@ fn is_harmless_sed(script: &str) -> bool {
     true
 }
 
-/// Skips up to the end of a pattern or replacement. Returns whether there is one.
+/// Skips to the end of a pattern or replacement. Returns whether it has an end.
 fn skip_section(rest: &mut Peekable<Chars<'_>>, end: char) -> bool {
     while let Some(character) = rest.next() {
         if character == end {
@@ -138,7 +138,7 @@ fn skip_section(rest: &mut Peekable<Chars<'_>>, end: char) -> bool {
     false
 }
 
-/// Returns whether a program of `awk` runs no command and writes no file. Comparisons with `>` count as writing.
+/// Returns whether a program of `awk` runs no commands and writes no files. Comparisons with `>` count as writing.
 fn is_harmless_awk(program: &str) -> bool {
     let pipes = program.replace("||", "");
     !pipes.contains(['>', '|', '@']) && !["system", "getline"].iter().any(|name| program.contains(name))

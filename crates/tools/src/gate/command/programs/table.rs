@@ -11,22 +11,22 @@ use super::options::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
-    /// Options before the subcommand whose value is the next word. Others have none, or have it behind `=`.
+    /// Options before the subcommand whose value is the next word. Other options have no value, or have it after `=`.
     pub(super) values: &'static [&'static str],
-    /// Options that write a file, run a program or connect, which the rest of the program does not. After the name of a
-    /// subcommand and a space, an option counts only with that subcommand. A `*` at the end matches any characters.
+    /// Options that write a file, run a program or connect, although the program without them does not. An option after
+    /// the name of a subcommand and a space applies only to that subcommand. A `*` at the end matches any characters.
     pub(super) side_effect_options: &'static [&'static str],
-    /// Whether options of one dash are whole words, so that no word has several.
+    /// Whether options with one dash are whole words, so that a word cannot combine several.
     pub(super) has_long_options_only: bool,
     /// Subcommands that run files of the working directory which the arguments do not name; all if it is `*`.
     pub(super) launches: &'static [&'static str],
     /// Whether it has subcommands.
     pub(super) has_subcommands: bool,
-    /// Arguments that do more than the rest of the program, besides options.
+    /// Arguments other than options that have additional effects.
     pub(super) operands: Operands,
     /// Whether it runs the program that its arguments name.
     pub(super) is_wrapper: bool,
-    /// Arguments that it does not run, as long as none of them is one of `side_effect_options` or `operands`.
+    /// Arguments that it does not run, unless one of them is in `side_effect_options` or `operands`.
     pub(super) text_arguments: TextArguments,
 }
 
@@ -367,7 +367,7 @@ const PROGRAMS: &[Program] = &[
     program("gcloud").subcommands(&["--project", "--account", "--configuration", "--format", "--verbosity"]),
     program("az").subcommands(&["--subscription", "-o", "--output", "--query"]),
     program("systemctl").subcommands(&["-H", "--host", "-M", "--machine", "-n", "-o", "-p", "-s", "-t"]),
-    // Programs that read, with options that do not.
+    // Programs that read, with options that have other effects.
     program("find")
         .side_effect_options(&[
             "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",

@@ -46,7 +46,7 @@ pub(in super::super) fn has_text_arguments(words: &[String]) -> bool {
             subcommand.is_some_and(|subcommand| subcommands.contains(&subcommand))
         }
     };
-    // The options of these subcommands run no argument.
+    // The options of these subcommands do not run arguments.
     let has_subcommands = matches!(program.text_arguments, TextArguments::Of(_));
     let may_be_option = |word: &String| word.starts_with([SPLIT, PART, EACH]);
     let may_do_more = if matches!(program.operands, Operands::Plain) {
@@ -57,7 +57,7 @@ pub(in super::super) fn has_text_arguments(words: &[String]) -> bool {
     has_text_arguments && !may_do_more && !has_side_effect(words, 1)
 }
 
-/// Returns whether a command with text arguments runs no file of the working directory, such as a hook of git.
+/// Returns whether a command with text arguments runs no file of the working directory, such as a git hook.
 pub(in super::super) fn runs_no_file(words: &[String]) -> bool {
     let program = words.get(program_index(words)).and_then(|first| known(first));
     has_text_arguments(words)

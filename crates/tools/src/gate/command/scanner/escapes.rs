@@ -14,7 +14,7 @@ pub(super) fn decode(rest: &mut Peekable<Chars<'_>>) -> String {
             other => bytes.extend_from_slice(other.encode_utf8(&mut buffer).as_bytes()),
         }
     }
-    // Bash leaves out what follows a NUL.
+    // Bash drops the text after a NUL.
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
@@ -70,7 +70,7 @@ fn low_byte(value: u32) -> u8 {
     u8::try_from(value & 0xff).unwrap_or_default()
 }
 
-/// Reads a number with at most so many digits; `None` if there is no digit.
+/// Reads a number with at most `digits` digits; `None` if there is no digit.
 fn number(rest: &mut Peekable<Chars<'_>>, radix: u32, digits: usize) -> Option<u32> {
     let mut value = None;
     for _ in 0..digits {

@@ -48,7 +48,7 @@ impl Scanner<'_> {
         self.frames.push(Frame::Group { prefix, open });
     }
 
-    /// Ends braces or brackets within a word, whose contents become one computed part. Returns whether there are some.
+    /// Ends braces or brackets within a word. Their contents become one computed part. Returns whether there are any.
     fn close_group(&mut self, open: char) -> bool {
         let mut groups = self.frames.iter().enumerate().rev().map_while(|(index, frame)| match frame {
             Frame::Group { open, .. } => Some((index, *open)),
@@ -74,7 +74,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes braces and brackets that do not end within the word literally.
+    /// Treats braces and brackets that do not end within the word as literal text.
     pub(super) fn end_groups(&mut self) {
         let other = self.frames.iter().rposition(|frame| !matches!(frame, Frame::Group { .. }));
         let start = other.map_or(0, |index| index + 1);

@@ -5,7 +5,7 @@ use super::{Content, HARMLESS, ScannedInput, Scanner};
 use crate::gate::command::computed::PART;
 use crate::gate::command::programs::{self, base_name};
 
-/// Files whose content no command reads as a file.
+/// Files whose content other commands cannot read.
 const OUTPUTS: [&str; 4] = ["/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"];
 
 /// Numbers of standard output and standard error, and the sign that closes a file.

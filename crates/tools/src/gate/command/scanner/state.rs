@@ -10,7 +10,7 @@ pub(super) struct Command {
     pub(super) word: Option<String>,
     /// Whether a part of the current word is quoted.
     pub(super) has_quotes: bool,
-    /// Redirection that the next word belongs to.
+    /// Redirection whose target is the next word.
     pub(super) redirection: Option<Redirection>,
     pub(super) content: Content,
     /// Whether a word is a program or argument, and not part of the shell's grammar.
@@ -49,7 +49,7 @@ pub(in super::super) struct Connections {
 }
 
 impl Connections {
-    /// Connections of a command that starts a pipeline.
+    /// Creates the connections of a command that starts a pipeline.
     pub(super) fn new(id: usize, captured_by: Option<usize>) -> Self {
         Self { id, pipeline: id, captured_by, writes_file: false }
     }

@@ -1,4 +1,4 @@
-//! The three forms of results.
+//! The three result formats.
 
 use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
 
@@ -8,7 +8,7 @@ use crate::builtin::{display_path, ignored_note, shown_line};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     pub(super) offset: usize,
-    /// The most results; `None` for all.
+    /// Maximum number of results; `None` for all.
     pub(super) limit: Option<usize>,
 }
 
@@ -18,7 +18,7 @@ impl Page {
         self.limit.map(|limit| self.offset.saturating_add(limit))
     }
 
-    /// Returns the results on the page, and whether others are left out.
+    /// Returns the results on the page, and whether others were left out.
     fn of(self, mut results: Vec<String>, found: &GrepOutput) -> (Vec<String>, bool) {
         let all = results.len();
         results.truncate(self.end().unwrap_or(usize::MAX));

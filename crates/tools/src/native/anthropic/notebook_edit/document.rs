@@ -1,4 +1,4 @@
-//! A notebook as text with the ranges of its cells, so that one can change and the rest stays unchanged.
+//! A notebook as text with the ranges of its cells, so that one cell can change and the rest stays unchanged.
 
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Returns the index of the cell with this ID, or else with this number, counted from 1 like in `read_file`.
+    /// Returns the index of the cell with this ID, or otherwise with this number, counted from 1 as in `read_file`.
     pub(super) fn find(&self, wanted: &str) -> Result<usize, ToolError> {
         let wanted = wanted.trim();
         let by_id = self.cells.iter().position(|cell| cell.id.as_deref() == Some(wanted));
@@ -88,7 +88,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Returns the ID of a cell, or its number if it has none.
+    /// Returns the ID of a cell, or its number if it has no ID.
     pub(super) fn name(&self, at: usize) -> String {
         let id = self.cells.get(at).and_then(|cell| cell.id.clone());
         id.unwrap_or_else(|| (at + 1).to_string())
@@ -129,7 +129,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the notebook with a new cell, after another one or at the beginning, and the name of the new cell.
+    /// Returns the notebook with a new cell, after another one or at the start, and the name of the new cell.
     pub(super) fn with_new(
         &self,
         after: Option<usize>,
@@ -168,7 +168,7 @@ impl<'a> Document<'a> {
         [before.unwrap_or_default(), replacement, after.unwrap_or_default()].concat()
     }
 
-    /// Returns the whitespace before the first cell: line end and indentation, or nothing if the notebook is one line.
+    /// Returns the whitespace before the first cell: line end and indentation; empty if the notebook is one line.
     /// Jupyter indents by one space.
     fn gap(&self) -> &'a str {
         match self.cells.first() {
