@@ -5,7 +5,7 @@ import { PintleClient, PintleError } from "@pintle/client";
 
 import { fake, SOON } from "./support.mjs";
 
-const PROBLEM = { type: "/problems/conflict", title: "Somebody else was first", status: 409, detail: "it was decided on" };
+const PROBLEM = { type: "/problems/conflict", title: "The request conflicts with the current state", status: 409, detail: "it was decided on" };
 
 /**
  * Returns the failure of a request.
@@ -93,7 +93,7 @@ test("retry-after is honoured, up to a minute", async (t) => {
 
 test("too many requests are repeated if the server says when", async (t) => {
   const rate = { type: "/problems/rate", title: "Requests come too often", status: 429, detail: "try again later" };
-  const full = { ...rate, type: "/problems/full", title: "Too much is under way" };
+  const full = { ...rate, type: "/problems/full", title: "A capacity limit is reached" };
   /** @type {unknown[]} */
   const keys = [];
   /** @type {(string | undefined)[]} */

@@ -55,7 +55,7 @@ pub struct RestoreReport {
     pub turns_before: usize,
     /// Files that change.
     pub files: Vec<FileStep>,
-    /// Files among them that somebody else may have changed.
+    /// Files of this list that another user or process may have changed.
     pub changed_by_others: Vec<String>,
     /// Files that stay as they are, although they differ.
     pub left_alone: Vec<FileLeft>,

@@ -197,11 +197,11 @@ impl OpenSession {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// Working directory of the tools, absolute. Default: that of the server.
+    /// Working directory of the tools, absolute. Default: the directory of the server.
     pub directory: Option<String>,
-    /// Execution environment, by a name of the host such as `docker:CONTAINER`. Default: that of the server.
+    /// Execution environment, by a name of the host such as `docker:CONTAINER`. Default: the environment of the server.
     pub environment: Option<String>,
-    /// Rules for calls, besides those that the host has already.
+    /// Rules for calls, in addition to the rules of the host.
     pub rules: NewRules,
     /// Grant as JSON: no rule, mode or decision goes beyond it. Default: none.
     pub grant: Option<serde_json::Value>,
@@ -217,7 +217,7 @@ pub struct NewSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewRules {
-    /// Calls that nobody has to approve. It takes the scope `approve`.
+    /// Calls that need no approval. Requires the scope `approve`.
     pub allow: Vec<String>,
     /// Calls that are denied.
     pub deny: Vec<String>,

@@ -207,7 +207,7 @@ impl Hub {
             Ok(opened) if opened.session.id() != &id => {
                 let other = opened.session.id().clone();
                 opened.controls.close(opened.session).await;
-                Err(Problem::new(FAILED, format!("the host began session `{other}` instead of `{id}`")))
+                Err(Problem::new(FAILED, format!("the host started session `{other}` instead of `{id}`")))
             }
             Ok(opened) => {
                 self.add(opened, tenant, false);
@@ -239,7 +239,7 @@ impl Hub {
         }
         if !plan.changed_by_others.is_empty() && !request.force {
             let detail = format!(
-                "somebody else may have changed {}: nothing was restored, and `force` restores these as well",
+                "another user or process may have changed {}: nothing was restored, and `force` restores these as well",
                 plan.changed_by_others.join(", ")
             );
             return Err(Problem::new(CONFLICT, detail));

@@ -17,7 +17,7 @@ pub(crate) struct Problem {
     /// Kind of the problem, the same for all of its kind.
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The kind, in words.
+    /// Short, human-readable summary of the kind.
     pub(crate) title: &'static str,
     /// HTTP status.
     pub(crate) status: u16,
@@ -45,7 +45,8 @@ pub(crate) const UNPROCESSABLE: Kind =
 pub(crate) const NOT_FOUND: Kind = kind("not_found", StatusCode::NOT_FOUND, "There is nothing here");
 pub(crate) const METHOD: Kind =
     kind("method", StatusCode::METHOD_NOT_ALLOWED, "The method is not supported here");
-pub(crate) const CONFLICT: Kind = kind("conflict", StatusCode::CONFLICT, "Somebody else was first");
+pub(crate) const CONFLICT: Kind =
+    kind("conflict", StatusCode::CONFLICT, "The request conflicts with the current state");
 pub(crate) const HELD: Kind = kind("held", StatusCode::CONFLICT, "Another process has the session");
 pub(crate) const DAMAGED: Kind = kind("damaged", StatusCode::CONFLICT, "The record is damaged");
 pub(crate) const ENDED: Kind = kind("ended", StatusCode::CONFLICT, "The session has ended");
@@ -62,7 +63,7 @@ pub(crate) const KEY: Kind =
     kind("key", StatusCode::UNPROCESSABLE_ENTITY, "The key was used for another request");
 pub(crate) const RANGE: Kind =
     kind("range", StatusCode::RANGE_NOT_SATISFIABLE, "There is nothing in this range");
-pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "Too much is under way");
+pub(crate) const FULL: Kind = kind("full", StatusCode::TOO_MANY_REQUESTS, "A capacity limit is reached");
 pub(crate) const RATE: Kind = kind("rate", StatusCode::TOO_MANY_REQUESTS, "Requests come too often");
 pub(crate) const FAILED: Kind = kind("failed", StatusCode::INTERNAL_SERVER_ERROR, "The request failed");
 pub(crate) const UNAVAILABLE: Kind =
@@ -80,7 +81,7 @@ impl Problem {
 
     /// Returns the problem of a session that has ended and accepts no input.
     pub(crate) fn session_ended(id: &SessionId) -> Self {
-        Self::new(ENDED, format!("session `{id}` has ended for good: fork it to go on"))
+        Self::new(ENDED, format!("session `{id}` has ended for good: fork it to continue"))
     }
 
     /// Returns whether the problem is of this kind.

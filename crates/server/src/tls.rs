@@ -65,7 +65,7 @@ fn certified(certificates: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, TlsEr
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.map_err(|error| TlsError::Certificates(error.to_string()))?;
     if chain.is_empty() {
-        return Err(TlsError::Certificates("there is none".to_owned()));
+        return Err(TlsError::Certificates("no certificate found".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
     let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());

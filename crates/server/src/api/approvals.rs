@@ -99,7 +99,8 @@ struct DecisionBody {
     /// Words to a denial, which the model gets.
     #[serde(default)]
     reason: Option<String>,
-    /// Arguments in place of the call's own. They are judged as those of a new call, and take the scope `run` as well.
+    /// Arguments that replace the arguments of the call. The changed call is judged as a new call, and also requires the
+    /// scope `run`.
     #[serde(default)]
     arguments: Option<serde_json::Map<String, Value>>,
 }
@@ -231,8 +232,10 @@ async fn decide(
     }
     let found = app.find(&caller, &id).await?;
     let decision = body.decision()?;
-    let fingerprint: Fingerprint = serde_json::from_value(Value::String(body.fingerprint.clone()))
-        .map_err(|_| Problem::new(INVALID, "fingerprint: expected that of the list of approvals"))?;
+    let fingerprint: Fingerprint =
+        serde_json::from_value(Value::String(body.fingerprint.clone())).map_err(|_| {
+            Problem::new(INVALID, "fingerprint: expected a fingerprint from the list of approvals")
+        })?;
     let waits = |approval: &ApprovalView| {
         approval.session == found.summary.id.as_str()
             && approval.call_id == call_id

@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
         read(
             "/v1/sessions/{id}/audit",
             "auditSession",
-            "Read who asked for each call, who allowed it and what it did, with the record verified",
+            "Read the requester, the approver and the effects of each call, with the record verified",
             get(audit),
         )
         .with_query(AUDIT)

@@ -35,11 +35,11 @@ pub(super) fn operations() -> Vec<Operation> {
         read(
             "/v1/sessions/{id}/checkpoints",
             "listCheckpoints",
-            "List the states of the files that can be brought back",
+            "List the states of the files that can be restored",
             get(checkpoints),
         )
         .answers::<CheckpointList>(200),
-        read("/v1/sessions/{id}/diff", "diff", "Compare the files with what they were", get(diff))
+        read("/v1/sessions/{id}/diff", "diff", "Compare the files with an earlier state", get(diff))
             .with_query(SINCE)
             .answers::<DiffView>(200),
         Operation::new(
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "/v1/sessions/{id}/restore",
             "restore",
             Scope::Run,
-            "Bring files back to what they were, or say what that would do",
+            "Restore files to an earlier state, or report the effects without applying them",
             post(restore),
         )
         .with_body::<RestoreBody>()
@@ -61,13 +61,13 @@ struct CheckpointList {
     checkpoints: Vec<CheckpointView>,
 }
 
-/// State of the files at a time.
+/// State of the files when the checkpoint was taken.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CheckpointView {
     id: String,
     /// Number of entries that the history had.
     turns: usize,
-    /// Sequence number of the event that says so.
+    /// Sequence number of the event that records the checkpoint.
     event: u64,
     /// Time, in RFC 3339.
     at: String,
@@ -76,7 +76,7 @@ struct CheckpointView {
     reason: CheckpointReason,
     /// Number of files, directories and links.
     entries: u64,
-    /// Description of what it lacks; absent if it has everything.
+    /// Description of the missing parts; absent if the checkpoint is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<String>,
 }
@@ -147,9 +147,9 @@ impl JsonSchema for ChangeName {
 /// Changed lines that are near to one another.
 #[derive(Debug, Serialize, JsonSchema)]
 struct HunkView {
-    /// Number of the first old line, from 1; of the line before if there is none.
+    /// Number of the first old line, from 1; of the preceding line if the hunk has no old lines.
     old_start: usize,
-    /// Number of the first new line, from 1; of the line before if there is none.
+    /// Number of the first new line, from 1; of the preceding line if the hunk has no new lines.
     new_start: usize,
     lines: Vec<LineView>,
 }
@@ -254,10 +254,10 @@ struct RestoreBody {
     /// Whether the conversation goes back to `turns` as well.
     #[serde(default)]
     conversation: bool,
-    /// Whether files are restored that somebody else may have changed.
+    /// Whether to restore files that another user or process may have changed.
     #[serde(default)]
     force: bool,
-    /// Whether the answer says what would be done, and nothing is.
+    /// Whether to report the effects without applying them.
     #[serde(default)]
     dry_run: bool,
 }
@@ -270,7 +270,7 @@ async fn restore(
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
     if found.summary.parent.is_some() {
-        return Err(Problem::new(INVALID, "the files of a subagent are those of its session"));
+        return Err(Problem::new(INVALID, "a subagent shares the files of its session: restore them there"));
     }
     let RestoreBody { turns, checkpoint, conversation, force, dry_run } = body;
     if turns.is_none() && checkpoint.is_none() {

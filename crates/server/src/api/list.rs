@@ -38,10 +38,10 @@ pub(crate) struct SessionView {
     state: SessionState,
     /// Whether this server has it open.
     live: bool,
-    /// Place among the sessions that wait for room, of those of the same tenant, from 1. Absent unless it waits.
+    /// Position among the sessions of the same tenant that wait for room, from 1. Absent unless the session waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_position: Option<usize>,
-    /// Number of calls that wait for a decision; with those of its subagents while it is live.
+    /// Number of calls that wait for a decision. Includes calls of its subagents while it is live.
     pending_approvals: u64,
     /// Cost so far in US dollars, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub(super) fn operations() -> Vec<Operation> {
         operation(
             "/v1/sessions/{id}/submit",
             "submit",
-            "Send the next message; while a run goes on, it waits for its end",
+            "Send the next message; during a run, it waits for the end of the run",
             post(submit),
         )
         .with_body::<MessageBody>(),
@@ -38,14 +38,14 @@ pub(super) fn operations() -> Vec<Operation> {
         operation(
             "/v1/sessions/{id}/say",
             "say",
-            "Send a message into the run that goes on, or as the beginning of one",
+            "Send a message into the current run, or start a run with it",
             post(say),
         )
         .with_body::<MessageBody>(),
         operation(
             "/v1/sessions/{id}/steer",
             "steer",
-            "Send a message into the run that goes on; without one, it goes with the next message",
+            "Send a message into the current run; without a run, it is sent with the next message",
             post(steer),
         )
         .with_body::<MessageBody>(),
@@ -132,9 +132,9 @@ impl App {
     async fn handle_of_open(&self, found: &Found) -> Result<SessionHandle, Problem> {
         let live = self.hub.open(&found.root).await?;
         let id = &found.summary.id;
-        live.handle
-            .of_session(id)
-            .ok_or_else(|| Problem::new(ENDED, format!("subagent `{id}` has ended: its session can go on")))
+        live.handle.of_session(id).ok_or_else(|| {
+            Problem::new(ENDED, format!("subagent `{id}` has ended, but its session can continue"))
+        })
     }
 
     /// Posts an input to a session, and opens the session unless another process has it open.

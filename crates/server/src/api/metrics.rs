@@ -51,7 +51,7 @@ fn text(app: &App) -> String {
     add("sessions_open", "gauge", "Sessions that this server has open.", &[("", live.len() as u64)]);
     let queued = [("", app.hub.waiting() as u64)];
     add("sessions_waiting", "gauge", "Sessions that wait until others are closed.", &queued);
-    add("sessions_working", "gauge", "Open sessions with a run under way.", &[("", working as u64)]);
+    add("sessions_working", "gauge", "Open sessions with a run in progress.", &[("", working as u64)]);
     add("approvals_pending", "gauge", "Calls that wait for a decision.", &[("", waiting as u64)]);
     add("streams_open", "gauge", "Streams of events that are open.", &[("", read(&counters.streams))]);
     let answers = [
@@ -62,16 +62,16 @@ fn text(app: &App) -> String {
     ];
     add("http_responses_total", "counter", "Answers by the class of their status.", &answers);
     for (name, help, count) in [
-        ("events_total", "Events of sessions, without those of subagents.", &counters.events),
+        ("events_total", "Events of sessions, excluding subagents.", &counters.events),
         ("runs_total", "Runs that ended.", &counters.runs),
         (
             "model_responses_total",
-            "Responses of models, without those to subagents.",
+            "Responses of models, excluding responses to subagents.",
             &counters.model_responses,
         ),
         ("model_input_tokens_total", "Input tokens of these responses.", &counters.input_tokens),
         ("model_output_tokens_total", "Output tokens of these responses.", &counters.output_tokens),
-        ("tool_calls_total", "Tool calls that began, without those of subagents.", &counters.tool_calls),
+        ("tool_calls_total", "Tool calls that started, excluding calls of subagents.", &counters.tool_calls),
     ] {
         add(name, "counter", help, &[("", read(count))]);
     }

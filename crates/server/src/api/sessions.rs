@@ -117,21 +117,21 @@ pub(super) fn operations() -> Vec<Operation> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateBody {
-    /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
-    /// server.
+    /// Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: the
+    /// directory of the server.
     #[serde(default)]
     #[schemars(extend("pattern" = "^/"))]
     directory: Option<String>,
-    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server.
+    /// Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: the environment of the server.
     #[serde(default)]
     environment: Option<String>,
-    /// Rules for calls, besides those of the server's user and of the project.
+    /// Rules for calls, in addition to the rules of the server's user and of the project.
     #[serde(default)]
     rules: NewRules,
     /// Grant that no rule, mode or decision goes beyond.
     #[serde(default)]
     grant: Option<serde_json::Map<String, Value>>,
-    /// Model. Default: that of the server.
+    /// Model. Default: the model of the server.
     #[serde(default)]
     model: Option<String>,
     /// Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`.

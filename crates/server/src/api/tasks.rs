@@ -81,7 +81,7 @@ struct TaskView {
     title: String,
     /// State: `under way`, `waits for a person`, `done`, `blocked`, `at its limit`, `cancelled`, `failed` or `cannot be read`.
     state: &'static str,
-    /// Whether a process has it open. Without one, it goes on once somebody runs it again.
+    /// Whether a process has it open. Otherwise, the task resumes when it is run again.
     running: bool,
     /// Time of its creation, in RFC 3339.
     created_at: String,
@@ -115,7 +115,8 @@ struct TaskDetail {
 struct GateView {
     /// Gate.
     name: GateName,
-    /// Place in the journal at which it was opened. A decision that names it is about what was seen here.
+    /// Position in the journal at which the gate was opened. A decision with this position does not apply if the gate was
+    /// opened again since.
     place: u64,
     /// Candidate that was chosen, at the gate of the result.
     #[serde(skip_serializing_if = "Option::is_none")]

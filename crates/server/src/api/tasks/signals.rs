@@ -96,10 +96,10 @@ struct DecideBody {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum GateDecision {
-    /// Let the task go on.
+    /// Let the task continue.
     #[serde(alias = "allow")]
     Approve,
-    /// Do not.
+    /// Require changes, or end the task.
     Refuse,
 }
 
@@ -213,7 +213,7 @@ async fn decide(
     // The gate stays open until a process applies the decision.
     let ticket = Fingerprint::of_text(format_args!("{gate:?} at {place}"));
     if !app.hub.decides_first(&id, GATE, ticket, &key.input_id()) {
-        return Err(Problem::new(CONFLICT, "somebody else has decided on this gate"));
+        return Err(Problem::new(CONFLICT, "another request has decided on this gate"));
     }
     let told =
         app.tell_task(&caller, &id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
