@@ -37,7 +37,7 @@ type Source = Box<dyn StdError + Send + Sync>;
 #[non_exhaustive]
 pub enum ClientError {
     /// Invalid server address.
-    #[error("`{url}` is no address of a server: {reason}")]
+    #[error("`{url}` is not an address of a server: {reason}")]
     InvalidUrl {
         /// Address, without its fragment.
         url: String,

@@ -53,7 +53,7 @@ pub struct AuditReport {
     /// Verification of the record; `None` if it was not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<ChainReport>,
-    /// The audit; `None` if nothing of the record can be read.
+    /// The audit; `None` if the record is unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
     /// Why there is no audit.
@@ -61,7 +61,7 @@ pub struct AuditReport {
     pub problem: Option<String>,
 }
 
-/// What a session did, as far as its record says.
+/// Activity of a session, according to its record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Audit {
@@ -69,12 +69,12 @@ pub struct Audit {
     pub session: SessionHeader,
     /// State at the end of the record.
     pub state: SessionState,
-    /// Last event; `None` if there is none.
+    /// Last event; `None` if the record has no event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Moment>,
-    /// Models, from the first one on.
+    /// Models, the oldest first.
     pub models: Vec<ModelChange>,
-    /// What the session might do: at its start, and each change.
+    /// Permissions of the session at its start, and their changes.
     pub policy: Vec<PolicyHistory>,
     /// Inputs and injected messages.
     pub inputs: Vec<InputHistory>,
@@ -94,7 +94,7 @@ pub struct Audit {
     pub notices: Vec<Notice>,
     /// Counts over the calls.
     pub summary: Summary,
-    /// End of the record that this version cannot read; `None` if it reads everything.
+    /// End of the record that this version cannot read; `None` if it reads the whole record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<Unread>,
 }
@@ -107,7 +107,7 @@ pub enum AuditError {
     #[error("the record cannot be replayed")]
     Replay(#[source] ReplayError),
     /// A secret is a word that the audit itself uses.
-    #[error("a secret cannot be told from a word of the audit")]
+    #[error("a secret cannot be distinguished from a word of the audit")]
     Redaction(#[source] serde_json::Error),
 }
 

@@ -40,34 +40,34 @@ impl fmt::Display for GrantId {
     }
 }
 
-/// Authority of a session: operations, time and budget. Plain data: it proves nothing by itself, so whoever keeps it
-/// decides who may change it.
+/// Authority of a session: operations, time and budget. A grant is plain data without a signature. The application that
+/// stores it controls who may change it.
 ///
-/// [`Grant::none`] allows nothing, and each part is widened by its field. A subagent gets a grant by
-/// [`attenuate`](Self::attenuate), which allows nothing that the parent's does not.
+/// [`Grant::none`] allows nothing, and each field widens one part. A subagent gets a grant by
+/// [`attenuate`](Self::attenuate), which allows nothing that the parent's grant does not allow.
 ///
-/// In JSON every field must be known: one that is not understood could have been a limit.
+/// Unknown JSON fields are an error, because an unknown field could be a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Version of the form, [`Grant::VERSION`].
+    /// Version of the format, [`Grant::VERSION`].
     pub version: u32,
-    /// Its id, by which it can be revoked.
+    /// Id, which identifies the grant for a revocation.
     pub id: GrantId,
     /// Grants that it was attenuated from, the oldest first. Revoking one of them revokes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<GrantId>,
-    /// Session that it is for; any if `None`.
+    /// Session that it applies to; any session if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub session: Option<SessionId>,
-    /// Number of the generation, by which all older grants can be revoked at once.
+    /// Generation number. A revocation can apply to all older generations at once.
     #[serde(default)]
     pub epoch: u64,
     /// Tools that may be called, by name.
     pub tools: BTreeSet<Pattern>,
-    /// Limits on arguments. A call must satisfy all that are for its tool.
+    /// Limits on arguments. A call must satisfy all limits for its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<ArgumentScope>,
     /// Files and directories that calls may read.
@@ -78,7 +78,7 @@ pub struct Grant {
     pub effect: EffectCeiling,
     /// Whether tools may reach other machines.
     pub network: bool,
-    /// Whether commands may run outside of the sandbox of their environment, each after a person has allowed it.
+    /// Whether commands may run outside of the sandbox of their environment, each after a user has allowed it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub outside_sandbox: bool,
     /// Environments in which tools may work, by name: `local`, `docker:IMAGE`, `ssh:HOST`.
@@ -86,7 +86,7 @@ pub struct Grant {
     /// Spending limits.
     #[serde(default)]
     pub budget: GrantBudget,
-    /// When it holds.
+    /// Time window in which it is valid.
     #[serde(default)]
     pub window: Window,
     /// Subagents that may be started.
@@ -94,7 +94,7 @@ pub struct Grant {
     pub delegation: Delegation,
 }
 
-/// Highest effect that calls may have. Reaching other machines is apart, since it adds to any of them.
+/// Highest effect that calls may have. Network access is separate, since it combines with each effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectCeiling {
@@ -149,16 +149,16 @@ impl GrantBudget {
     }
 }
 
-/// Time in which a grant holds.
+/// Time window in which a grant is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Window {
-    /// Beginning; always if `None`.
+    /// Start, inclusive; unlimited if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_before: Option<Timestamp>,
-    /// First moment after it; never if `None`.
+    /// End, exclusive; unlimited if `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_after: Option<Timestamp>,
@@ -183,9 +183,9 @@ impl Window {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Delegation {
-    /// Generations below: 0 for none.
+    /// Generations of subagents below the session; 0 for no subagents.
     pub depth: u32,
-    /// Subagents of one session at a time.
+    /// Maximum number of open subagents of one session.
     pub width: u32,
 }
 

@@ -6,8 +6,8 @@ use pintle_tools::gate::matches_wildcard;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Pattern of a name or a value: `*` stands for any characters, also none. Everything else stands for itself, and case
-/// counts.
+/// Pattern of a name or a value. `*` matches any number of characters, including zero. Every other character matches
+/// itself, case-sensitively.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pattern(String);

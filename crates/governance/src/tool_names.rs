@@ -46,7 +46,7 @@ const MCP: &str = "mcp__";
 /// The problem, for a text that matches no tool name.
 pub(crate) fn parse(name: &str) -> Result<Pattern, String> {
     if name.contains(".*") {
-        return Err(format!("has `.*` in `{name}`; `*` stands for any characters"));
+        return Err(format!("has `.*` in `{name}`; `*` matches any characters"));
     }
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '*');
     if name.starts_with(MCP) {

@@ -33,7 +33,7 @@ const MAX_SHOWN: usize = 300;
 #[non_exhaustive]
 pub enum EngineError {
     /// The address is invalid.
-    #[error("`{0}` is no address of an engine; expected one such as `http://127.0.0.1:8080`")]
+    #[error("`{0}` is not an address of an engine; expected one such as `http://127.0.0.1:8080`")]
     Address(String),
     /// The engine cannot be reached.
     #[error("the engine at {authority} cannot be reached")]
@@ -50,7 +50,7 @@ pub enum EngineError {
     #[error("the engine did not answer within {} s", PATIENCE.as_secs())]
     TimedOut,
     /// The response is not from an engine.
-    #[error("the answer is not that of an engine: {0}")]
+    #[error("the response is not from an engine: {0}")]
     Answer(String),
     /// The engine has rejected the request.
     #[error("the engine refused with {status}: {said}")]

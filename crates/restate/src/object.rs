@@ -87,7 +87,7 @@ pub(crate) struct TaskObject {
     )
 )]
 impl TaskObject {
-    /// Keeps a task going until it has ended.
+    /// Runs a task until it ends. A long task continues in a later invocation.
     #[handler]
     async fn run(
         &self,
@@ -118,14 +118,14 @@ impl TaskObject {
         }
     }
 
-    /// Says something to the candidates.
+    /// Sends a message to one candidate, or to all candidates.
     #[handler]
     async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
         let Steer { candidate, text } = said.into_inner();
         self.tell(&context, Signal::Steer { candidate, text }).await
     }
 
-    /// Answers a task that waits for a person.
+    /// Answers a task that waits for a decision.
     #[handler]
     async fn decide(
         &self,
@@ -135,19 +135,19 @@ impl TaskObject {
         self.tell(&context, Signal::Decide(said.into_inner())).await
     }
 
-    /// Ends a task for good.
+    /// Cancels a task permanently.
     #[handler]
     async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
         self.tell(&context, Signal::Cancel { reason: said.into_inner().reason }).await
     }
 
-    /// Lets a run that waits for people look now, after something was posted to the store itself.
+    /// Wakes a run that waits for a signal, after an input was posted directly to the store.
     #[handler]
     async fn wake(&self, context: SharedObjectContext<'_>) -> Result<(), HandlerError> {
         Ok(wake(&context).await?)
     }
 
-    /// Returns where a task is.
+    /// Returns the status of a task and its cost.
     #[handler]
     async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
         let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
@@ -215,7 +215,7 @@ pub async fn serve(
         // `IdentityKeys::new` has checked the keys.
         match endpoint.identity_key(key) {
             Ok(with_key) => endpoint = with_key,
-            Err(error) => return tracing::error!(key, %error, "an identity key is none"),
+            Err(error) => return tracing::error!(key, %error, "invalid identity key"),
         }
     }
     let endpoint = endpoint.build();

@@ -285,7 +285,7 @@ impl Desk {
                 Ok(None) | Err(TaskHostError::Stopped) => {}
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(task = %id, error, "the task goes on when it is asked about again");
+                    tracing::warn!(task = %id, error, "the run failed; the next query of the status resumes the task");
                 }
             }
         });

@@ -84,7 +84,7 @@ pub enum TaskHostError {
     #[error("it cannot be written as JSON")]
     Json(#[from] serde_json::Error),
     /// This host cannot carry out the steps of the task.
-    #[error("task `{id}` cannot go on here: {reason}")]
+    #[error("task `{id}` cannot continue here: {reason}")]
     NotHere {
         /// Id.
         id: SessionId,

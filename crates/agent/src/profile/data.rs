@@ -186,7 +186,7 @@ impl ProfileData {
             return refuse("name", format!("found {name:?}, {expected}"));
         }
         if ModelFamily::ALL.iter().any(|family| family.name() == name) {
-            return refuse("name", format!("found `{name}`, which is built in, expected a name of its own"));
+            return refuse("name", format!("found `{name}`, which is built in, expected another name"));
         }
         if let Some(file) = &self.system_prompt_file {
             let problem = if self.system_prompt.is_some() {

@@ -13,15 +13,15 @@ pub enum ApprovalEnding {
     Allowed,
     /// The call does not run.
     Denied,
-    /// Nobody decided in time, so the call does not run.
+    /// The request timed out, so the call does not run.
     Expired,
     /// The turn was stopped, so no decision is needed.
     Cancelled,
-    /// Another request takes its place: the call has other arguments now, or is judged by another grant.
+    /// Another request replaces it: the call has other arguments now, or another grant applies.
     Superseded,
 }
 
-/// Who did something, as the application knows them, such as `jan@workstation`.
+/// Author of an action, as the application names them, such as `jan@workstation`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Principal(String);

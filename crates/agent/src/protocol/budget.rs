@@ -37,7 +37,7 @@ pub struct Budget {
     pub tool_calls: Option<u64>,
 }
 
-/// Names one limit of a budget.
+/// Quantity that a budget limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub enum BudgetKind {
     ToolCalls,
 }
 
-/// Names what a limit of a budget counts.
+/// Scope of a budget limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

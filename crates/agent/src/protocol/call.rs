@@ -84,12 +84,12 @@ pub enum Preparation {
     },
 }
 
-/// Arguments of a call that somebody changed before it ran.
+/// Arguments of a call that were changed before it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedArguments {
     /// The arguments that it runs with.
     pub arguments: Value,
-    /// Who changed them.
+    /// Principal that changed them, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
 }

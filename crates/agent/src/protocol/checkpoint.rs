@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Checkpoint {
-    /// Id by which it can be found again.
+    /// Id.
     pub id: String,
-    /// Number of files, directories and links that it has.
+    /// Number of files, directories and links that it contains.
     pub entries: u64,
-    /// What it lacks, in words; `None` if it has everything.
+    /// Description of the missing parts; `None` if it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<String>,
 }
@@ -23,9 +23,9 @@ pub struct Checkpoint {
 pub enum CheckpointReason {
     /// A call is about to change files, or to run a command.
     BeforeCall,
-    /// Such a call has ended, so that later changes are known to be somebody else's.
+    /// Such a call has ended. Later changes are not attributed to it.
     AfterCall,
-    /// Files are about to be restored from another checkpoint, which can be undone with this one.
+    /// Files are about to be restored from another checkpoint. This checkpoint can undo that.
     BeforeRewind,
     /// Files were restored from another checkpoint.
     AfterRewind,

@@ -50,7 +50,7 @@ pub struct SessionEvent {
 pub struct ForkedFrom {
     /// Id of the forked session.
     pub session_id: SessionId,
-    /// Number of history entries that the fork took over.
+    /// Number of history entries that the fork inherited.
     pub turns: usize,
 }
 
@@ -61,9 +61,9 @@ fn is_zero(depth: &u32) -> bool {
 
 /// Kind and data of an event. Starts and ends pair.
 ///
-/// The deltas of text and of reasoning concatenate to the text of the end event. Those of a tool call's output do so,
-/// too, unless the call was stopped or failed half way, or its tool streams something else than its result, such as
-/// progress. Those of a call's arguments concatenate to the arguments as the model wrote them.
+/// The deltas of text and of reasoning concatenate to the text of the end event. The output deltas of a tool call do so,
+/// too, unless the call was stopped or failed midway, or its tool streams text other than its result, such as progress.
+/// The deltas of a call's arguments concatenate to the arguments as the model wrote them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "data", rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
@@ -80,8 +80,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         forked_from: Option<ForkedFrom>,
     },
-    /// The process that drove the session is gone, and another one resumed it from its record. The events before this
-    /// one are those of the record.
+    /// The process that drove the session is gone, and another process resumed it from its record. All earlier events
+    /// are from the record.
     SessionResumed {
         /// Calls that had started and are not repeated, since their effect is unknown. Their end events follow.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -89,8 +89,8 @@ pub enum EventKind {
         /// Calls that had started and are safe to repeat. Each has one start event and one end event.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         repeated: Vec<String>,
-        /// Calls that had declared what they do to files. The files tell whether each is done or in conflict, and its end
-        /// event follows, or whether it runs again.
+        /// Calls that had declared their changes of files. If the files show that a call is done or in conflict, its end
+        /// event follows. Otherwise it runs again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reconciled: Vec<String>,
     },
@@ -134,7 +134,7 @@ pub enum EventKind {
         #[schemars(with = "Segment")]
         moved: Option<Segment>,
     },
-    /// The model began to write text.
+    /// The model started to write text.
     AssistantTextStart {},
     /// More text.
     AssistantTextDelta {
@@ -149,7 +149,7 @@ pub enum EventKind {
         #[serde(default)]
         interrupted: bool,
     },
-    /// The model began to reason.
+    /// The model started to reason.
     ReasoningStart {},
     /// More reasoning.
     ReasoningDelta {
@@ -164,7 +164,7 @@ pub enum EventKind {
         #[serde(default)]
         interrupted: bool,
     },
-    /// The model began to write the arguments of a tool call. Not emitted for arguments that arrive in one piece.
+    /// The model started to write the arguments of a tool call. Not emitted for arguments that arrive in one piece.
     ToolCallArgumentsStart {
         /// The model's id of the call.
         call_id: String,
@@ -217,11 +217,11 @@ pub enum EventKind {
         call_id: String,
         /// Name of the tool.
         tool_name: String,
-        /// What may happen to the call: the strictest verdict.
+        /// The strictest verdict.
         permission: Permission,
         /// Verdict of each gate that was asked, with the rule that decided. The chain ends at the first denial.
         steps: Judgement,
-        /// Arguments that the call would run with, if somebody changed them.
+        /// Arguments that the call would run with, if they were changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<ChangedArguments>,
     },
@@ -273,7 +273,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<ImageSummary>,
     },
-    /// A call needs the approval of a person.
+    /// A call needs the approval of a user.
     ApprovalRequested {
         /// Id of the call.
         call_id: String,
@@ -289,11 +289,11 @@ pub enum EventKind {
         /// Identifies this call with exactly these arguments. A decision applies to it alone, and once.
         #[schemars(schema_with = "schema::fingerprint")]
         fingerprint: Fingerprint,
-        /// On which side of the sandbox the command would run; none without a sandbox, and for calls that are no commands.
+        /// Side of the sandbox on which the command would run; missing without a sandbox and for other calls.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sandbox: Option<SandboxSide>,
     },
-    /// A request for approval ended: a person decided, or it is not needed any more.
+    /// A request for approval ended: a user decided, it timed out, or it is no longer needed.
     ApprovalDecided {
         /// Id of the call.
         call_id: String,
@@ -305,11 +305,11 @@ pub enum EventKind {
         /// Reason of a denial, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who decided, if that is known.
+        /// Principal that decided, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// What the session may do has changed: its mode, rules, sandbox or grant.
+    /// The permissions of the session changed: its mode, rules, sandbox or grant.
     PolicyChanged(PolicyChange),
     /// A checkpoint of the workspace was taken.
     CheckpointTaken {
@@ -320,16 +320,16 @@ pub enum EventKind {
         /// Number of entries of the history at that time.
         turns: usize,
     },
-    /// The session goes on after the first entries of its history; what followed them is no part of it any more.
+    /// The session continues after the first entries of its history. Later entries are no longer part of it.
     Rewound {
         /// Number of entries that are left.
         turns: usize,
     },
-    /// A decision came too late or does not fit the call, and changes nothing.
+    /// A decision came too late or does not match the call. It has no effect.
     ApprovalLate {
         /// Id of the call.
         call_id: String,
-        /// What was decided.
+        /// Whether the decision approved the call.
         approved: bool,
         /// Why it does not apply.
         reason: String,
@@ -383,7 +383,7 @@ pub enum EventKind {
         limit: u64,
         /// Amount spent by this session and its subagents, or reserved for them.
         spent: u64,
-        /// What the next call needs at least, if less than that is left.
+        /// Minimum that the next call needs, if less is left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
         /// Scope of the limit; the session if it is missing.
@@ -397,8 +397,8 @@ pub enum EventKind {
         /// Context window, in tokens.
         context_window: u64,
     },
-    /// How much of the context window the next request uses. Reported when it has changed by a tenth of the window; the
-    /// parts are estimates.
+    /// Context window usage of the next request. Emitted when it has changed by a tenth of the window. The parts are
+    /// estimates.
     ContextUsage {
         /// Context window, in tokens.
         window: u64,
@@ -413,14 +413,14 @@ pub enum EventKind {
     },
     /// A summary of the older part of the conversation is being written.
     CompactionStart {
-        /// Number of entries of the history that it will stand for.
+        /// Number of entries of the history that it will cover.
         through: u64,
     },
     /// Requests begin with the summary from now on. The history is unchanged.
     CompactionEnd {
-        /// Number of entries of the history that it stands for.
+        /// Number of entries of the history that it covers.
         through: u64,
-        /// Number of entries that the previous summary stood for. The entries from there on are newly summarized.
+        /// Number of entries that the previous summary covered. Later entries are newly summarized.
         #[serde(default)]
         from: u64,
         /// Estimated size of the next request without it, in tokens.
@@ -442,10 +442,10 @@ pub enum EventKind {
     },
     /// A problem that does not stop the turn: context usage, a retry, a truncated response.
     Warning {
-        /// Message for a person.
+        /// Message for the user.
         message: String,
     },
-    /// A model call failed and is tried again. Follows the `WARNING` for a person about it.
+    /// A model call failed and is retried. Follows the `WARNING` for the user.
     ModelRetrying {
         /// Number of the retry, from 1.
         attempt: u32,
@@ -460,7 +460,8 @@ pub enum EventKind {
         error: ErrorInfo,
     },
     /// Deltas were skipped, because the subscriber lagged or came late. The end event of the segment has the complete
-    /// text; that of a tool call only if it returned what it streamed; for arguments, `TOOL_CALL_START` has it.
+    /// text. `TOOL_CALL_END` has it only if the call returned the text that it streamed. For arguments,
+    /// `TOOL_CALL_START` has it.
     Gap {
         /// Number of skipped bytes.
         skipped: u64,

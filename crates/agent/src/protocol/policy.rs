@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Principal;
 
-/// Change of what a session may do, made by the layer that judges its calls. The session itself does not judge: it keeps the
-/// change on record, so that each verdict can be explained later.
+/// Change of a session's permissions, made by the layer that judges its calls. The session does not judge calls. It records
+/// the change, which explains later verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[non_exhaustive]
@@ -25,7 +25,7 @@ pub struct PolicyChange {
     /// The grant, complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Value>,
-    /// Who changed it.
+    /// Principal that made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
 }
@@ -33,11 +33,11 @@ pub struct PolicyChange {
 /// Rule that was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyRule {
-    /// What happens to the calls that it names.
+    /// Verdict for the calls that it names.
     pub permission: Permission,
     /// The rule, as it was written.
     pub rule: String,
-    /// Where it comes from: a file with a line, or what gave it.
+    /// Origin, such as a file with a line, an option or an approval.
     pub source: String,
 }
 

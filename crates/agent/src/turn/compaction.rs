@@ -357,7 +357,7 @@ impl Machine {
         let least = window.saturating_mul(CHARS_PER_TOKEN) / LEAST_GAIN;
         self.compactions.not_before = if gained < least { self.chars.saturating_add(least) } else { 0 };
         if current.is_manual && gained == 0 {
-            let message = "the compaction gained nothing: the summary, with the messages of the user, is as long as what it replaces";
+            let message = "the compaction gained nothing: the summary and the user's messages are as long as the text that they replace";
             self.report_result(EventKind::Warning { message: message.to_owned() }, out);
         }
     }

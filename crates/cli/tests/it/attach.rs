@@ -254,7 +254,7 @@ fn what_cannot_be_attached_to_is_said() {
     for (url, token, words) in [
         (url, "pintle_wrong", "the server refused the token"),
         (url, "", "the server refused the token"),
-        ("ftp://host", "", "is no address of a server"),
+        ("ftp://host", "", "is not an address of a server"),
     ] {
         let mut list = pintle(&["sessions", "list", "--server", url]);
         let output = run(list.env("PINTLE_TOKEN", token));

@@ -164,7 +164,7 @@ fn check_says_what_would_happen_and_why() {
     mode auto for all other calls
     ");
     for (call, message) in [
-        ("shell", "does not say what it touches"),
+        ("shell", "has no target"),
         ("sh*(ls)", "names several tools"),
         ("shell(ls", "has no `)` at its end"),
         ("mytool(x)", "does not say what `x` is"),

@@ -26,24 +26,24 @@ pub struct CallHistory {
     /// Input that the session was handling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<InputHistory>,
-    /// What the model asked for.
+    /// Call that the model proposed.
     pub proposal: Proposal,
-    /// What the gates said, each time they were asked.
+    /// Judgements of the gates, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub judgements: Vec<CallJudgement>,
-    /// Requests for the approval of a person.
+    /// Requests for approval by a user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalHistory>,
     /// Decisions that changed nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_decisions: Vec<LateDecision>,
-    /// What ran; `None` if nothing did.
+    /// Execution; `None` if the call did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<CallExecution>,
-    /// What the model read; `None` if the record ends before that.
+    /// Result for the model; `None` if the record ends earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CallResult>,
-    /// What was decided about the call when another process resumed the session.
+    /// Decisions about the call when another process resumed the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<CallRecovery>,
     /// Sessions of the subagents that it spawned.
@@ -58,11 +58,11 @@ pub struct CallHistory {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallOutcome {
-    /// The model asked for it, and nothing has started.
+    /// The model requested it, and it has not started.
     Proposed,
-    /// It waits for the decision of a person.
+    /// It waits for a user's decision.
     AwaitingDecision,
-    /// It started, and the record has no end of it.
+    /// It started, and the record does not contain its end.
     Running,
     /// It ran. A non-zero exit code of a command is a result.
     Succeeded,
@@ -70,21 +70,21 @@ pub enum CallOutcome {
     Failed,
     /// It was stopped at its time limit.
     TimedOut,
-    /// There is no such tool, or the arguments do not fit it.
+    /// The tool does not exist, or the arguments are invalid.
     Invalid,
     /// A gate denied it.
     Denied,
-    /// A person, or the application in their place, was asked and denied it.
+    /// A user, or the application on the user's behalf, denied it.
     Rejected,
-    /// Nobody decided in time.
+    /// The request for approval timed out.
     Expired,
-    /// It was answered without having run: the turn was stopped, or a limit was reached.
+    /// It was answered without running: the turn was stopped, or a limit was reached.
     NotRun,
     /// It was stopped while it ran. It may have had part of its effect.
     Interrupted,
 }
 
-/// What the model asked for.
+/// Call that the model proposed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Proposal {
@@ -110,7 +110,7 @@ pub struct Proposal {
     /// Text of the arguments, if it is not JSON with the same value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_written: Option<String>,
-    /// Id that the model gave the call, if that was not unique.
+    /// The model's id of the call, if it was not unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<String>,
     /// Repairs of simple mistakes in the arguments.
@@ -128,16 +128,16 @@ pub struct CallJudgement {
     pub permission: Permission,
     /// Verdict of each gate that was asked.
     pub steps: Judgement,
-    /// Arguments that were judged, if somebody had changed them.
+    /// Arguments that were judged, if they had been changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<ChangedArguments>,
 }
 
-/// Request for the approval of a person, and how it ended.
+/// Request for approval by a user, and its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ApprovalHistory {
-    /// When somebody was asked first.
+    /// When approval was first requested.
     pub requested: Moment,
     /// Why.
     pub reason: String,
@@ -145,7 +145,7 @@ pub struct ApprovalHistory {
     pub ticket: String,
     /// Arguments that the call would run with.
     pub arguments: Value,
-    /// The end; `None` while nobody has decided.
+    /// The end; `None` while the request is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ApprovalDecision>,
 }
@@ -158,10 +158,10 @@ pub struct ApprovalDecision {
     pub moment: Moment,
     /// Whether the call may run.
     pub approved: bool,
-    /// How it ended. Records of older versions do not say.
+    /// How it ended; `None` in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<ApprovalEnding>,
-    /// Who decided, if that is on record.
+    /// Principal that decided, if the record contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
     /// Reason of a denial.
@@ -173,9 +173,9 @@ pub struct ApprovalDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LateDecision {
-    /// When it came.
+    /// When it arrived.
     pub moment: Moment,
-    /// What was decided.
+    /// Whether the decision approved the call.
     pub approved: bool,
     /// Why it does not apply.
     pub reason: String,
@@ -244,7 +244,7 @@ pub struct FileEdit {
     pub diff: String,
 }
 
-/// What the model read.
+/// Result of a call, for the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct CallResult {
@@ -257,13 +257,13 @@ pub struct CallResult {
     pub text: String,
 }
 
-/// What was decided about a call when another process resumed the session.
+/// Decision about a call when another process resumed the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct CallRecovery {
     /// When the session was resumed.
     pub moment: Moment,
-    /// What was decided.
+    /// The decision.
     pub action: RecoveryAction,
 }
 
@@ -276,7 +276,7 @@ pub enum RecoveryAction {
     Interrupted,
     /// It ran again, since that is safe.
     Repeated,
-    /// Its files were compared with what it had declared.
+    /// Its files were compared with the changes that it had declared.
     Reconciled,
 }
 

@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 
 /// Result of verifying the chain of hashes of a record.
 ///
-/// A chain shows every change before its last barrier. A change of the newest barrier, and lines that were cut off at the
-/// end, show only against a head that was kept elsewhere.
+/// A chain reveals every change before its last barrier. Only a head that was stored elsewhere reveals a change of the
+/// newest barrier, or lines that were cut off at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ChainReport {
-    /// Number of lines that are right.
+    /// Number of intact lines.
     pub lines: u64,
-    /// Last line that is right, as `EPOCH:LINE:HASH`.
+    /// Last intact line, as `EPOCH:LINE:HASH`.
     pub head: String,
     /// Number of large values that were verified.
     pub values: u64,
     /// Number of checkpoints that were verified.
     pub checkpoints: u64,
-    /// Whether a head that was kept elsewhere is one of the lines; `None` without one.
+    /// Whether a head that was stored elsewhere is one of the lines; `None` without such a head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matches_head: Option<bool>,
-    /// Size of the end that was never completed, in bytes.
+    /// Size of an incomplete end, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_bytes: Option<u64>,
-    /// What is damaged or missing.
+    /// Damaged or missing parts.
     pub problems: Vec<ChainProblem>,
 }
 
@@ -32,10 +32,10 @@ pub struct ChainReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ChainProblem {
-    /// Number of the line; `None` if a checkpoint is damaged, whose contents are no part of the lines.
+    /// Number of the line; `None` for a damaged checkpoint, whose contents are not in the lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The problem, in words.
+    /// Description of the problem.
     pub message: String,
 }
 

@@ -29,7 +29,7 @@ pub struct Moment {
 pub struct SessionHeader {
     /// Id of the session.
     pub id: SessionId,
-    /// Where it was spawned, if it is a subagent.
+    /// Its parent, if it is a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<SpawnedBy>,
     /// Origin of its history, if it is a fork.
@@ -59,11 +59,11 @@ pub struct SpawnedBy {
     pub depth: u32,
 }
 
-/// Model from some point on.
+/// Model, and when the session started to use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ModelChange {
-    /// From when on.
+    /// Start of its use.
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// Provider that requests are sent to.
@@ -83,7 +83,7 @@ pub struct InputHistory {
     /// Number of the run that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// Who submitted it, as far as that is known.
+    /// Principal that submitted it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
     /// Id that its sender chose, if it was posted from another process.
@@ -94,7 +94,7 @@ pub struct InputHistory {
     /// Images that the model got with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageSummary>,
-    /// How its run ended. Only for the input that began it.
+    /// How its run ended. Only for the input that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub run_ended: Option<OutcomeStatus>,
@@ -105,23 +105,23 @@ pub struct InputHistory {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputSource {
-    /// It was submitted, which began a run.
+    /// It was submitted, and started a run.
     Submitted,
     /// It waited for the end of an earlier input of the same run.
     FollowUp,
     /// It was injected between two rounds.
     Steering,
-    /// A hook had something for the model to do before the run might end.
+    /// A hook gave the model more work before the run could end.
     Hook,
-    /// The record does not say.
+    /// The record does not contain the source.
     Unknown,
 }
 
-/// Change of what the session may do. The first one is usually the policy that it started with.
+/// Change of the session's permissions. The first change is usually the initial policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct PolicyHistory {
-    /// When it was put on record.
+    /// When it was recorded.
     pub moment: Moment,
     /// The change.
     pub change: PolicyChange,
@@ -137,7 +137,7 @@ pub struct SubagentHistory {
     pub session_id: SessionId,
     /// Task.
     pub task: String,
-    /// Call that spawned it, if that is on record.
+    /// Call that spawned it, if the record contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// When it was spawned.
@@ -179,7 +179,7 @@ pub enum ReachedLimit {
         limit: u64,
         /// Amount that was spent or reserved.
         spent: u64,
-        /// What the next call needed at least, if less than that was left.
+        /// Minimum that the next call needed, if less was left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         needed: Option<u64>,
         /// Scope of the limit.
@@ -237,7 +237,7 @@ pub struct Notice {
     pub moment: Moment,
     /// Its kind.
     pub kind: NoticeKind,
-    /// Message for a person.
+    /// Message for the user.
     pub message: String,
 }
 

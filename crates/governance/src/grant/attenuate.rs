@@ -68,7 +68,7 @@ impl std::fmt::Display for Axis {
 
 /// Reason why a grant cannot be attenuated from another grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the grant exceeds that of its parent: {axis}")]
+#[error("the grant exceeds its parent's grant: {axis}")]
 #[non_exhaustive]
 pub struct Attenuation {
     /// The part that exceeds the parent's.

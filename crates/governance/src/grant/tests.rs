@@ -165,7 +165,7 @@ fn the_axis_that_widens_is_named() {
     parent.effect = EffectCeiling::Write;
     assert_eq!(
         parent.attenuate(child()).unwrap_err().to_string(),
-        "the grant exceeds that of its parent: effect"
+        "the grant exceeds its parent's grant: effect"
     );
     // The epoch is the parent's, whatever the child says; a grant that comes from elsewhere is compared.
     let mut other = workspace().attenuate(child()).unwrap();

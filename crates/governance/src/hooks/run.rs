@@ -27,7 +27,7 @@ pub struct HookRun {
     pub session: SessionId,
     /// Event.
     pub event: HookEvent,
-    /// Id of the call that it was about.
+    /// Id of the call that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
     /// Where the command comes from, such as `hooks.toml:3`.
@@ -37,28 +37,28 @@ pub struct HookRun {
     /// Exit code, or 128 plus the number of the signal that killed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Why there is no answer, if there is none.
+    /// Reason why the hook did not answer; `None` if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<HookFailure>,
     /// Milliseconds that it took.
     pub duration_ms: u64,
-    /// What it answered.
+    /// Kind of its answer.
     pub answer: HookAnswer,
-    /// Text for the user: what the hook has for them, or the beginning of its error output.
+    /// Text for the user: the message of the hook, or the beginning of its error output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Answer of a hook, in one word.
+/// Kind of a hook's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HookAnswer {
-    /// Nothing, or nothing that counts.
+    /// No answer, or an answer without effect.
     Nothing,
     /// The call may run.
     Allow,
-    /// A person is to decide.
+    /// A user must decide.
     Ask,
     /// It must not happen, or the model has more to do.
     Deny,
@@ -66,7 +66,7 @@ pub enum HookAnswer {
     Change,
     /// Text for the model.
     Add,
-    /// The agent is not to continue.
+    /// The agent must not continue.
     Stop,
 }
 

@@ -357,7 +357,7 @@ impl DescribedCall {
         });
         let is_incomplete = target.is_none() && effect != Effect::Read;
         if is_incomplete && calls.target_kind().is_some() {
-            return Err(refused("does not say what it touches, expected one call such as `shell(git push)`"));
+            return Err(refused("has no target, expected one call such as `shell(git push)`"));
         }
         Ok(Self { tool: name.to_owned(), effect, target })
     }

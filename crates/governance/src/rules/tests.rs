@@ -235,7 +235,7 @@ fn wrong_rules_say_what_was_expected() {
         ),
         ("Bash(git push:*)", "ends with `:*`, expected `git push *` for the command with any arguments"),
         ("WebFetch(domain:docs.rs)", "has `domain:`, expected only the host, as in `docs.rs`"),
-        ("Ba.*", "has `.*` in `Ba.*`; `*` stands for any characters"),
+        ("Ba.*", "has `.*` in `Ba.*`; `*` matches any characters"),
         ("my-tool", "names no tool with `my-tool`: '-' is in no name of a tool"),
         ("@read(host:.env)", "names a host where calls have a path"),
         ("shell(path:x)", "names a path where calls have a command"),

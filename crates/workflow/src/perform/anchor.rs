@@ -86,7 +86,7 @@ impl Performance<'_> {
         let answer =
             worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
         let proposal: prompts::Proposal = serde_json::from_value(answer)
-            .map_err(|error| StepError::Other(format!("the answer of the session is none: {error}")))?;
+            .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
         let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
         Ok(AnchorFacts {
             command: proposal.command,

@@ -202,7 +202,7 @@ fn row_of(moment: &Moment) -> Vec<String> {
         }
         Input::Said(signal) => {
             let (candidate, what) = match signal {
-                Signal::Steer { candidate, text } => (*candidate, format!("a person said: {text}")),
+                Signal::Steer { candidate, text } => (*candidate, format!("a person wrote: {text}")),
                 Signal::Decide(decision) => {
                     let word = if decision.is_approved { "approved" } else { "refused" };
                     let words = decision.words.as_ref().map(|words| format!(": {words}"));

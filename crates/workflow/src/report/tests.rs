@@ -321,7 +321,7 @@ fn a_page_formats_nothing_that_others_wrote() {
         "<td>candidate 1</td><td>work, attempt 2 begins</td>",
         "<td>1 min 1.2 s</td><td>$0.50</td>",
         "2026-11-18T",
-        "a person said: &lt;/code&gt;",
+        "a person wrote: &lt;/code&gt;",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }

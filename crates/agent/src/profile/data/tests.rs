@@ -89,7 +89,7 @@ fn an_unusable_field_is_reported_with_the_expected_value() {
             json!({"name": "a b"}),
             "`name`: found \"a b\", expected letters, digits, `-`, `_` and `.`, at most 64 of them",
         ),
-        (json!({"name": "gemini"}), "`name`: found `gemini`, which is built in, expected a name of its own"),
+        (json!({"name": "gemini"}), "`name`: found `gemini`, which is built in, expected another name"),
         (json!({"model": ""}), "`model`: found none, expected the name of a model"),
         (
             json!({"tools": ["shel"], "system_prompt": "x"}),

@@ -197,7 +197,7 @@ mod engine {
         let references = || git(project.root(), &["for-each-ref", "refs/pintle"]);
         for (url, code, expected) in [
             ("http://127.0.0.1:9", 1, "cannot reach Restate: the engine at 127.0.0.1:9 cannot be reached"),
-            ("engine.example", 2, "`engine.example` is no address of an engine"),
+            ("engine.example", 2, "`engine.example` is not an address of an engine"),
         ] {
             let refused = begin(url);
             assert_eq!(refused.code, Some(code), "{refused:?}");

@@ -143,7 +143,7 @@ async fn redacted_report_has_no_secret() {
     assert_eq!((edit.diff.as_str(), edit.diff_bytes > 0, edit.added), ("", true, 2));
 
     let word = full.redacted(&Redactions::new(["succeeded"])).unwrap_err();
-    assert_eq!(word.to_string(), "a secret cannot be told from a word of the audit");
+    assert_eq!(word.to_string(), "a secret cannot be distinguished from a word of the audit");
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ fn wrong_files_name_the_line_and_the_nearest_key() {
         ),
         (
             "[[PreToolUse]]\ncommand = 'x'\nmatcher = 'shel.*'\n",
-            "line 3: the matcher `shel.*` has `.*` in `shel.*`; `*` stands for any characters, expected one such as `shell|edit_*`",
+            "line 3: the matcher `shel.*` has `.*` in `shel.*`; `*` matches any characters, expected one such as `shell|edit_*`",
         ),
         (
             "[[SessionStart]]\ncommand = 'x'\nmatcher = 'starup'\n",
