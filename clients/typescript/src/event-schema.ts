@@ -53,8 +53,8 @@ export interface components {
                 /** @description Calls that had started and are not repeated, since their effect is unknown. Their end events follow. */
                 interrupted?: string[];
                 /**
-                 * @description Calls that had declared what they do to files. The files tell whether each is done or in conflict, and its end
-                 *     event follows, or whether it runs again.
+                 * @description Calls that had declared their changes of files. If the files show that a call is done or in conflict, its end
+                 *     event follows. Otherwise it runs again.
                  */
                 reconciled?: string[];
                 /** @description Calls that had started and are safe to repeat. Each has one start event and one end event. */
@@ -216,9 +216,9 @@ export interface components {
             data: {
                 /** @description Id of the call. */
                 call_id: string;
-                /** @description Arguments that the call would run with, if somebody changed them. */
+                /** @description Arguments that the call would run with, if they were changed. */
                 changed?: components["schemas"]["ChangedArguments"] | null;
-                /** @description What may happen to the call: the strictest verdict. */
+                /** @description The strictest verdict. */
                 permission: components["schemas"]["Permission"];
                 /** @description Verdict of each gate that was asked, with the rule that decided. The chain ends at the first denial. */
                 steps: components["schemas"]["Judgement"];
@@ -307,7 +307,7 @@ export interface components {
                 fingerprint: string;
                 /** @description Why approval is needed. */
                 reason: string;
-                /** @description On which side of the sandbox the command would run; none without a sandbox, and for calls that are no commands. */
+                /** @description Side of the sandbox on which the command would run; missing without a sandbox and for other calls. */
                 sandbox?: components["schemas"]["SandboxSide"] | null;
                 /** @description Name of the tool. */
                 tool_name: string;
@@ -318,7 +318,7 @@ export interface components {
             data: {
                 /** @description Whether it may run. */
                 approved: boolean;
-                /** @description Who decided, if that is known. */
+                /** @description Principal that decided, if known. */
                 by?: components["schemas"]["Principal"] | null;
                 /** @description Id of the call. */
                 call_id: string;
@@ -359,7 +359,7 @@ export interface components {
             kind: "REWOUND";
         } | {
             data: {
-                /** @description What was decided. */
+                /** @description Whether the decision approved the call. */
                 approved: boolean;
                 /** @description Id of the call. */
                 call_id: string;
@@ -432,7 +432,7 @@ export interface components {
                 limit: number;
                 /**
                  * Format: uint64
-                 * @description What the next call needs at least, if less than that is left.
+                 * @description Minimum that the next call needs, if less is left.
                  */
                 needed?: number | null;
                 /** @description Scope of the limit; the session if it is missing. */
@@ -494,7 +494,7 @@ export interface components {
             data: {
                 /**
                  * Format: uint64
-                 * @description Number of entries of the history that it will stand for.
+                 * @description Number of entries of the history that it will cover.
                  */
                 through: number;
             };
@@ -504,13 +504,13 @@ export interface components {
             data: {
                 /**
                  * Format: uint64
-                 * @description Number of entries that the previous summary stood for. The entries from there on are newly summarized.
+                 * @description Number of entries that the previous summary covered. Later entries are newly summarized.
                  * @default 0
                  */
                 from: number;
                 /**
                  * Format: uint64
-                 * @description Number of entries of the history that it stands for.
+                 * @description Number of entries of the history that it covers.
                  */
                 through: number;
                 /**
@@ -544,7 +544,7 @@ export interface components {
             kind: "HISTORY_REPAIRED";
         } | {
             data: {
-                /** @description Message for a person. */
+                /** @description Message for the user. */
                 message: string;
             };
             /** @constant */
@@ -593,9 +593,9 @@ export interface components {
             /** @description The kind of repair. */
             kind: components["schemas"]["RepairKind"];
         };
-        /** @description Names one limit of a budget. */
+        /** @description Quantity that a budget limits. */
         BudgetKind: "tokens" | "cost_micros" | "wall_time_ms" | "tool_calls";
-        /** @description Names what a limit of a budget counts. */
+        /** @description Scope of a budget limit. */
         BudgetScope: "session" | "run" | "day";
         /**
          * @description Kind of a tool call, by which a user interface can choose how to draw it. The names of tools differ between toolsets;
@@ -609,23 +609,23 @@ export interface components {
                 from: string;
             };
         };
-        /** @description Arguments of a call that somebody changed before it ran. */
+        /** @description Arguments of a call that were changed before it ran. */
         ChangedArguments: {
             /** @description The arguments that it runs with. */
             arguments: unknown;
-            /** @description Who changed them. */
+            /** @description Principal that changed them, if known. */
             by?: components["schemas"]["Principal"] | null;
         };
         /** @description State of all files of a workspace at one moment, kept outside the session. */
         Checkpoint: {
             /**
              * Format: uint64
-             * @description Number of files, directories and links that it has.
+             * @description Number of files, directories and links that it contains.
              */
             entries: number;
-            /** @description Id by which it can be found again. */
+            /** @description Id. */
             id: string;
-            /** @description What it lacks, in words; `None` if it has everything. */
+            /** @description Description of the missing parts; `None` if it is complete. */
             partial?: string | null;
         };
         /** @description Why a checkpoint was taken. */
@@ -692,7 +692,7 @@ export interface components {
             session_id: components["schemas"]["SessionId"];
             /**
              * Format: uint
-             * @description Number of history entries that the fork took over.
+             * @description Number of history entries that the fork inherited.
              */
             turns: number;
         };
@@ -762,11 +762,11 @@ export interface components {
         /** @description The action of a rule on the calls that it matches. */
         Permission: "allow" | "ask" | "deny";
         /**
-         * @description Change of what a session may do, made by the layer that judges its calls. The session itself does not judge: it keeps the
-         *     change on record, so that each verdict can be explained later.
+         * @description Change of a session's permissions, made by the layer that judges its calls. The session does not judge calls. It records
+         *     the change, which explains later verdicts.
          */
         PolicyChange: {
-            /** @description Who changed it. */
+            /** @description Principal that made the change. */
             by?: components["schemas"]["Principal"] | null;
             /** @description The grant, complete. */
             grant?: unknown;
@@ -779,14 +779,14 @@ export interface components {
         };
         /** @description Rule that was added. */
         PolicyRule: {
-            /** @description What happens to the calls that it names. */
+            /** @description Verdict for the calls that it names. */
             permission: components["schemas"]["Permission"];
             /** @description The rule, as it was written. */
             rule: string;
-            /** @description Where it comes from: a file with a line, or what gave it. */
+            /** @description Origin, such as a file with a line, an option or an approval. */
             source: string;
         };
-        /** @description Who did something, as the application knows them, such as `jan@workstation`. */
+        /** @description Author of an action, as the application names them, such as `jan@workstation`. */
         Principal: string;
         /** @description The kind of a repair. */
         RepairKind: "number_from_text" | "boolean_from_text" | "json_from_text" | "integer_from_fraction" | "null_left_out" | {

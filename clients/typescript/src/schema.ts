@@ -216,7 +216,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read who asked for each call, who allowed it and what it did, with the record verified */
+        /** Read the requester, the approver and the effects of each call, with the record verified */
         get: operations["auditSession"];
         put?: never;
         post?: never;
@@ -250,7 +250,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the states of the files that can be brought back */
+        /** List the states of the files that can be restored */
         get: operations["listCheckpoints"];
         put?: never;
         post?: never;
@@ -284,7 +284,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Compare the files with what they were */
+        /** Compare the files with an earlier state */
         get: operations["diff"];
         put?: never;
         post?: never;
@@ -422,7 +422,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bring files back to what they were, or say what that would do */
+        /** Restore files to an earlier state, or report the effects without applying them */
         post: operations["restore"];
         delete?: never;
         options?: never;
@@ -456,7 +456,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a message into the run that goes on, or as the beginning of one */
+        /** Send a message into the current run, or start a run with it */
         post: operations["say"];
         delete?: never;
         options?: never;
@@ -473,7 +473,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send a message into the run that goes on; without one, it goes with the next message */
+        /** Send a message into the current run; without a run, it is sent with the next message */
         post: operations["steer"];
         delete?: never;
         options?: never;
@@ -490,7 +490,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Send the next message; while a run goes on, it waits for its end */
+        /** Send the next message; during a run, it waits for the end of the run */
         post: operations["submit"];
         delete?: never;
         options?: never;
@@ -732,7 +732,7 @@ export interface components {
         CheckpointList: {
             checkpoints: components["schemas"]["CheckpointView"][];
         };
-        /** @description State of the files at a time. */
+        /** @description State of the files when the checkpoint was taken. */
         CheckpointView: {
             /** @description Time, in RFC 3339. */
             at: string;
@@ -743,11 +743,11 @@ export interface components {
             entries: number;
             /**
              * Format: uint64
-             * @description Sequence number of the event that says so.
+             * @description Sequence number of the event that records the checkpoint.
              */
             event: number;
             id: string;
-            /** @description Description of what it lacks; absent if it has everything. */
+            /** @description Description of the missing parts; absent if the checkpoint is complete. */
             partial?: string | null;
             /** @description `before_call`, `after_call`, `before_rewind` or `after_rewind`. */
             reason: string;
@@ -777,13 +777,13 @@ export interface components {
         /** @description A session to create. */
         CreateBody: {
             /**
-             * @description Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: that of the
-             *     server.
+             * @description Working directory of the tools, absolute, in a directory where the server lets sessions work. Default: the
+             *     directory of the server.
              */
             directory?: string | null;
             /** @description Reasoning effort. */
             effort?: string | null;
-            /** @description Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: that of the server. */
+            /** @description Execution environment: `local`, `docker:CONTAINER` or `ssh:HOST`. Default: the environment of the server. */
             environment?: string | null;
             /** @description Grant that no rule, mode or decision goes beyond. */
             grant?: {
@@ -793,9 +793,9 @@ export interface components {
             message?: components["schemas"]["MessageBody"] | null;
             /** @description Mode: what happens to calls that no rule names. One in which more calls run than by default takes the scope `approve`. */
             mode?: string | null;
-            /** @description Model. Default: that of the server. */
+            /** @description Model. Default: the model of the server. */
             model?: string | null;
-            /** @description Rules for calls, besides those of the server's user and of the project. */
+            /** @description Rules for calls, in addition to the rules of the server's user and of the project. */
             rules?: components["schemas"]["NewRules"];
         };
         /** @description Cost of one model on one day. */
@@ -846,7 +846,10 @@ export interface components {
         };
         /** @description A decision. */
         DecisionBody: {
-            /** @description Arguments in place of the call's own. They are judged as those of a new call, and take the scope `run` as well. */
+            /**
+             * @description Arguments that replace the arguments of the call. The changed call is judged as a new call, and also requires the
+             *     scope `run`.
+             */
             arguments?: {
                 [key: string]: unknown;
             } | null;
@@ -916,7 +919,8 @@ export interface components {
             name: components["schemas"]["GateName"];
             /**
              * Format: uint64
-             * @description Place in the journal at which it was opened. A decision that names it is about what was seen here.
+             * @description Position in the journal at which the gate was opened. A decision with this position does not apply if the gate was
+             *     opened again since.
              */
             place: number;
         };
@@ -936,12 +940,12 @@ export interface components {
             lines: components["schemas"]["LineView"][];
             /**
              * Format: uint
-             * @description Number of the first new line, from 1; of the line before if there is none.
+             * @description Number of the first new line, from 1; of the preceding line if the hunk has no new lines.
              */
             new_start: number;
             /**
              * Format: uint
-             * @description Number of the first old line, from 1; of the line before if there is none.
+             * @description Number of the first old line, from 1; of the preceding line if the hunk has no old lines.
              */
             old_start: number;
         };
@@ -989,7 +993,7 @@ export interface components {
         /** @description Rules for the calls of a new session, as text. */
         NewRules: {
             /**
-             * @description Calls that nobody has to approve. It takes the scope `approve`.
+             * @description Calls that need no approval. Requires the scope `approve`.
              * @default []
              */
             allow?: string[];
@@ -1008,7 +1012,7 @@ export interface components {
              * @description HTTP status.
              */
             status: number;
-            /** @description The kind, in words. */
+            /** @description Short, human-readable summary of the kind. */
             title: string;
             /** @description Kind of the problem, the same for all of its kind. */
             type: string;
@@ -1023,12 +1027,12 @@ export interface components {
              */
             conversation?: boolean;
             /**
-             * @description Whether the answer says what would be done, and nothing is.
+             * @description Whether to report the effects without applying them.
              * @default false
              */
             dry_run?: boolean;
             /**
-             * @description Whether files are restored that somebody else may have changed.
+             * @description Whether to restore files that another user or process may have changed.
              * @default false
              */
             force?: boolean;
@@ -1040,7 +1044,7 @@ export interface components {
         };
         /** @description Effects of a restore, done or planned. */
         RestoreReport: {
-            /** @description Files among them that somebody else may have changed. */
+            /** @description Files of this list that another user or process may have changed. */
             changed_by_others: string[];
             /** @description Whether nothing was done. */
             dry_run: boolean;
@@ -1106,12 +1110,12 @@ export interface components {
             parent?: string | null;
             /**
              * Format: uint64
-             * @description Number of calls that wait for a decision; with those of its subagents while it is live.
+             * @description Number of calls that wait for a decision. Includes calls of its subagents while it is live.
              */
             pending_approvals: number;
             /**
              * Format: uint
-             * @description Place among the sessions that wait for room, of those of the same tenant, from 1. Absent unless it waits.
+             * @description Position among the sessions of the same tenant that wait for room, from 1. Absent unless the session waits.
              */
             queue_position?: number | null;
             /** @description Its state. */
@@ -1146,7 +1150,7 @@ export interface components {
             id: string;
             /** @description The report, in the form of `pintle task report --output json`. */
             report: unknown;
-            /** @description Whether a process has it open. Without one, it goes on once somebody runs it again. */
+            /** @description Whether a process has it open. Otherwise, the task resumes when it is run again. */
             running: boolean;
             /** @description State: `under way`, `waits for a person`, `done`, `blocked`, `at its limit`, `cancelled`, `failed` or `cannot be read`. */
             state: string;
@@ -1167,7 +1171,7 @@ export interface components {
             created_at: string;
             /** @description Id. */
             id: string;
-            /** @description Whether a process has it open. Without one, it goes on once somebody runs it again. */
+            /** @description Whether a process has it open. Otherwise, the task resumes when it is run again. */
             running: boolean;
             /** @description State: `under way`, `waits for a person`, `done`, `blocked`, `at its limit`, `cancelled`, `failed` or `cannot be read`. */
             state: string;
