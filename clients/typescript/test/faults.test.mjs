@@ -79,9 +79,10 @@ test("a stream goes on while its server is killed and started again", async (t) 
   let next = 3;
   for await (const item of client.events(session.id)) {
     reader.read(item);
-    if (item.type === "delta" && reader.deltas === next) {
+    // Deltas of a text that ends before the client has connected again are not sent.
+    if (item.type === "delta" && reader.deltas >= next && kills < 5) {
       kills += 1;
-      next += 5 + 3 * kills;
+      next = reader.deltas + 4;
       await server.restart();
     }
     if (isEvent("PROCESSING_END")(item)) break;

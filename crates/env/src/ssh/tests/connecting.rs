@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::io::AsyncReadExt as _;
+
 use super::service::{Harness, Proxy, closed_port, config_file, option, processes_naming, silent_server};
 use crate::{
     error::EnvError,
@@ -294,15 +296,16 @@ async fn a_cut_connection_is_lost_and_reopened_later() {
     let harness = Harness::new(&services, &proxy.host_lines("tester", port));
     let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
-    let line = run(&transport, "echo begun; sleep 100");
-    let cut = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        proxy.cut();
-        Instant::now()
-    };
-    let (output, since) = tokio::join!(line, cut);
+    let mut command = tokio::process::Command::from(transport.command("echo begun; sleep 100"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut running = command.spawn().unwrap();
+    let mut line = [0; 6];
+    running.stdout.as_mut().unwrap().read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"begun\n");
+    proxy.cut();
+    let since = Instant::now();
+    let output = tokio::time::timeout(LONG, running.wait_with_output()).await.expect("a line hangs").unwrap();
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "begun\n");
     assert!(!output.status.success());
     let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert!(matches!(&error, EnvError::EnvironmentLost { .. }), "{error:?}");
