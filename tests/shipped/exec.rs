@@ -90,6 +90,34 @@ fn what_an_option_or_a_key_forbids_is_not_done() {
 }
 
 #[test]
+fn the_network_key_gives_a_read_only_session_no_network() {
+    if !pintle_test_conditions::BUBBLEWRAP.is_present() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connecting = format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = {{ command = \"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'; \
+         echo exit-$?\" }}\n[[turn]]\ntext = \"Done.\"\n"
+    );
+    let key = |value: bool| format!("sandbox_workspace_write.network_access={value}");
+    for (mode, value, is_connected) in [
+        ("workspace-write", true, true),
+        ("workspace-write", false, false),
+        ("read-only", true, false),
+        ("danger-full-access", false, true),
+    ] {
+        let user = User::new(&connecting);
+        let output = exec(&user, &["-s", mode, "-c", &key(value)]).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{mode} {value}: {error}");
+        assert_eq!(user.request(1).contains("exit-0"), is_connected, "{mode} {value}: {}", user.request(1));
+        assert_eq!(user.request(1).contains("exit-1"), !is_connected, "{mode} {value}: {}", user.request(1));
+        assert_eq!(error.contains("has no effect"), mode != "workspace-write", "{mode} {value}: {error}");
+    }
+}
+
+#[test]
 fn an_unknown_option_does_not_take_the_task() {
     for (flags, warning) in [
         (&["--search"][..], "option --search is ignored"),
