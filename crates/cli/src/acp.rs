@@ -96,7 +96,7 @@ impl EditorHost {
         // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
         let model = Model::from_args(&args.model, process_env).await?;
-        model.warn_if_unknown();
+        process_env.notices().report_all(model.unknown_model());
         let target = EnvTarget::of_hosted(&args, mode, process_env)?;
         let kept = keep(&args, selected, &model, None, process_env).await?;
         let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());

@@ -26,7 +26,7 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
-    model.warn_if_unknown();
+    process_env.notices().report_all(model.unknown_model());
     let request = request(&args, &model, prompt);
     let mut view = ResponseView::new(args.output, console::style(process_env), console::size().columns);
     let mut console = Console::new();

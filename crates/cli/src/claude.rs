@@ -59,7 +59,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
     let interrupts = Interrupts::listen()?;
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
-    model.warn_if_unknown();
+    process_env.notices().report_all(model.unknown_model());
 
     let (lines, unwritten) = unbounded_channel();
     let (sender, events) = unbounded_channel();

@@ -70,8 +70,9 @@ async fn completed(remembered: &[String], process_env: &ProcessEnv) -> Result<Co
         return Ok(line.arguments.command);
     };
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
-    problem::report(&loaded.problems, scope.configuration.ignore_config_errors)?;
-    loaded.notices.iter().for_each(|notice| console::notice(notice));
+    let notices = process_env.notices();
+    notices.report_all(problem::check(&loaded.problems, scope.configuration.ignore_config_errors)?);
+    notices.report_all(loaded.notices.clone());
     let (settings, profile) = scope.settings(&loaded, process_env)?;
     if profile.is_some() {
         line.given.remove("profile");

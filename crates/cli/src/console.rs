@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::notice::Notices;
 use crate::process_env::ProcessEnv;
 use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
 
@@ -215,6 +216,11 @@ pub(crate) fn divert_notices() -> UnboundedReceiver<String> {
     let (sender, notices) = unbounded_channel();
     *NOTICES.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     notices
+}
+
+/// Returns notices that are written with [`notice`] when they are reported.
+pub(crate) fn notices() -> Notices {
+    Notices::with_sink(|reported| notice(reported.text()))
 }
 
 /// Writes a message to standard error, on a separate line.

@@ -37,11 +37,11 @@ use self::watch_record::WatchRecord;
 #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
-use crate::console;
 use crate::env_spec::{EnvSpec, SshHost};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
+use crate::notice::Notices;
 use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
@@ -82,6 +82,7 @@ pub(crate) struct EnvSession {
     record: WatchRecord,
     /// Checks protected files, once a session has created it.
     watch: OnceLock<ProtectedPathWatch>,
+    notices: Notices,
 }
 
 /// Returns the files and directories that file tools of a local run must not access: keys of the user.
@@ -201,6 +202,7 @@ impl<'a> EnvTarget<'a> {
             writes: self.use_of.writes.clone(),
             record: WatchRecord::default(),
             watch: OnceLock::new(),
+            notices: self.process_env.notices().clone(),
         })
     }
 
@@ -247,6 +249,7 @@ impl<'a> EnvTarget<'a> {
             writes,
             record,
             watch: OnceLock::new(),
+            notices: self.process_env.notices().clone(),
         })
     }
 
@@ -431,14 +434,15 @@ impl EnvSession {
         }
         let change = match look {
             Ok(FinalCheck::Changed(change)) => {
-                restored.iter().flat_map(|restored| restored.lines()).for_each(console::notice);
+                let lines = restored.iter().flat_map(|restored| restored.lines());
+                lines.for_each(|line| self.notices.report(line));
                 Some(change)
             }
             Ok(FinalCheck::Skipped | FinalCheck::Unchanged) => restored,
             // The run has reported that the environment is lost.
             Err(lost) if lost.is_environment_failure() => restored,
             Err(error) => {
-                console::notice(&format!("cannot compare protected files: {error}"));
+                self.notices.report(format!("cannot compare protected files: {error}"));
                 restored
             }
         };
@@ -447,24 +451,24 @@ impl EnvSession {
             && let Err(error) = temporary::remove(temporary)
         {
             let path = temporary.display();
-            console::notice(&format!("the temporary directory {path} cannot be removed: {error}"));
+            self.notices.report(format!("the temporary directory {path} cannot be removed: {error}"));
         }
         match (closed, change) {
             (Ok(()), None) => Ok(()),
             (Ok(()), Some(change)) => Err(Failure::multi_line(Exit::Failed, &change)),
             (Err(failure), None) => Err(failure),
             (Err(failure), Some(change)) => {
-                console::notice(change.lines().next().unwrap_or_default());
+                self.notices.report(change.lines().next().unwrap_or_default());
                 Err(failure)
             }
         }
     }
 
-    /// Closes the environment and prints a failure as a notice.
+    /// Closes the environment and reports a failure as a notice.
     #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
     pub(crate) async fn close_with_notice(&self) {
         if let Err(failure) = self.close().await {
-            console::notice(failure.message().lines().next().unwrap_or_default());
+            self.notices.report(failure.message().lines().next().unwrap_or_default());
         }
     }
 }

@@ -46,6 +46,7 @@ mod mock;
 mod model;
 mod models;
 mod no_key;
+mod notice;
 mod opening;
 mod output_schema;
 mod patch;
@@ -105,6 +106,7 @@ fn main() -> ExitCode {
     let session = arguments.command.session();
     let process_env =
         ProcessEnv::capture().with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
+    let process_env = process_env.with_notices(console::notices());
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
     unsafe {

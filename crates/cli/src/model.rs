@@ -9,10 +9,10 @@ use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
-use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::models;
 use crate::no_key;
+use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
@@ -149,11 +149,9 @@ impl Model {
         self.catalog.find(self.route.provider.name(), model).filter(|_| !self.is_scripted())
     }
 
-    /// Warns of a model that the catalog does not contain and that is sent to the default provider.
-    pub(crate) fn warn_if_unknown(&self) {
-        if let Some(warning) = self.route.unknown_model(&self.route.model, &self.catalog) {
-            console::notice(&warning);
-        }
+    /// Returns a notice about a model that the catalog does not contain and that is sent to the default provider.
+    pub(crate) fn unknown_model(&self) -> Option<Notice> {
+        self.route.unknown_model(&self.route.model, &self.catalog).map(Notice::from)
     }
 
     /// Returns the name that the provider of this session has for another model. A script answers for any model.
@@ -279,6 +277,16 @@ mod tests {
             assert!(problem.ends_with(&expected), "{name}: {problem}");
         }
         assert_eq!(model(Provider::Anthropic).resolve(claude).unwrap().warning, None);
+    }
+
+    #[test]
+    fn an_unknown_model_of_the_default_provider_is_a_notice() {
+        let mut model = model(Provider::OpenAi);
+        model.route.model = "no-such-model".to_owned();
+        assert_eq!(model.unknown_model(), None, "the provider is named");
+        model.route.is_provider_named = false;
+        let notice = model.unknown_model().unwrap();
+        assert!(notice.text().starts_with("model `no-such-model` is not in the catalog"), "{notice:?}");
     }
 
     #[test]

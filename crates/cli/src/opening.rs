@@ -24,7 +24,6 @@ use self::joined_hooks::JoinedHooks;
 use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
-use crate::console;
 use crate::environment::{
     EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
 };
@@ -33,6 +32,7 @@ use crate::gates::{self, Gates};
 use crate::hardening;
 use crate::instructions;
 use crate::model::Model;
+use crate::notice::{Notice, Notices};
 use crate::policy::{self, LoadedPolicy, ServerFile};
 use crate::process_env::ProcessEnv;
 use crate::servers::{self, ServerSpec, SessionServers};
@@ -168,7 +168,7 @@ impl Opening<'_> {
         )?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
         if let Some(hooks) = &hooks {
-            note_unknown_tools(hooks, &offered)?;
+            process_env.notices().report_all(unknown_tools(hooks, &offered)?);
         }
         let budget = budget::source(budget, prompter, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
@@ -199,7 +199,7 @@ impl Opening<'_> {
         let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
         let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
         if let Some(untrusted) = untrusted {
-            untrusted.notice();
+            process_env.notices().report(untrusted.notice());
         }
         let mut effort = args.model.reasoning_effort.clone();
         if let Some(kept) = &self.kept {
@@ -209,7 +209,9 @@ impl Opening<'_> {
                 effort = recorded_effort(record);
             }
         }
-        if let Some(mode) = mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended())? {
+        if let Some(mode) =
+            mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended(), process_env.notices())?
+        {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
         }
         policy.drive(env_session.writes().clone());
@@ -282,7 +284,7 @@ impl Opening<'_> {
             .principal(prompter.user());
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
-            note_useless_grant(&grant, &offered);
+            process_env.notices().report_all(useless_grant(&grant, &offered));
             builder = builder.gate(gates::of_grant(grant, id, &name, &environment, process_env)?);
         }
         let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
@@ -333,7 +335,7 @@ async fn in_place(
     let rules = policy::denials(&args.policy.deny, environment, process_env).await?;
     let spec = &args.environment.env;
     let excluded = excluded_from_checkpoints(environment, spec, &rules, process_env).await?;
-    kept.in_place(environment, excluded).await
+    kept.in_place(environment, excluded, process_env.notices()).await
 }
 
 /// Returns the reasoning effort at the end of a record.
@@ -377,32 +379,35 @@ struct Governed<'a> {
     grant: Option<Grant>,
 }
 
-/// Prints a notice about hooks for tools that neither this session nor another toolset has. Tools of MCP servers may come later.
-fn note_unknown_tools(hooks: &ExternalHooks, offered: &ToolList) -> Result<(), Failure> {
+/// Returns notices about hooks for tools that neither this session nor another toolset has. Tools of MCP servers may come later.
+fn unknown_tools(hooks: &ExternalHooks, offered: &ToolList) -> Result<Vec<Notice>, Failure> {
     let is_offered = |name: &str| name.starts_with("mcp__") || offered.iter().any(|tool| tool.name == name);
     if hooks.unknown_tools(is_offered).is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let known = toolset::all_names()?;
-    for (tool, hook) in hooks.unknown_tools(|name| is_offered(name) || known.contains(name)) {
+    let unknown = hooks.unknown_tools(|name| is_offered(name) || known.contains(name));
+    let notices = unknown.into_iter().map(|(tool, hook)| {
         let source = hook.source();
-        console::notice(&format!(
-            "the hook in {source} is for the tool `{tool}`, which this session does not have"
-        ));
-    }
-    Ok(())
+        let text = format!("the hook in {source} is for the tool `{tool}`, which this session does not have");
+        Notice::from(text)
+    });
+    Ok(notices.collect())
 }
 
-/// Prints a notice about a grant that allows none of the offered tools, and about each of its tools that has another
-/// name here: tool names depend on the provider.
-fn note_useless_grant(grant: &Grant, offered: &[String]) {
-    for (name, own) in grant.misnamed_tools(offered) {
-        console::notice(&format!("`tools` of the grant has `{name}`; the tool of this session is `{own}`"));
-    }
+/// Returns a notice about each tool of a grant that has another name here, and about a grant that allows none of the
+/// offered tools: tool names depend on the provider.
+fn useless_grant(grant: &Grant, offered: &[String]) -> Vec<Notice> {
+    let misnamed = grant.misnamed_tools(offered);
+    let texts = misnamed
+        .map(|(name, own)| format!("`tools` of the grant has `{name}`; the tool of this session is `{own}`"));
+    let mut notices: Vec<Notice> = texts.map(Notice::from).collect();
     if !offered.is_empty() && !offered.iter().any(|name| grant.allows_tool(name)) {
         let offered = offered.join(", ");
-        console::notice(&format!("`tools` of the grant allows no tool of this session, which has {offered}"));
+        let text = format!("`tools` of the grant allows no tool of this session, which has {offered}");
+        notices.push(Notice::from(text));
     }
+    notices
 }
 
 /// Returns the hooks of a session; `None` without hooks. The user's hooks run on this machine with the user's rights,
@@ -429,33 +434,38 @@ async fn hooks(
     let hooks = of_projects.into_iter().fold(hooks, |hooks, (commands, programs)| {
         hooks.and_trusted(commands, Arc::clone(&environment), programs)
     });
-    let hooks = hooks.with_policy(policy.clone()).with_observer(|run| {
+    let notices = process_env.notices().clone();
+    let hooks = hooks.with_policy(policy.clone()).with_observer(move |run| {
         let HookRun { hook, failure, message, .. } = run;
         match (failure, message) {
             (Some(failure), _) => {
-                console::notice(&format!("the hook {hook} did not answer: {}", failure.describe()))
+                notices.report(format!("the hook {hook} did not answer: {}", failure.describe()))
             }
-            (None, Some(message)) => console::notice(&format!("the hook {hook}: {message}")),
+            (None, Some(message)) => notices.report(format!("the hook {hook}: {message}")),
             (None, None) => {}
         }
     });
     Ok(Some(hooks))
 }
 
-/// Returns the mode that replaces the requested one if no sandbox confines commands.
+/// Returns the mode that replaces the requested one if no sandbox confines commands, and reports the missing sandbox.
 ///
 /// Fails if no user is available to approve commands.
-fn mode_in(sandbox: &SandboxState, mode: Mode, is_attended: bool) -> Result<Option<Mode>, Failure> {
+fn mode_in(
+    sandbox: &SandboxState,
+    mode: Mode,
+    is_attended: bool,
+    notices: &Notices,
+) -> Result<Option<Mode>, Failure> {
     let SandboxState::Unavailable { reasons } = sandbox else { return Ok(None) };
     match mode {
         Mode::Plan | Mode::Ask | Mode::Edit => {
-            console::notice(&format!("commands run without a sandbox: {reasons}"));
+            notices.report(format!("commands run without a sandbox: {reasons}"));
             Ok(None)
         }
         Mode::Auto if is_attended => {
-            console::notice(&format!(
-                "commands run without a sandbox, so you are asked about calls: {reasons}"
-            ));
+            notices
+                .report(format!("commands run without a sandbox, so you are asked about calls: {reasons}"));
             Ok(Some(Mode::Ask))
         }
         Mode::Auto => {
@@ -477,4 +487,28 @@ fn default_limits() -> TurnLimits {
     let mut limits = SessionConfig::default().with_compaction(CompactionPolicy::automatic()).limits;
     limits.approval_timeout = Some(APPROVAL_TIMEOUT);
     limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_sandbox_is_a_notice_and_users_are_asked_in_mode_auto() {
+        let missing = SandboxState::Unavailable { reasons: "no kernel".to_owned() };
+        let edit = "commands run without a sandbox: no kernel";
+        let auto = "commands run without a sandbox, so you are asked about calls: no kernel";
+        for (sandbox, mode, expected, text) in [
+            (&missing, Mode::Edit, None, Some(edit)),
+            (&missing, Mode::Auto, Some(Mode::Ask), Some(auto)),
+            (&SandboxState::Off, Mode::Auto, None, None),
+        ] {
+            let notices = Notices::default();
+            assert_eq!(mode_in(sandbox, mode, true, &notices).unwrap(), expected, "{mode:?}");
+            assert_eq!(notices.take(), Vec::from_iter(text.map(Notice::from)), "{mode:?}");
+        }
+        let notices = Notices::default();
+        assert!(mode_in(&missing, Mode::Auto, false, &notices).is_err());
+        assert!(notices.take().is_empty(), "it is a failure instead");
+    }
 }

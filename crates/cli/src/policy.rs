@@ -18,8 +18,8 @@ pub(crate) use self::project::server_file_in;
 pub(crate) use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in};
 pub(crate) use self::trust::Trusted;
 use crate::args::PolicyArgs;
-use crate::console;
 use crate::failure::{Failure, OrFailure as _};
+use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::toolset;
 
@@ -259,17 +259,17 @@ pub(crate) async fn undecided(
 
 impl UntrustedRules {
     /// Returns the notice that the rules do not apply, and how to change that.
-    pub(crate) fn notice(&self) {
+    pub(crate) fn notice(&self) -> Notice {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
         let parts =
             [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
         let parts = parts.into_iter().filter(|(_, parts)| !parts.is_empty());
         let parts: Vec<String> =
             parts.map(|(what, parts)| format!("{what} ({})", parts.join(", "))).collect();
-        console::notice(&format!(
+        Notice::from(format!(
             "the project is not trusted{change}, which leaves out its {}; `pintle trust` changes that",
             parts.join(" and ")
-        ));
+        ))
     }
 }
 
@@ -349,7 +349,7 @@ fn user_hooks(process_env: &ProcessEnv) -> Result<HookCommands, Failure> {
         Some(text) => HookCommands::parse(&path.display().to_string(), &text)
             .or_usage("the hooks file is wrong, so nothing runs")?,
     };
-    hooks.warnings().iter().for_each(|warning| console::notice(warning));
+    process_env.notices().report_all(hooks.warnings().iter().map(|warning| Notice::from(warning.as_str())));
     Ok(hooks)
 }
 
@@ -423,6 +423,37 @@ mod tests {
             recorded.restore(&policy, keeps_mode).unwrap();
             assert_eq!((policy.mode(), policy.rules().len()), (mode, 1), "{keeps_mode}");
         }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test writes the file of a user")]
+    fn unknown_events_of_hooks_are_notices_in_the_order_of_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "[[NoSuchEvent]]\ncommand = \"true\"\n\n[[Another]]\ncommand = \"true\"\n";
+        std::fs::write(directory.path().join("hooks.toml"), text).unwrap();
+        let process_env = ProcessEnv::with([("PINTLE_CONFIG_DIR", directory.path().as_os_str())]);
+        assert!(user_hooks(&process_env).unwrap().is_empty());
+        let notices = process_env.notices().take();
+        let [first, second] = notices.as_slice() else { panic!("{notices:?}") };
+        assert!(first.text().contains("there is no event `NoSuchEvent`"), "{first:?}");
+        assert!(second.text().contains("there is no event `Another`"), "{second:?}");
+    }
+
+    #[test]
+    fn untrusted_parts_are_a_notice() {
+        let mut untrusted = UntrustedRules { rules: vec!["shell".to_owned()], ..UntrustedRules::default() };
+        assert_eq!(
+            untrusted.notice().text(),
+            "the project is not trusted, which leaves out its rules that allow something (shell); `pintle trust` \
+             changes that"
+        );
+        untrusted.hooks = vec!["a".to_owned(), "b".to_owned()];
+        untrusted.was_trusted = true;
+        assert_eq!(
+            untrusted.notice().text(),
+            "the project is not trusted any more, since its files have changed, which leaves out its rules that allow \
+             something (shell) and hooks (a, b); `pintle trust` changes that"
+        );
     }
 
     #[cfg(feature = "server")]

@@ -19,6 +19,7 @@ pub(crate) use self::input::{
     read_text_if_there, read_text_within, stdin_is_terminal,
 };
 use crate::failure::{Failure, OrFailure as _};
+use crate::notice::Notices;
 
 /// Variable with the directory of the command's state.
 pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
@@ -74,6 +75,7 @@ pub(crate) struct ProcessEnv {
     server_files: Option<Vec<PathBuf>>,
     /// Directories of other users of the same server, which a sandboxed session must not read.
     foreign_roots: Vec<PathBuf>,
+    notices: Notices,
 }
 
 impl ProcessEnv {
@@ -88,6 +90,7 @@ impl ProcessEnv {
             database_home: None,
             server_files: None,
             foreign_roots: Vec::new(),
+            notices: Notices::default(),
         }
     }
 
@@ -108,6 +111,7 @@ impl ProcessEnv {
             database_home: home_of_user(),
             server_files: None,
             foreign_roots: Vec::new(),
+            notices: Notices::default(),
         };
         match process_env.home() {
             Some(_) => process_env,
@@ -116,6 +120,18 @@ impl ProcessEnv {
                 process_env.with_home(home)
             }
         }
+    }
+
+    /// Returns this environment with other notices. They receive the notices that were kept before.
+    pub(crate) fn with_notices(mut self, notices: Notices) -> Self {
+        notices.report_all(self.notices.take());
+        self.notices = notices;
+        self
+    }
+
+    /// Returns the notices of this process. They are kept until a sink is set.
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// Returns this environment for a command with a session in `directory`.
@@ -379,6 +395,7 @@ fn home_of_user() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notice::Notice;
 
     #[tokio::test]
     async fn settings_of_git_are_added_to_those_of_the_user() {
@@ -402,6 +419,17 @@ mod tests {
             let text = result.stdout.to_text_lossy().unwrap();
             assert_eq!(text, format!("{abbreviation}\nfalse\nfalse\nunset\n"));
         }
+    }
+
+    #[test]
+    fn a_sink_receives_the_notices_that_were_kept_before() {
+        let process_env = ProcessEnv::with([]);
+        process_env.notices().report("before");
+        let received = Notices::default();
+        let process_env = process_env.with_notices(received.clone());
+        process_env.clone().notices().report("after");
+        let received = received.take();
+        assert_eq!(received.iter().map(Notice::text).collect::<Vec<_>>(), ["before", "after"]);
     }
 
     #[test]

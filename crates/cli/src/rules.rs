@@ -59,7 +59,7 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
     };
     console::print(&text).await?;
     if let Some(untrusted) = loaded.untrusted {
-        untrusted.notice();
+        process_env.notices().report(untrusted.notice());
     }
     Ok(Exit::Done)
 }
@@ -82,7 +82,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     let text = decision(&judgement, args.scope.output)?;
     console::print(&text).await?;
     if let Some(untrusted) = loaded.untrusted {
-        untrusted.notice();
+        process_env.notices().report(untrusted.notice());
     }
     Ok(Exit::Done)
 }

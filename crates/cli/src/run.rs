@@ -183,7 +183,7 @@ async fn on_surface(
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
     let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
-    model.warn_if_unknown();
+    process_env.notices().report_all(model.unknown_model());
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
     // In a hook of git, commands in the worktree would work on the repository of the hook.

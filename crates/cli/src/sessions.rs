@@ -34,11 +34,11 @@ pub(crate) use self::flags::remembered as remembered_flags;
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
 use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
-use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
+use crate::notice::Notices;
 use crate::policy::{self, RecordedPolicy};
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 use crate::render::{plural, was_or_were};
@@ -47,6 +47,7 @@ use crate::render::{plural, was_or_were};
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
     kept_in: KeptIn,
+    notices: Notices,
 }
 
 /// Session of a run.
@@ -79,6 +80,7 @@ impl Kept {
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,
+        notices: &Notices,
     ) -> Result<Self, Failure> {
         if let Origin::Resumed(record) = &self.origin
             && reached(self.journal.summary(), env).await == Reached::Other
@@ -91,9 +93,7 @@ impl Kept {
                 ))
                 .with_hint(&format!("go on where it was, or `pintle run --fork {id}` here")));
             }
-            console::notice(&format!(
-                "session {id} worked in another place before: its files may not be here"
-            ));
+            notices.report(format!("session {id} worked in another place before: its files may not be here"));
         }
         self.journal.set_place(env).await;
         self.checkpoints = self.checkpoints.with_limits(Limits::default().with_excluded(excluded));
@@ -132,15 +132,16 @@ impl Sessions {
     }
 
     async fn open_store(process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let notices = process_env.notices().clone();
         if let Some(address) = kept_in::database(process_env) {
-            return kept_in::connect(&address, process_env).await.map(|kept_in| Self { kept_in });
+            return kept_in::connect(&address, process_env).await.map(|kept_in| Self { kept_in, notices });
         }
         let root = Self::directory(process_env)?;
         let opened = process_env.create_directory(&root).and_then(|()| {
             leave_out(&root, process_env);
             FileStore::open(root.join("sessions")).or_failed("cannot use the directory of the sessions")
         });
-        opened.map(|store| Self { kept_in: KeptIn::from(store) }).map_err(|failure| {
+        opened.map(|store| Self { kept_in: KeptIn::from(store), notices }).map_err(|failure| {
             failure.with_hint(&format!("set {STATE_VARIABLE} to another directory, or use --no-session"))
         })
     }
@@ -188,7 +189,7 @@ impl Sessions {
         if let Some(damage) = &intact.damage {
             let entries = intact.record.replay().map_or(0, |replay| replay.history.len());
             let entries = plural(entries as u64, "entry");
-            console::notice(&format!(
+            self.notices.report(format!(
                 "{damage}; {entries} before it can be read, and everything from there on is left out"
             ));
         }
@@ -225,7 +226,7 @@ impl Sessions {
             Err(error) => return Err(self.failure(&error, id).await),
         };
         if let Some(torn) = opened.torn {
-            console::notice(&format!(
+            self.notices.report(format!(
                 "left out the last {} of session {id}, which {} not written as a whole",
                 plural(torn.bytes, "byte"),
                 was_or_were(torn.bytes)

@@ -28,7 +28,8 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
     let scope = Scope::new(process_env.directory(None).ok(), args.configuration);
     let scope = Scope { profile: args.profile.clone(), ..scope };
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
-    problem::report(&loaded.problems, args.configuration.ignore_config_errors)?;
+    let ignored = problem::check(&loaded.problems, args.configuration.ignore_config_errors)?;
+    process_env.notices().report_all(ignored);
     let (settings, _) = scope.settings(&loaded, process_env)?;
     let rows = rows(&settings, &loaded);
     let text = match args.output {
@@ -42,7 +43,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
         ListFormat::Text => table(&rows),
     };
     console::print(&text).await?;
-    loaded.notices.iter().for_each(|notice| console::notice(notice));
+    process_env.notices().report_all(loaded.notices);
     Ok(Exit::Done)
 }
 
@@ -50,7 +51,7 @@ pub(super) async fn list(args: &ListConfigArgs, process_env: &ProcessEnv) -> Res
 pub(super) async fn effective(process_env: &ProcessEnv) -> Result<String, Failure> {
     let scope = Scope::new(process_env.directory(None).ok(), ConfigurationArgs::default());
     let loaded = load::load(scope.directory.as_deref(), process_env).await?;
-    problem::report(&loaded.problems, false)?;
+    problem::check(&loaded.problems, false)?;
     let (settings, _) = scope.settings(&loaded, process_env)?;
     Ok(table(&rows(&settings, &loaded)))
 }

@@ -7,6 +7,7 @@ use crate::config_file::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
 use crate::config_file::problem::Problem;
 use crate::config_file::{self, File, Setting, user_file};
 use crate::failure::Failure;
+use crate::notice::Notice;
 use crate::policy::{Project, Trusted};
 use crate::process_env::ProcessEnv;
 
@@ -24,8 +25,8 @@ pub(super) struct Configuration {
     variables: Layer,
     /// Mistakes of all sources.
     pub(super) problems: Vec<Problem>,
-    /// Messages about keys of the project that have no effect.
-    pub(super) notices: Vec<String>,
+    /// Notices about keys of the project that have no effect.
+    pub(super) notices: Vec<Notice>,
 }
 
 /// Returns the root of the project that the current directory is in: the directory that has its files, or else the root of
@@ -80,8 +81,8 @@ impl Configuration {
         let users = users.into_iter().chain(file.key_commands.drain(..).map(|_| KEY_COMMAND.to_owned()));
         let users = list(users.collect());
         if !users.is_empty() {
-            self.notices
-                .push(format!("only your own configuration can set {users}, which {PROJECT_FILE} does"));
+            let text = format!("only your own configuration can set {users}, which {PROJECT_FILE} does");
+            self.notices.push(Notice::from(text));
         }
         if needs_trust(&file) {
             let projects = Project::read_all(&environment).await?;
@@ -95,10 +96,10 @@ impl Configuration {
                 let was = project.as_ref().is_some_and(|project| trusted.has_older(LOCAL, project));
                 let change = if was { " any more, since its files have changed" } else { "" };
                 let keys = list(remove(&mut file, is_trusted));
-                self.notices.push(format!(
+                self.notices.push(Notice::from(format!(
                     "the project is not trusted{change}, which leaves out {keys} of {PROJECT_FILE}; `pintle trust` \
                      changes that"
-                ));
+                )));
             }
         }
         self.project = file;

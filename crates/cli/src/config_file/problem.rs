@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::notice::Notice;
 
 /// Most mistakes that are listed.
 const MAX_LISTED: usize = 20;
@@ -24,17 +24,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reports the mistakes as notices if `are_ignored` is set.
+/// Returns the mistakes as notices if `are_ignored` is set.
 ///
 /// Otherwise, any mistakes are a usage failure that contains all of them.
-pub(crate) fn report(problems: &[Problem], are_ignored: bool) -> Result<(), Failure> {
+pub(crate) fn check(problems: &[Problem], are_ignored: bool) -> Result<Vec<Notice>, Failure> {
     if are_ignored {
-        for problem in problems.iter().take(MAX_LISTED) {
-            console::notice(&format!("ignored: {problem}"));
-        }
-        return Ok(());
+        let ignored = problems.iter().take(MAX_LISTED);
+        return Ok(ignored.map(|problem| Notice::from(format!("ignored: {problem}"))).collect());
     }
-    failure(problems).map_or(Ok(()), |failure| {
+    failure(problems).map_or(Ok(Vec::new()), |failure| {
         Err(failure.with_hint("`--ignore-config-errors` runs with the rest of the configuration"))
     })
 }
@@ -59,9 +57,23 @@ pub(crate) fn failure(problems: &[Problem]) -> Option<Failure> {
 mod tests {
     use super::*;
 
+    fn problem(number: usize) -> Problem {
+        Problem { origin: format!("f: line {number}"), message: "bad".to_owned() }
+    }
+
+    #[test]
+    fn ignored_problems_are_notices_and_others_a_failure() {
+        let problems: Vec<Problem> = (1..=MAX_LISTED + 1).map(problem).collect();
+        let notices = check(&problems, true).unwrap();
+        assert_eq!(notices.len(), MAX_LISTED);
+        assert_eq!(notices[0].text(), "ignored: f: line 1: bad");
+        assert_eq!(notices[1].text(), "ignored: f: line 2: bad");
+        assert!(check(&[], false).unwrap().is_empty());
+        assert_eq!(check(&problems, false).unwrap_err().exit(), Exit::Usage);
+    }
+
     #[test]
     fn one_problem_is_the_message_and_more_are_listed() {
-        let problem = |number| Problem { origin: format!("f: line {number}"), message: "bad".to_owned() };
         assert_eq!(failure(&[]), None);
         let one = failure(&[problem(1)]).unwrap();
         assert_eq!(one.message(), "the configuration is wrong: f: line 1: bad");

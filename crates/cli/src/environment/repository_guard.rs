@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 
 use self::damage::{Damage, damage};
 use super::secrets;
-use crate::console;
+use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::render::plural;
 
@@ -113,16 +113,18 @@ impl RepositoryGuard {
             if !session.restore(false, &shared.process_env) {
                 return;
             }
+            let notices = shared.process_env.notices();
             if session.backups.is_none() {
+                let started = shared.start();
                 session.backups =
-                    shared.start().map_err(|error| report_unavailable(&shared.directory, &error)).ok();
+                    started.map_err(|error| notices.report(no_backup(&shared.directory, &error))).ok();
             }
             let Some(SessionBackups { backups, .. }) = &mut session.backups else { return };
             backups.retain(|backup| match backup.update() {
                 Ok(()) => true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => true,
                 Err(error) => {
-                    report_unavailable(backup.source(), &error);
+                    notices.report(no_backup(backup.source(), &error));
                     false
                 }
             });
@@ -271,14 +273,18 @@ impl Shared {
             let sources = sources.ok().flatten().and_then(|text| serde_json::from_str(&text).ok());
             let sources: Vec<PathBuf> = sources.unwrap_or_default();
             let backups = backups_in(&session, &sources);
+            let notices = self.process_env.notices();
             let mut existing = backups.iter().filter(|backup| backup.source().exists());
-            match existing.try_for_each(restore_abandoned) {
+            let restored = existing.try_for_each(|backup| {
+                restore_abandoned(backup).map(|restored| notices.report_all(restored))
+            });
+            match restored {
                 Ok(()) => {
                     let _ = std::fs::remove_dir_all(&session);
                 }
                 Err(error) => {
                     let session = session.display();
-                    console::notice(&format!(
+                    notices.report(format!(
                         "an earlier session left a backup of git histories in {session}, which cannot be restored: {error}"
                     ));
                 }
@@ -287,17 +293,16 @@ impl Shared {
     }
 }
 
-/// Restores missing files of a repository from the backup of a session that was killed.
-fn restore_abandoned(backup: &LinkedBackup) -> io::Result<()> {
-    if let Some(damage) = damage(backup)? {
-        // The user may have deleted branches since.
-        let below = if damage == Damage::History { "" } else { "objects" };
-        let (files, source) = (plural(backup.restore(below)? as u64, "file"), backup.source().display());
-        console::notice(&format!(
-            "an earlier session ended after a command removed part of the git history of {source}; restored {files}"
-        ));
-    }
-    Ok(())
+/// Restores missing files of a repository from the backup of a session that was killed. Returns a notice about them;
+/// `None` if none were missing.
+fn restore_abandoned(backup: &LinkedBackup) -> io::Result<Option<Notice>> {
+    let Some(damage) = damage(backup)? else { return Ok(None) };
+    // The user may have deleted branches since.
+    let below = if damage == Damage::History { "" } else { "objects" };
+    let (files, source) = (plural(backup.restore(below)? as u64, "file"), backup.source().display());
+    Ok(Some(Notice::from(format!(
+        "an earlier session ended after a command removed part of the git history of {source}; restored {files}"
+    ))))
 }
 
 /// Returns whether a repository was removed with its working tree, or a worktree by git: they are not restored.
@@ -307,8 +312,8 @@ fn is_removed_as_a_whole(backup: &LinkedBackup) -> bool {
     !backup.source().exists() && (is_worktree || !has_parent)
 }
 
-/// Prints a notice that a removed history cannot be restored.
-fn report_unavailable(path: &Path, error: &io::Error) {
+/// Returns the notice that a git history has no backup.
+fn no_backup(path: &Path, error: &io::Error) -> Notice {
     let path = path.display();
     let reason = if error.kind() == io::ErrorKind::QuotaExceeded {
         format!("it has more than {MAX_FILES} files")
@@ -317,9 +322,9 @@ fn report_unavailable(path: &Path, error: &io::Error) {
     } else {
         error.to_string()
     };
-    console::notice(&format!(
+    Notice::from(format!(
         "cannot back up the git history of {path}: {reason}; it is not restored if a command removes it"
-    ));
+    ))
 }
 
 /// Returns the backups of repositories in the directory of a session.

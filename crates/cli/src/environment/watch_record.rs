@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pintle_governance::WatchedFiles;
 
 use super::secrets;
-use crate::console;
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
@@ -92,7 +91,8 @@ impl WatchRecord {
             serde_json::to_string(files).map(|text| file.process_env.write_private(&file.path, &text));
         if !matches!(written, Ok(Ok(()))) {
             let path = file.path.display();
-            console::notice(&format!("the state of protected files cannot be recorded in {path}"));
+            let notices = file.process_env.notices();
+            notices.report(format!("the state of protected files cannot be recorded in {path}"));
         }
     }
 }

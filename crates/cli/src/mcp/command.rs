@@ -68,7 +68,7 @@ async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Decl
     let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
-        untrusted.notice();
+        process_env.notices().report(untrusted.notice());
         declarations.problems.extend(untrusted.servers.iter().map(|server| untrusted_server(server)));
     }
     Ok(declarations)

@@ -6,7 +6,6 @@ use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTrans
 
 use super::browser;
 use super::declarations::{Declarations, shown};
-use crate::console;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
@@ -28,12 +27,13 @@ pub(super) async fn login(
         )));
     }
     let tokens = FileTokens::of(process_env)?;
+    let notices = process_env.notices();
     let open = |url: &str| {
-        console::notice(&format!("log in to server `{name}` at {url}"));
+        notices.report(format!("log in to server `{name}` at {url}"));
         if browser::open(url, process_env) {
-            console::notice("it is opened in the browser that BROWSER names");
+            notices.report("it is opened in the browser that BROWSER names");
         }
-        console::notice("waiting for the answer of the browser; Ctrl+C ends the login");
+        notices.report("waiting for the answer of the browser; Ctrl+C ends the login");
     };
     pintle_mcp::login(server, &tokens, LOGIN_TIME, open).await.map_err(|error| explained(&error))?;
     let scopes = tokens.read(server.url())?.map(|tokens| tokens.scopes().collect::<Vec<_>>().join(" "));

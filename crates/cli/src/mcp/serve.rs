@@ -54,7 +54,7 @@ async fn answer(
     let of_projects = project_hooks.iter().flat_map(|(hooks, _programs)| hooks.iter());
     check_hooks(user_hooks.iter().collect(), of_projects.collect())?;
     if let Some(untrusted) = untrusted {
-        untrusted.notice();
+        process_env.notices().report(untrusted.notice());
     }
     if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) && args.policy.mode.is_none() {
         // There is neither a sandbox nor a user to ask.

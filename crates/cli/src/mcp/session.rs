@@ -18,8 +18,8 @@ use super::prompts::{self, Prompts};
 use super::trusted_start::TrustedStart;
 use crate::approve::Prompter;
 use crate::args::ServerArgs;
-use crate::console;
 use crate::failure::Failure;
+use crate::notice::Notices;
 use crate::policy::ServerFile;
 use crate::process_env::ProcessEnv;
 use crate::prompt_commands::{CalledPrompt, PromptCommand, PromptText};
@@ -48,6 +48,7 @@ pub(crate) struct SessionServers {
     remembered: Arc<Mutex<BTreeMap<String, ToolListing>>>,
     /// Prompts of the servers, as they are stored.
     prompts: Arc<Mutex<Prompts>>,
+    notices: Notices,
 }
 
 /// Place in which a session starts its servers.
@@ -111,14 +112,15 @@ impl SessionServers {
         if !args.no_mcp {
             more.into_iter().for_each(|spec| declarations.declare(spec));
         }
-        let notices = declarations.problems.iter().chain(&declarations.warnings);
-        notices.for_each(|notice| console::notice(notice));
+        let notices = process_env.notices();
+        let declared = declarations.problems.iter().chain(&declarations.warnings);
+        declared.for_each(|problem| notices.report(problem.as_str()));
         let mut reachable: Vec<Declared> = Vec::new();
         for declared in declarations.servers {
             match place.objection(&declared.spec.transport) {
                 None => reachable.push(declared),
                 Some(objection) => {
-                    console::notice(&format!("server `{}` is left out: {objection}", declared.spec.name));
+                    notices.report(format!("server `{}` is left out: {objection}", declared.spec.name));
                 }
             }
         }
@@ -152,6 +154,7 @@ impl SessionServers {
             listings: listings.filter(|_| place.keeps_state),
             remembered: Arc::new(Mutex::new(remembered)),
             prompts: Arc::new(Mutex::new(prompts)),
+            notices: notices.clone(),
         };
         profile.tool_registry = offered.registry();
         Ok(offered)
@@ -219,7 +222,7 @@ impl SessionServers {
         let mut registry = self.others.clone();
         for refused in self.servers.register(&mut registry, self.max_bytes) {
             let reason = refused.source().map(|reason| format!(": {reason}")).unwrap_or_default();
-            console::notice(&format!("a tool of a server is left out: {refused}{reason}"));
+            self.notices.report(format!("a tool of a server is left out: {refused}{reason}"));
         }
         registry
     }

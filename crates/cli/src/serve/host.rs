@@ -90,7 +90,7 @@ impl ServeHost {
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let model = Model::from_args(&args.model, process_env).await?;
-        model.warn_if_unknown();
+        process_env.notices().report_all(model.unknown_model());
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
         let models = models.map(|known| ModelSummary::new(&known.id, known.context_window)).collect();

@@ -35,7 +35,8 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
         return Err(Failure::usage("`pintle worker` works only with --env local"));
     }
     // Tasks whose sessions cannot be opened would end as blocked.
-    Model::from_args(&run.model, process_env).await?.warn_if_unknown();
+    let unknown = Model::from_args(&run.model, process_env).await?.unknown_model();
+    process_env.notices().report_all(unknown);
     let directory = process_env.directory(run.environment.dir.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     let interrupts = Interrupts::listen()?;

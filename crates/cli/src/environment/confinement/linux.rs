@@ -11,12 +11,12 @@ use pintle_governance::{ProtectedPaths, protected_paths};
 
 use super::{ConfinedLocal, GuardedFiles, Sandbox, SandboxState, SandboxUse, UNUSABLE, confine};
 use crate::args::{ConfinementArgs, SandboxName};
-use crate::console;
 use crate::environment::machine::Machine;
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::secrets;
 use crate::environment::temporary::TemporaryDirectory;
 use crate::failure::{Failure, OrFailure as _};
+use crate::notice::{Notice, Notices};
 use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
@@ -77,7 +77,7 @@ pub(super) async fn sandboxed(
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
             let hidden = || files.hidden.paths.iter().chain(&denied);
-            warn_of_other_names(hidden(), process_env);
+            process_env.notices().report_all(other_names(hidden(), process_env));
             sandbox = hidden().fold(sandbox, Sandboxed::with_hidden);
             files.record.note(&found.found);
             protected = found.paths;
@@ -86,12 +86,12 @@ pub(super) async fn sandboxed(
         SandboxLevel::Writes => {
             // Without a reason, the user has chosen the level.
             let why = reason(SandboxLevel::Full).map(|reason| format!(" ({reason})")).unwrap_or_default();
-            console::notice(&format!(
+            process_env.notices().report(format!(
                 "the sandbox limits writes only: commands can read all that you can, and change git's settings{why}"
             ));
         }
     }
-    let sandbox = accept_missing(sandbox).await?;
+    let sandbox = accept_missing(sandbox, process_env.notices()).await?;
     let of_servers = Arc::new(sandbox.clone().leavable(true));
     let sandbox = Arc::new(sandbox);
     let (killed, held) = (Arc::clone(&sandbox), Arc::clone(&sandbox));
@@ -168,11 +168,11 @@ async fn prepare_caches(
 }
 
 /// Accepts that the machine lacks optional protections. A notice names each that it lacks.
-async fn accept_missing(mut sandbox: Sandboxed) -> Result<Sandboxed, Failure> {
+async fn accept_missing(mut sandbox: Sandboxed, notices: &Notices) -> Result<Sandboxed, Failure> {
     let unenforced = sandbox.unenforced().await.or_failed(UNUSABLE)?;
     for protection in OPTIONAL {
         if unenforced.contains(&protection) {
-            console::notice(&format!("this machine cannot block {protection}"));
+            notices.report(format!("this machine cannot block {protection}"));
         }
         sandbox = sandbox.accepting(protection);
     }
@@ -205,21 +205,24 @@ async fn denied_reads(
     let rules = crate::policy::denials(denials, environment, process_env).await?;
     let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
     for (rule, reason) in &denied.incomplete {
-        console::notice(&format!(
+        process_env.notices().report(format!(
             "cannot hide all files that the rule `{rule}` denies to read from commands: {reason}"
         ));
     }
     Ok(denied.paths.into_iter().collect())
 }
 
-/// Prints a notice for each hidden file that commands can read by another name.
-fn warn_of_other_names<'a>(hidden: impl Iterator<Item = &'a PathBuf>, process_env: &ProcessEnv) {
-    for path in hidden.filter(|path| process_env.has_multiple_hard_links(path)) {
-        console::notice(&format!(
+/// Returns a notice for each hidden file that commands can read by another name.
+fn other_names<'a>(
+    hidden: impl Iterator<Item = &'a PathBuf>,
+    process_env: &ProcessEnv,
+) -> impl Iterator<Item = Notice> {
+    hidden.filter(move |path| process_env.has_multiple_hard_links(path)).map(|path| {
+        Notice::from(format!(
             "{} is hidden from commands only under this name: it has more than one hard link",
             path.display()
-        ));
-    }
+        ))
+    })
 }
 
 #[cfg(test)]

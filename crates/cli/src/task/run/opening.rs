@@ -102,7 +102,8 @@ async fn require_models(
     let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
     for name in models {
         let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
-        Model::from_args(&args, process_env).await?.warn_if_unknown();
+        let unknown = Model::from_args(&args, process_env).await?.unknown_model();
+        process_env.notices().report_all(unknown);
     }
     Ok(())
 }

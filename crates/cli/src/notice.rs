@@ -1,0 +1,159 @@
+//! Notices: messages for the user that fail nothing, as values.
+
+use std::fmt;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Maximum number of notices that are kept without a sink.
+const MAX_KEPT: usize = 1_000;
+
+/// Message for the user, such as a warning. It may quote a model or a server, so it may contain control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    text: String,
+}
+
+impl Notice {
+    /// Returns the message as it was reported.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { text }
+    }
+}
+
+impl From<&str> for Notice {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
+/// Collects notices. Clones share them.
+///
+/// A sink receives each notice when it is reported. Without a sink, notices are kept in order until they are
+/// [taken](Self::take).
+#[derive(Clone)]
+pub(crate) struct Notices(Arc<Destination>);
+
+enum Destination {
+    Sink(Box<dyn Fn(Notice) + Send + Sync>),
+    Kept(Mutex<KeptNotices>),
+}
+
+#[derive(Default)]
+struct KeptNotices {
+    /// The first notices, the oldest first.
+    notices: Vec<Notice>,
+    /// Number of later notices, which are not kept.
+    omitted: usize,
+}
+
+impl Notices {
+    /// Calls `sink` with each notice, before [`report`](Self::report) returns.
+    pub(crate) fn with_sink(sink: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Destination::Sink(Box::new(sink))))
+    }
+
+    /// Reports a notice.
+    pub(crate) fn report(&self, notice: impl Into<Notice>) {
+        let notice = notice.into();
+        match &*self.0 {
+            Destination::Sink(sink) => sink(notice),
+            Destination::Kept(kept) => {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.notices.len() < MAX_KEPT {
+                    kept.notices.push(notice);
+                } else {
+                    kept.omitted += 1;
+                }
+            }
+        }
+    }
+
+    /// Reports notices in order.
+    pub(crate) fn report_all(&self, notices: impl IntoIterator<Item = Notice>) {
+        notices.into_iter().for_each(|notice| self.report(notice));
+    }
+
+    /// Removes and returns the kept notices, the oldest first. If there were too many, the last one contains the number
+    /// of omitted notices. With a sink, none are kept.
+    pub(crate) fn take(&self) -> Vec<Notice> {
+        let Destination::Kept(kept) = &*self.0 else { return Vec::new() };
+        let KeptNotices { mut notices, omitted } =
+            mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        if omitted > 0 {
+            notices.push(Notice::from(format!("{omitted} more notices are left out")));
+        }
+        notices
+    }
+}
+
+impl Default for Notices {
+    /// Keeps notices.
+    fn default() -> Self {
+        Self(Arc::new(Destination::Kept(Mutex::default())))
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notices").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn texts(notices: Vec<Notice>) -> Vec<String> {
+        notices.into_iter().map(|notice| notice.text().to_owned()).collect()
+    }
+
+    #[test]
+    fn notices_of_all_clones_are_kept_in_order_and_taken_once() {
+        let notices = Notices::default();
+        let clone = notices.clone();
+        notices.report("first");
+        clone.report("second".to_owned());
+        notices.report_all(["third", "fourth"].map(Notice::from));
+        assert_eq!(texts(clone.take()), ["first", "second", "third", "fourth"]);
+        assert!(notices.take().is_empty());
+        notices.report("later");
+        assert_eq!(texts(clone.take()), ["later"]);
+    }
+
+    #[test]
+    fn a_sink_receives_each_notice_when_it_is_reported() {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&received);
+        let notices = Notices::with_sink(move |notice| sink.lock().unwrap().push(notice));
+        let received = || texts(received.lock().unwrap().clone());
+        notices.report("at the start");
+        assert_eq!(received(), ["at the start"]);
+        let clone = notices.clone();
+        thread::spawn(move || clone.report("while it runs")).join().unwrap();
+        assert_eq!(received(), ["at the start", "while it runs"]);
+        notices.report_all(["one", "two"].map(Notice::from));
+        assert_eq!(received(), ["at the start", "while it runs", "one", "two"]);
+        assert!(notices.take().is_empty(), "the sink has received all of them");
+    }
+
+    #[test]
+    fn the_first_notices_are_kept_and_the_others_are_counted() {
+        let notices = Notices::default();
+        notices.report_all((0..MAX_KEPT + 2).map(|number| Notice::from(number.to_string())));
+        let kept = texts(notices.take());
+        assert_eq!(kept.len(), MAX_KEPT + 1);
+        assert_eq!(kept[0], "0");
+        assert_eq!(kept[MAX_KEPT - 1], (MAX_KEPT - 1).to_string());
+        assert_eq!(kept[MAX_KEPT], "2 more notices are left out");
+        notices.report("later");
+        assert_eq!(texts(notices.take()), ["later"]);
+    }
+}
