@@ -39,8 +39,7 @@ use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::console;
 use crate::env_spec::{EnvSpec, SshHost};
-use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
@@ -451,7 +450,7 @@ impl EnvSession {
         }
         match (closed, change) {
             (Ok(()), None) => Ok(()),
-            (Ok(()), Some(change)) => Err(Failure::multi_line(Exit::Failed, &change)),
+            (Ok(()), Some(change)) => Err(Failure::multi_line(FailureKind::Other, &change)),
             (Err(failure), None) => Err(failure),
             (Err(failure), Some(change)) => {
                 console::notice(change.lines().next().unwrap_or_default());
