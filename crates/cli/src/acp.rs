@@ -24,7 +24,7 @@ use crate::config;
 use crate::env_spec::EnvSpec;
 use crate::environment::EnvTarget;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::login::{self, LoggedOut};
 use crate::model::Model;
@@ -205,7 +205,7 @@ impl AgentHost for EditorHost {
         }
         let model = self.model().await;
         model.map(drop).map_err(|failure| {
-            if failure.exit() == Exit::Authentication {
+            if failure.kind() == FailureKind::Credentials {
                 HostError::failed(NO_KEY, failure.message())
             } else {
                 host_error(&failure)
@@ -319,14 +319,13 @@ fn server_of(declared: &McpServerSpec) -> Result<ServerSpec, Failure> {
 }
 
 fn host_error(failure: &Failure) -> HostError {
-    match failure.exit() {
-        Exit::Authentication => HostError::AuthenticationRequired,
-        Exit::Usage => HostError::Invalid(failure.message()),
-        Exit::Done
-        | Exit::Failed
-        | Exit::LimitReached
-        | Exit::Denied
-        | Exit::Unmatched
-        | Exit::Interrupted => HostError::failed("the session cannot be opened", failure.message()),
+    match failure.kind() {
+        FailureKind::Credentials => HostError::AuthenticationRequired,
+        FailureKind::Usage => HostError::Invalid(failure.message()),
+        FailureKind::LimitReached
+        | FailureKind::Denied
+        | FailureKind::UnmatchedAnswer
+        | FailureKind::Interrupted
+        | FailureKind::Other => HostError::failed("the session cannot be opened", failure.message()),
     }
 }

@@ -24,8 +24,7 @@ pub(crate) use self::question::Question;
 #[cfg(feature = "mcp")]
 pub(crate) use self::question::REFUSAL;
 use crate::console;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::policy::APPROVAL_SOURCE;
 use crate::process_env;
 use crate::render::{self, Section, Style, TerminalSize, call_key};
@@ -306,7 +305,7 @@ impl Prompter {
             }
         };
         let hint = "--allow RULE lets such calls run, and --mode selects what needs approval";
-        Some(Failure::new(Exit::Denied, message).with_hint(hint))
+        Some(Failure::new(FailureKind::Denied, message).with_hint(hint))
     }
 }
 

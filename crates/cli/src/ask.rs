@@ -6,10 +6,11 @@ use futures_util::StreamExt as _;
 use pintle_llm::{Finish, FinishReason, Message, ReasoningEffort, Request, Response, StreamEvent};
 
 use crate::args::AskArgs;
+use crate::command_failure::CommandFailure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
@@ -21,7 +22,7 @@ use crate::timeout;
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the question and streams the response to standard output.
-pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
@@ -43,7 +44,7 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
         console::notice(&format!("the response ended for an unknown reason, `{raw}`; it may be incomplete"));
     }
     // The response, which has the finish reason, is already written.
-    check_finish(response.finish_reason.reason).map_err(Failure::already_in_output)
+    check_finish(response.finish_reason.reason).map_err(CommandFailure::already_in_output)
 }
 
 /// Returns the exit status for a finish reason.
@@ -51,7 +52,7 @@ fn check_finish(finish: Finish) -> Result<Exit, Failure> {
     match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
         Finish::Length => {
-            Err(Failure::new(Exit::LimitReached, "the response was cut off at the output limit"))
+            Err(Failure::new(FailureKind::LimitReached, "the response was cut off at the output limit"))
         }
         Finish::ContentFilter => Err(Failure::failed("the model or a content filter refused the request")),
         Finish::Error => Err(Failure::failed("the model failed in the middle of its response")),

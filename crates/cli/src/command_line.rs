@@ -40,7 +40,7 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
     }
     let args = own_arguments().map_err(|failure| {
         console::report(&failure);
-        failure.exit()
+        Exit::from(failure.kind())
     })?;
     arguments(&args).map_err(|error| {
         let kind = error.kind();
@@ -57,7 +57,7 @@ pub(crate) fn parse() -> Result<Arguments, Exit> {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let failure = console::unwritten(&error);
                 console::report(&failure);
-                failure.exit()
+                Exit::from(failure.kind())
             }
             Ok(()) | Err(_) => Exit::Done,
         }
@@ -201,7 +201,7 @@ fn report_usage_error(error: &clap::Error, args: &[OsString]) -> Exit {
         console::write_object(&line);
     }
     console::report(&failure);
-    failure.exit()
+    Exit::from(failure.kind())
 }
 
 /// Returns the parser's error on one line, without its usage and help paragraphs.

@@ -13,8 +13,7 @@ use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
 use tokio::io::{AsyncWriteExt as _, Stdout};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::notice::Notices;
 use crate::process_env::ProcessEnv;
 use crate::render::{Style, TerminalSize, diff_lines, escape_hidden, sanitize};
@@ -124,7 +123,7 @@ impl Console {
             self.stdout.flush().await
         };
         written.await.map_err(|error: io::Error| {
-            if self.is_closed(&error) { Failure::silent(Exit::Interrupted) } else { unwritten(&error) }
+            if self.is_closed(&error) { Failure::silent(FailureKind::Interrupted) } else { unwritten(&error) }
         })
     }
 

@@ -12,10 +12,11 @@ use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironm
 use pintle_testkit::Script;
 
 use crate::args::{DemoArgs, OutputFormat};
+use crate::command_failure::CommandFailure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::follow::{Task, follow};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -37,9 +38,9 @@ const CARGO_TIMEOUT: Duration = Duration::from_secs(60);
 /// Runs the agent on the example project, then verifies the result independently.
 ///
 /// Fails unless the tests pass at the end.
-pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn demo(args: DemoArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     if args.interactive {
-        return interactive::converse(args.dir.as_deref(), process_env).await;
+        return interactive::converse(args.dir.as_deref(), process_env).await.map_err(CommandFailure::from);
     }
     let interrupts = Interrupts::listen()?;
     let (directory, env) = interrupts.race(prepare(args.dir.as_deref(), process_env)).await?;
@@ -124,7 +125,7 @@ async fn run_agent(
     env: &Arc<LocalEnvironment>,
     process_env: &ProcessEnv,
     interrupts: &Interrupts,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CommandFailure> {
     let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
     let model = Model::scripted(script, args.dialect).await?;
     let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env))
@@ -153,14 +154,14 @@ async fn run_agent(
     let failure = explain::outcome(&report.outcome, &model.route);
     // Do not start another test run after an interruption.
     let result = match &failure {
-        Some(failure) if failure.exit() == Exit::Interrupted => None,
+        Some(failure) if failure.kind() == FailureKind::Interrupted => None,
         Some(_) | None => Some(interrupts.race(verify(directory, env)).await?),
     };
     let kept = format!("the project is kept in {}", directory.display());
     let verdict = verdict(failure, result.as_ref()).map_err(|failure| failure.with_hint(&kept));
     let footer = Footer { demo: result.as_ref(), ..report.footer(verdict.as_ref().err()) };
     console.write(&view.footer(&footer)?).await?;
-    verdict.map_err(Failure::already_in_output)
+    verdict.map_err(CommandFailure::already_in_output)
 }
 
 /// Requires passing tests and a change that explains them.
@@ -206,9 +207,9 @@ mod tests {
         };
         assert_eq!(verdict(None, Some(&result(true, "+x"))), Ok(Exit::Done));
         for result in [Some(result(false, "+x")), Some(result(true, "")), None] {
-            assert_eq!(verdict(None, result.as_ref()).unwrap_err().exit(), Exit::Failed);
+            assert_eq!(verdict(None, result.as_ref()).unwrap_err().kind(), FailureKind::Other);
         }
-        let failure = Failure::silent(Exit::LimitReached);
+        let failure = Failure::silent(FailureKind::LimitReached);
         assert_eq!(verdict(Some(failure.clone()), Some(&result(true, "+x"))), Err(failure));
     }
 }

@@ -38,8 +38,7 @@ use self::watch_record::WatchRecord;
 use crate::args::RunArgs;
 use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
 use crate::env_spec::{EnvSpec, SshHost};
-use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::notice::Notices;
 use crate::policy::PROJECT_DIRECTORY;
@@ -455,7 +454,7 @@ impl EnvSession {
         }
         match (closed, change) {
             (Ok(()), None) => Ok(()),
-            (Ok(()), Some(change)) => Err(Failure::multi_line(Exit::Failed, &change)),
+            (Ok(()), Some(change)) => Err(Failure::multi_line(FailureKind::Other, &change)),
             (Err(failure), None) => Err(failure),
             (Err(failure), Some(change)) => {
                 self.notices.report(change.lines().next().unwrap_or_default());

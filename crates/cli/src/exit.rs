@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use pintle_agent::{Outcome, OutcomeStatus};
-use pintle_llm::ErrorKind;
+use crate::failure::FailureKind;
 
 /// Table of exit codes shown by `--help`.
 pub(crate) const TABLE: &str = "\
@@ -66,45 +65,18 @@ impl Exit {
             Self::Interrupted => "interrupted",
         }
     }
+}
 
-    /// Returns the exit status for the outcome of a run.
-    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
-        match outcome.status {
-            OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => Self::Done,
-            OutcomeStatus::RoundLimit
-            | OutcomeStatus::TurnLimit
-            | OutcomeStatus::Budget
-            | OutcomeStatus::ContextFull
-            | OutcomeStatus::OutputLimit => Self::LimitReached,
-            OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Self::Interrupted,
-            OutcomeStatus::Failed => {
-                outcome.error.as_ref().map_or(Self::Failed, |error| Self::from_error(error.kind))
-            }
-            // Treat a status unknown to this version as a failure.
-            OutcomeStatus::Refused | _ => Self::Failed,
-        }
-    }
-
-    /// Returns the exit status for a failed model call.
-    pub(crate) fn from_error(kind: ErrorKind) -> Self {
+impl From<FailureKind> for Exit {
+    fn from(kind: FailureKind) -> Self {
         match kind {
-            ErrorKind::Authentication | ErrorKind::AccessDenied => Self::Authentication,
-            ErrorKind::Abort => Self::Interrupted,
-            ErrorKind::ContextLength => Self::LimitReached,
-            ErrorKind::NotFound
-            | ErrorKind::InvalidRequest
-            | ErrorKind::RateLimit
-            | ErrorKind::Server
-            | ErrorKind::ContentFilter
-            | ErrorKind::QuotaExceeded
-            | ErrorKind::RequestTimeout
-            | ErrorKind::Network
-            | ErrorKind::Stream
-            | ErrorKind::InvalidToolCall
-            | ErrorKind::UnsupportedToolChoice
-            | ErrorKind::NoObjectGenerated
-            | ErrorKind::Configuration
-            | _ => Self::Failed,
+            FailureKind::Usage => Self::Usage,
+            FailureKind::Credentials => Self::Authentication,
+            FailureKind::LimitReached => Self::LimitReached,
+            FailureKind::Denied => Self::Denied,
+            FailureKind::UnmatchedAnswer => Self::Unmatched,
+            FailureKind::Interrupted => Self::Interrupted,
+            FailureKind::Other => Self::Failed,
         }
     }
 }
@@ -117,45 +89,33 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use pintle_llm::Error;
-
     use super::*;
 
     #[test]
-    fn every_outcome_has_an_exit_code() {
-        let cases = [
-            (OutcomeStatus::Completed, 0),
-            (OutcomeStatus::AwaitingInput, 0),
-            (OutcomeStatus::Refused, 1),
-            (OutcomeStatus::RoundLimit, 3),
-            (OutcomeStatus::TurnLimit, 3),
-            (OutcomeStatus::Budget, 3),
-            (OutcomeStatus::ContextFull, 3),
-            (OutcomeStatus::OutputLimit, 3),
-            (OutcomeStatus::Interrupted, 130),
-            (OutcomeStatus::Aborted, 130),
-            (OutcomeStatus::Failed, 1),
+    fn every_failure_kind_has_an_exit_code_and_a_name() {
+        let table = [
+            (FailureKind::Other, 1, "failed"),
+            (FailureKind::Usage, 2, "usage"),
+            (FailureKind::LimitReached, 3, "limit_reached"),
+            (FailureKind::Credentials, 4, "authentication"),
+            (FailureKind::Denied, 5, "denied"),
+            (FailureKind::UnmatchedAnswer, 6, "unmatched"),
+            (FailureKind::Interrupted, 130, "interrupted"),
         ];
-        for (status, code) in cases {
-            assert_eq!(Exit::from_outcome(&Outcome::new(status)).code(), code, "{status:?}");
-        }
-    }
-
-    #[test]
-    fn failed_run_exits_by_error_kind() {
-        let cases = [
-            (ErrorKind::Authentication, 4),
-            (ErrorKind::AccessDenied, 4),
-            (ErrorKind::Abort, 130),
-            (ErrorKind::ContextLength, 3),
-            (ErrorKind::Network, 1),
-            (ErrorKind::InvalidRequest, 1),
-            (ErrorKind::Configuration, 1),
-        ];
-        for (kind, code) in cases {
-            let mut outcome = Outcome::new(OutcomeStatus::Failed);
-            outcome.error = Some(Error::new(kind, "x").info().clone());
-            assert_eq!(Exit::from_outcome(&outcome).code(), code, "{kind:?}");
+        // A new kind does not compile without a row.
+        let row = |kind| match kind {
+            FailureKind::Other => 0,
+            FailureKind::Usage => 1,
+            FailureKind::LimitReached => 2,
+            FailureKind::Credentials => 3,
+            FailureKind::Denied => 4,
+            FailureKind::UnmatchedAnswer => 5,
+            FailureKind::Interrupted => 6,
+        };
+        for (index, (kind, code, name)) in table.into_iter().enumerate() {
+            assert_eq!(row(kind), index, "{kind:?}");
+            let exit = Exit::from(kind);
+            assert_eq!((exit.code(), exit.name()), (code, name), "{kind:?}");
         }
     }
 
@@ -168,6 +128,7 @@ mod tests {
             Exit::LimitReached,
             Exit::Authentication,
             Exit::Denied,
+            Exit::Unmatched,
             Exit::Interrupted,
         ];
         for exit in exits {

@@ -1,25 +1,40 @@
-//! Reason for which the command stops: a message for users, an exit code for scripts.
+//! Reason why an operation failed: a kind for programs, a message with hints for users.
 
 use std::error::Error;
+use std::fmt;
 
 use pintle_llm::{ErrorInfo, error_chain};
-use serde_json::{Map, Value, json};
 
-use crate::exit::Exit;
+/// Category of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// An argument, or a file that an argument or the configuration names, is invalid.
+    Usage,
+    /// There are no credentials for the provider, or the provider rejects them.
+    Credentials,
+    /// A limit was reached: turns, tool rounds, tokens, cost, time, context window or response length.
+    LimitReached,
+    /// A call needed approval, and no user was available to approve it.
+    Denied,
+    /// No final response matched the schema that it had to match.
+    UnmatchedAnswer,
+    /// A signal, the user, or a reader that closed the output stopped the operation.
+    Interrupted,
+    /// Any other failure.
+    Other,
+}
 
-/// Failure that ends the command.
+/// Failure of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
-    exit: Exit,
-    /// Empty if the failure is not to be reported.
+    kind: FailureKind,
+    /// Empty if the user was already notified.
     message: String,
     /// Suggested remedy.
     hint: Option<String>,
     /// Error of the model call, if one caused the failure.
     info: Option<Box<ErrorInfo>>,
-    /// Whether standard output already reports the failure.
-    is_in_output: bool,
-    /// Further lines to print after the message, each with its line end.
+    /// Further lines after the message, each with its line end.
     details: String,
     /// Whether these lines are the hint.
     is_hint_below: bool,
@@ -46,40 +61,32 @@ impl<T, E: Error> OrFailure<T> for Result<T, E> {
 
 impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self {
-            exit,
-            message,
-            hint: None,
-            info: None,
-            is_in_output: false,
-            details: String::new(),
-            is_hint_below: false,
-        }
+        Self { kind, message, hint: None, info: None, details: String::new(), is_hint_below: false }
     }
 
     /// Creates a failure from a text whose first line is the message and whose other lines are details.
-    pub(crate) fn multi_line(exit: Exit, text: &str) -> Self {
+    pub(crate) fn multi_line(kind: FailureKind, text: &str) -> Self {
         let mut lines = text.lines();
         let message = lines.next().unwrap_or_default();
         let details = lines.flat_map(|line| [line, "\n"]).collect();
-        Self { details, ..Self::new(exit, message) }
+        Self { details, ..Self::new(kind, message) }
     }
 
-    /// Creates a failure with exit code 1.
+    /// Creates a failure of the kind [`FailureKind::Other`].
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, message)
+        Self::new(FailureKind::Other, message)
     }
 
     /// Creates a usage failure.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
+        Self::new(FailureKind::Usage, message)
     }
 
-    /// Creates a failure without a message.
-    pub(crate) fn silent(exit: Exit) -> Self {
-        Self::new(exit, "")
+    /// Creates a failure without a message: the user was already notified.
+    pub(crate) fn silent(kind: FailureKind) -> Self {
+        Self::new(kind, "")
     }
 
     /// Appends the error and its sources to the message.
@@ -94,7 +101,7 @@ impl Failure {
         self
     }
 
-    /// Adds hints, each printed on a separate line below the message.
+    /// Adds hints, each on a separate line below the message.
     pub(crate) fn with_hints_below(self, hints: &[&str]) -> Self {
         let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
         Self {
@@ -104,9 +111,9 @@ impl Failure {
         }
     }
 
-    /// Replaces the exit status.
-    pub(crate) fn with_exit(self, exit: Exit) -> Self {
-        Self { exit, ..self }
+    /// Replaces the kind.
+    pub(crate) fn with_kind(self, kind: FailureKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Attaches the error of a model call.
@@ -115,67 +122,34 @@ impl Failure {
         self
     }
 
-    /// Marks the failure as reported on standard output.
-    pub(crate) fn already_in_output(mut self) -> Self {
-        self.is_in_output = true;
-        self
+    /// Returns the kind.
+    pub(crate) fn kind(&self) -> FailureKind {
+        self.kind
     }
 
-    /// Returns whether standard output already reports the failure.
-    pub(crate) fn is_in_output(&self) -> bool {
-        self.is_in_output
+    /// Returns the error of the model call that caused the failure.
+    pub(crate) fn info(&self) -> Option<&ErrorInfo> {
+        self.info.as_deref()
     }
 
-    /// Converts the failure into an interruption without a message.
-    pub(crate) fn into_interruption(self) -> Self {
-        Self { is_in_output: self.is_in_output, ..Self::silent(Exit::Interrupted) }
-    }
-
-    /// Returns the failure as JSON: `kind`, `message`, `exit_code`, `hint` and `details` if present, and the fields of a
-    /// failed model call.
-    pub(crate) fn to_json(&self) -> Value {
-        let info = self.info.as_ref().and_then(|info| serde_json::to_value(info).ok());
-        let mut object = match info {
-            Some(Value::Object(fields)) => fields,
-            Some(_) | None => {
-                let message = if self.message.is_empty() { self.exit.name() } else { self.message.as_str() };
-                let mut object = Map::new();
-                object.insert("kind".to_owned(), json!(self.exit.name()));
-                object.insert("message".to_owned(), json!(message));
-                object
-            }
-        };
-        if let Some(hint) = &self.hint {
-            object.insert("hint".to_owned(), json!(hint));
-        }
-        let details = self.details.trim_end();
-        if !details.is_empty() && !self.is_hint_below {
-            object.insert("details".to_owned(), json!(details));
-        }
-        object.insert("exit_code".to_owned(), json!(self.exit.code()));
-        Value::Object(object)
-    }
-
-    /// Returns the exit status.
-    pub(crate) fn exit(&self) -> Exit {
-        self.exit
-    }
-
-    /// Returns the message without the hint, for a reader who does not use the command line.
-    #[cfg(feature = "server")]
+    /// Returns the message without the hint, which may contain flags and commands of the command line.
     pub(crate) fn message_without_hint(&self) -> &str {
         &self.message
     }
 
     /// Returns the hint.
-    #[cfg(feature = "server")]
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Returns the lines to print after the message.
+    /// Returns the lines after the message: details, or hints.
     pub(crate) fn details(&self) -> &str {
         &self.details
+    }
+
+    /// Returns the lines after the message, unless they are hints.
+    pub(crate) fn details_without_hints(&self) -> &str {
+        if self.is_hint_below { "" } else { &self.details }
     }
 
     /// Returns the message followed by the hint, unless that is below it. After a question, the hint is
@@ -190,6 +164,14 @@ impl Failure {
         }
     }
 }
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
+    }
+}
+
+impl Error for Failure {}
 
 /// Returns a text with an upper-case first letter.
 fn capitalized(text: &str) -> String {
@@ -209,9 +191,10 @@ mod tests {
         let error = Error::new(ErrorKind::Network, "no connection").with_source(refused);
         let failure = Failure::failed("cannot ask").caused_by(&error).with_hint("try again");
         assert_eq!(failure.message(), "cannot ask: network failure: no connection: refused; try again");
+        assert_eq!(failure.to_string(), failure.message());
         let twice =
             Error::new(ErrorKind::Network, "no: refused").with_source(std::io::Error::other("refused"));
-        assert_eq!(Failure::silent(Exit::Failed).with_hint("look there").message(), "look there");
+        assert_eq!(Failure::silent(FailureKind::Other).with_hint("look there").message(), "look there");
         assert_eq!(error_chain(&twice), "network failure: no: refused");
     }
 
@@ -231,39 +214,5 @@ mod tests {
         }
         let below = Failure::usage("did you mean a?").with_hints_below(&["see b"]);
         assert_eq!(below.message(), "did you mean a?");
-    }
-
-    #[test]
-    fn failures_convert_to_json() {
-        let error = Error::new(ErrorKind::NotFound, "no such model").with_status(404);
-        let of_model = Failure::failed("not found: no such model").with_info(error.info());
-        let cases = [
-            (
-                Failure::usage("--dir x: is not a directory").with_hint("do this").with_hint("or that"),
-                json!({"kind": "usage", "message": "--dir x: is not a directory", "hint": "do this; or that",
-                    "exit_code": 2}),
-            ),
-            (
-                Failure::multi_line(Exit::Failed, "it does not apply\nline 1\nline 2"),
-                json!({"kind": "failed", "message": "it does not apply", "details": "line 1\nline 2",
-                    "exit_code": 1}),
-            ),
-            (
-                of_model.with_hint("check the model"),
-                json!({"kind": "not_found", "message": "no such model", "retry": "never", "status": 404,
-                    "hint": "check the model", "exit_code": 1}),
-            ),
-            (
-                Failure::failed("no key").with_hints_below(&["set one", "or do without"]),
-                json!({"kind": "failed", "message": "no key", "hint": "set one; or do without", "exit_code": 1}),
-            ),
-            (
-                Failure::failed("x").already_in_output().into_interruption(),
-                json!({"kind": "interrupted", "message": "interrupted", "exit_code": 130}),
-            ),
-        ];
-        for (failure, expected) in cases {
-            assert_eq!(failure.to_json(), expected);
-        }
     }
 }

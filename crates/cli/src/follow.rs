@@ -19,7 +19,7 @@ use crate::approve::Prompter;
 use crate::console::{self, Console};
 use crate::cost::CostTracker;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::render::{Footer, Frame, Header, SubagentTotals, TICK, View};
@@ -84,10 +84,13 @@ impl RunReport {
     /// user was notified when the signal arrived.
     pub(crate) fn failure(&self) -> Option<Failure> {
         if self.question_abandoned {
-            return Some(Failure::silent(Exit::Interrupted));
+            return Some(Failure::silent(FailureKind::Interrupted));
         }
         let unmatched = self.unmatched.as_ref()?;
-        Some(Failure::new(Exit::Unmatched, "the run ended without a usable answer").caused_by(unmatched))
+        Some(
+            Failure::new(FailureKind::UnmatchedAnswer, "the run ended without a usable answer")
+                .caused_by(unmatched),
+        )
     }
 
     /// Returns the data for the footer of a view.
@@ -97,7 +100,7 @@ impl RunReport {
             is_kept: self.is_kept,
             outcome: &self.outcome,
             answer: self.answer.as_ref(),
-            exit: failure.map_or(Exit::Done, Failure::exit),
+            exit: failure.map_or(Exit::Done, |failure| failure.kind().into()),
             failure,
             duration: self.duration,
             cost: self.cost,
@@ -160,7 +163,7 @@ pub(crate) async fn follow(
         tokio::select! {
             biased;
             printed = printer.run(events) => printed,
-            () = reader_timeout(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
+            () = reader_timeout(interrupts, &closed) => Err(Failure::silent(FailureKind::Interrupted)),
         }
     };
     let (outcome, printed) = tokio::select! {
@@ -170,8 +173,11 @@ pub(crate) async fn follow(
     if left.is_cancelled() {
         let hint =
             format!("`pintle approvals decide` decides, and `pintle run --resume {session_id}` goes on");
-        return Err(Failure::new(Exit::Interrupted, "the terminal is gone while a call waits for approval")
-            .with_hint(&hint));
+        return Err(Failure::new(
+            FailureKind::Interrupted,
+            "the terminal is gone while a call waits for approval",
+        )
+        .with_hint(&hint));
     }
     printed?;
     let Answered { outcome, answer, unmatched } = outcome.or_failed("the session ended unexpectedly")?;

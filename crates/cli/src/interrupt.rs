@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 
 /// How long the second signal waits for killed processes to exit. Reached only if a process hangs in the kernel or the
 /// machine is overloaded; a supervisor then kills the rest.
@@ -89,8 +89,8 @@ impl Interrupts {
 
     /// Converts a failure into an interruption if a signal was received: a shutdown can cause other failures.
     pub(crate) fn reclassify(&self, failure: Failure) -> Failure {
-        if self.is_interrupted() && failure.exit() == Exit::Failed {
-            return failure.into_interruption();
+        if self.is_interrupted() && failure.kind() == FailureKind::Other {
+            return Failure::silent(FailureKind::Interrupted);
         }
         failure
     }
@@ -99,7 +99,7 @@ impl Interrupts {
     pub(crate) async fn race<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         tokio::select! {
             biased;
-            () = self.first_signal() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            () = self.first_signal() => Err(Failure::new(FailureKind::Interrupted, "interrupted")),
             result = work => result,
         }
     }

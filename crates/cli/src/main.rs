@@ -13,6 +13,7 @@ mod audit;
 mod budget;
 #[cfg(feature = "compat")]
 mod claude;
+mod command_failure;
 mod command_line;
 mod completions;
 mod config;
@@ -87,9 +88,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::args::{Arguments, Command, MockCommand};
+use crate::command_failure::CommandFailure;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::OrFailure as _;
 use crate::process_env::ProcessEnv;
 
 /// One thread drives the work; the other stays free for signals.
@@ -118,13 +120,13 @@ fn main() -> ExitCode {
         false => process_env,
     };
     let exit = execute(arguments, &process_env).unwrap_or_else(|failure| {
-        console::report(&failure);
+        console::report(failure.failure());
         failure.exit()
     });
     exit.into()
 }
 
-fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
@@ -141,12 +143,12 @@ fn execute(arguments: Arguments, process_env: &ProcessEnv) -> Result<Exit, Failu
 }
 
 /// Runs the command. If its output format is JSON, writes an error object for a failure.
-async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     let format = command.error_format();
     let result = dispatch(command, process_env).await;
     if let (Some(format), Err(failure)) = (format, &result)
         && !failure.is_in_output()
-        && let Ok(line) = render::failure_line(format.error_type, failure)
+        && let Ok(line) = render::failure_line(format.error_type, failure.failure())
     {
         // If the reader is gone or stalled, the exit code still reports the failure.
         let _ = tokio::time::timeout(FINAL_WRITE_TIMEOUT, Console::new().write(&line)).await;
@@ -154,47 +156,48 @@ async fn run_and_report(command: Command, process_env: &ProcessEnv) -> Result<Ex
     result
 }
 
-async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    match config::complete(command, process_env).await? {
-        Command::Chat(args) => run::chat(*args, process_env).await,
+async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
+    let exit = match config::complete(command, process_env).await? {
+        Command::Chat(args) => run::chat(*args, process_env).await?,
         #[cfg(feature = "compat")]
-        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await,
-        Command::Run(args) => run::run(*args, process_env).await,
-        Command::Ask(args) => ask::ask(*args, process_env).await,
-        Command::Sessions(args) => sessions::sessions(args, process_env).await,
-        Command::Audit(args) => audit::audit(args, process_env).await,
-        Command::Worktree(args) => sessions::worktree::command(args, process_env).await,
-        Command::Approvals(args) => approvals::approvals(args, process_env).await,
-        Command::Rules(args) => rules::rules(args, process_env).await,
-        Command::Grants(args) => grants::grants(args, process_env).await,
-        Command::Trust(args) => trust::trust(args, process_env).await,
-        Command::Login(args) => login::login(args, process_env).await,
-        Command::Logout(args) => login::logout(&args, process_env).await,
-        Command::Config(args) => config::command(args, process_env).await,
-        Command::Demo(args) => demo::demo(args, process_env).await,
-        Command::Tools(args) => tools::tools(&args, process_env).await,
-        Command::Models(args) => models::models(&args, process_env).await,
-        Command::Prompt(args) => prompt::prompt(args, process_env).await,
-        Command::Patch(args) => patch::patch(args, process_env).await,
+        Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
+        Command::Run(args) => run::run(*args, process_env).await?,
+        Command::Ask(args) => ask::ask(*args, process_env).await?,
+        Command::Sessions(args) => sessions::sessions(args, process_env).await?,
+        Command::Audit(args) => audit::audit(args, process_env).await?,
+        Command::Worktree(args) => sessions::worktree::command(args, process_env).await?,
+        Command::Approvals(args) => approvals::approvals(args, process_env).await?,
+        Command::Rules(args) => rules::rules(args, process_env).await?,
+        Command::Grants(args) => grants::grants(args, process_env).await?,
+        Command::Trust(args) => trust::trust(args, process_env).await?,
+        Command::Login(args) => login::login(args, process_env).await?,
+        Command::Logout(args) => login::logout(&args, process_env).await?,
+        Command::Config(args) => config::command(args, process_env).await?,
+        Command::Demo(args) => demo::demo(args, process_env).await?,
+        Command::Tools(args) => tools::tools(&args, process_env).await?,
+        Command::Models(args) => models::models(&args, process_env).await?,
+        Command::Prompt(args) => prompt::prompt(args, process_env).await?,
+        Command::Patch(args) => patch::patch(args, process_env).await?,
         Command::Mock(args) => match args.command {
-            MockCommand::Serve(args) => mock::serve(args).await,
+            MockCommand::Serve(args) => mock::serve(args).await?,
         },
-        Command::Completions(args) => completions::completions(&args).await,
-        Command::Man(args) => man::man(&args, process_env).await,
-        Command::Doctor(args) => doctor::doctor(&args, process_env).await,
+        Command::Completions(args) => completions::completions(&args).await?,
+        Command::Man(args) => man::man(&args, process_env).await?,
+        Command::Doctor(args) => doctor::doctor(&args, process_env).await?,
         #[cfg(feature = "acp")]
-        Command::Acp(args) => acp::acp(*args, process_env).await,
+        Command::Acp(args) => acp::acp(*args, process_env).await?,
         #[cfg(feature = "client")]
-        Command::Attach(args) => attach::attach(args, process_env).await,
+        Command::Attach(args) => attach::attach(args, process_env).await?,
         #[cfg(feature = "server")]
-        Command::Serve(args) => serve::serve(*args, process_env).await,
+        Command::Serve(args) => serve::serve(*args, process_env).await?,
         #[cfg(feature = "server")]
-        Command::Tokens(args) => tokens::tokens(args, process_env).await,
+        Command::Tokens(args) => tokens::tokens(args, process_env).await?,
         #[cfg(feature = "mcp")]
-        Command::Mcp(args) => mcp::command(args, process_env).await,
+        Command::Mcp(args) => mcp::command(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Task(args) => task::task(args, process_env).await,
+        Command::Task(args) => task::task(args, process_env).await?,
         #[cfg(feature = "task")]
-        Command::Worker(args) => task::work(*args, process_env).await,
-    }
+        Command::Worker(args) => task::work(*args, process_env).await?,
+    };
+    Ok(exit)
 }

@@ -69,6 +69,7 @@ fn unknown(command: &clap::Command, name: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::FailureKind;
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
@@ -95,7 +96,7 @@ mod tests {
             ("run fly", "`pintle run` has no subcommand `fly`, and no others"),
         ] {
             let failure = page(&words(line)).unwrap_err();
-            assert_eq!(failure.exit(), Exit::Usage);
+            assert_eq!(failure.kind(), FailureKind::Usage);
             assert!(failure.message().starts_with(message), "{}", failure.message());
         }
     }

@@ -7,8 +7,7 @@ use pintle_tools::builtin::{FetchRequest, WebClient as _};
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient};
 use serde::Deserialize;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 
 /// Ports of local servers: ollama, llama.cpp and LM Studio.
 pub(crate) const PORTS: [u16; 3] = [11434, 8080, 1234];
@@ -52,7 +51,7 @@ pub(crate) fn failure(local: Option<&LocalServer>) -> Failure {
             format!("or name a local server: {}", command_line(&format!("http://{HOST}:8080/v1"), "NAME"))
         }
     };
-    Failure::new(Exit::Authentication, "no API key found").with_hints_below(&[
+    Failure::new(FailureKind::Credentials, "no API key found").with_hints_below(&[
         "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login",
         &server,
         "or watch a scripted model, without key and network, with cargo in PATH: pintle demo",
@@ -176,7 +175,10 @@ mod tests {
         let server =
             LocalServer { base_url: "http://127.0.0.1:1234/v1".to_owned(), model: "qwen3:8b".to_owned() };
         let failure = failure(Some(&server));
-        assert_eq!((failure.exit(), failure.message().as_str()), (Exit::Authentication, "no API key found"));
+        assert_eq!(
+            (failure.kind(), failure.message().as_str()),
+            (FailureKind::Credentials, "no API key found")
+        );
         insta::assert_snapshot!(failure.details(), @r"
           set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or store a key: pintle login
           or use the local server that answers: pintle --provider openai-compatible --base-url http://127.0.0.1:1234/v1 --model qwen3:8b

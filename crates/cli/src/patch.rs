@@ -13,7 +13,7 @@ use self::root::Root;
 use crate::args::{PatchArgs, PatchCommand, PatchInput, ReportFormat};
 use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::{self, ProcessEnv};
 use crate::render;
@@ -59,11 +59,12 @@ async fn make_plan(
     root: &Root,
     env: &dyn ExecutionEnvironment,
 ) -> Result<Plan, Failure> {
-    let patch = parse(text).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))?;
+    let patch = parse(text).map_err(|error| Failure::multi_line(FailureKind::Other, &error.to_string()))?;
     let patch = patch.resolve_paths(|path| root.canonical_name(path, env))?;
     let files = read_files(env, &patch).await.or_failed("cannot read a file named in the patch")?;
     let options = if input.reference { ApplyOptions::reference() } else { ApplyOptions::default() };
-    plan(&patch, &files, &options).map_err(|error| Failure::multi_line(Exit::Failed, &error.to_string()))
+    plan(&patch, &files, &options)
+        .map_err(|error| Failure::multi_line(FailureKind::Other, &error.to_string()))
 }
 
 async fn report(plan: &Plan, format: ReportFormat, process_env: &ProcessEnv) -> Result<(), Failure> {

@@ -7,8 +7,7 @@ use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatib
 
 use crate::args::{ModelArgs, ProviderName};
 use crate::config_file::meant;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::keys::{ConfiguredKeys, Secret};
 use crate::no_key;
 use crate::process_env::ProcessEnv;
@@ -325,7 +324,7 @@ fn ambiguous_url(model: &str, serving: Provider, default: Provider) -> Failure {
 fn missing_key(model: &str, serving: Provider, other: Option<Provider>) -> Failure {
     let name = serving.name();
     let failure = Failure::new(
-        Exit::Authentication,
+        FailureKind::Credentials,
         format!("model `{model}` is served by {name}, and there is no API key for {name}"),
     )
     .with_hint(&key_remedy(serving));
@@ -382,14 +381,14 @@ async fn key(provider: Provider, process_env: &ProcessEnv) -> Result<Option<ApiK
     match key {
         Some((secret, source)) if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) => {
             Err(Failure::new(
-                Exit::Authentication,
+                FailureKind::Credentials,
                 format!("the key in {source} contains a space, a line break or another invalid character"),
             )
             .with_hint("check its value"))
         }
         Some((secret, source)) => Ok(Some(ApiKey { secret, source })),
         None if provider == Provider::OpenAiCompatible => Ok(None),
-        None => Err(Failure::new(Exit::Authentication, format!("no API key for {}", provider.name()))
+        None => Err(Failure::new(FailureKind::Credentials, format!("no API key for {}", provider.name()))
             .with_hint(&key_remedy(provider))
             .with_hint("`pintle demo` works without one, and needs cargo in PATH")),
     }

@@ -11,13 +11,14 @@ use pintle_tools::builtin::read_image;
 
 use crate::approve::Prompter;
 use crate::args::{PromptArgs, RunArgs, SessionArgs};
+use crate::command_failure::CommandFailure;
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::first_start;
 use crate::follow::{Task, User, follow};
 use crate::interrupt::Interrupts;
@@ -37,22 +38,20 @@ use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surround
 /// Runs the task.
 ///
 /// Every outcome other than success is a failure.
-pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     args.conversation.refuse()?;
-    match on_surface(Surface::Transcript, args, Beginning::default(), process_env).await? {
-        Ended::Task(exit) => Ok(exit),
-        Ended::Conversation(_) => Ok(Exit::Done),
-    }
+    on_surface(Surface::Transcript, args, Beginning::default(), process_env).await?;
+    Ok(Exit::Done)
 }
 
 /// Runs conversations in the terminal, one session after another.
-pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, CommandFailure> {
     terminal::require(process_env, &args.conversation)?;
     let (mut args, mut beginning) = (args, Beginning::default());
     loop {
         let (next, device) =
             match on_surface(Surface::Conversation, args.clone(), beginning, process_env).await? {
-                Ended::Task(exit) => return Ok(exit),
+                Ended::NotStarted | Ended::Task => return Ok(Exit::Done),
                 Ended::Conversation(left) => *left,
             };
         args.prompt = PromptArgs::default();
@@ -123,7 +122,9 @@ impl Beginning {
 /// How a session ended.
 #[derive(Debug)]
 enum Ended {
-    Task(Exit),
+    /// The user declined to start it in this directory.
+    NotStarted,
+    Task,
     Conversation(Box<(Next, Device)>),
 }
 
@@ -140,7 +141,7 @@ async fn on_surface(
     args: RunArgs,
     beginning: Beginning,
     process_env: &ProcessEnv,
-) -> Result<Ended, Failure> {
+) -> Result<Ended, CommandFailure> {
     let selected = sessions::select(&args, process_env).await?;
     // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();
@@ -173,7 +174,8 @@ async fn on_surface(
         (Some(_), Surface::Conversation) => {
             return Err(Failure::usage(
                 "--output-schema is for `pintle run`: a conversation has no final response",
-            ));
+            )
+            .into());
         }
         (Some(path), Surface::Transcript) => Some(output_schema::read(path)?),
         (None, _) => None,
@@ -194,8 +196,14 @@ async fn on_surface(
     if surface == Surface::Conversation && beginning.is_first() {
         match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
             Ok(true) => {}
-            Ok(false) => return or_remove(Err(Failure::silent(Exit::Done)), worktree, process_env).await,
-            Err(failure) => return or_remove(Err(failure), worktree, process_env).await,
+            Ok(false) => {
+                remove_worktree(worktree.as_ref(), process_env).await?;
+                return Ok(Ended::NotStarted);
+            }
+            Err(failure) => {
+                remove_worktree(worktree.as_ref(), process_env).await?;
+                return Err(failure.into());
+            }
         }
     }
     let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
@@ -214,7 +222,7 @@ async fn on_surface(
         Err(failure) => {
             drop(kept);
             delete_unused(new.as_ref(), process_env).await;
-            return Err(failure);
+            return Err(failure.into());
         }
     };
     environment.kill_on_second_signal(&interrupts);
@@ -235,18 +243,19 @@ async fn on_surface(
     if is_unused(&result, new.as_ref()) {
         delete_unused(new.as_ref(), process_env).await;
     }
-    result.and_then(|ended| closed.map(|()| ended)).map_err(|failure| interrupts.reclassify(failure))
+    let result = result.and_then(|ended| closed.map(|()| ended).map_err(CommandFailure::from));
+    result.map_err(|failure| failure.map(|failure| interrupts.reclassify(failure)))
 }
 
 /// Returns whether a new session may have ended without a message, and the next session does not start from it.
-fn is_unused(result: &Result<Ended, Failure>, session: Option<&SessionId>) -> bool {
+fn is_unused(result: &Result<Ended, CommandFailure>, session: Option<&SessionId>) -> bool {
     match result {
-        Ok(Ended::Task(_)) => false,
+        Ok(Ended::Task) => false,
         Ok(Ended::Conversation(left)) => match &left.0 {
             Next::Fork { id, .. } | Next::Rewind { id, .. } => Some(id) != session,
             Next::Leave | Next::New(_) | Next::Resume(_) => true,
         },
-        Err(_) => true,
+        Ok(Ended::NotStarted) | Err(_) => true,
     }
 }
 
@@ -257,16 +266,12 @@ async fn delete_unused(session: Option<&SessionId>, process_env: &ProcessEnv) {
     }
 }
 
-/// Removes the worktree after a failure: without its session, it could not be found again.
-async fn or_remove<T>(
-    result: Result<T, Failure>,
-    worktree: Option<Worktree>,
-    process_env: &ProcessEnv,
-) -> Result<T, Failure> {
-    if let (Err(_), Some(worktree)) = (&result, worktree) {
-        worktree.remove(process_env).await?;
+/// Removes the worktree of a session that was not created: without its session, it could not be found again.
+async fn remove_worktree(worktree: Option<&Worktree>, process_env: &ProcessEnv) -> Result<(), Failure> {
+    match worktree {
+        Some(worktree) => worktree.remove(process_env).await,
+        None => Ok(()),
     }
-    result
 }
 
 /// Creates the worktree of the session, if requested, and directs the tools to it.
@@ -321,7 +326,10 @@ pub(crate) async fn keep(
     let must_be_kept = selected.is_some() || worktree.is_some();
     match keep_for_good(args, selected, model, worktree.as_ref(), process_env).await {
         Ok(kept) => Ok(Some(kept)),
-        Err(failure) if must_be_kept => or_remove(Err(failure), worktree, process_env).await,
+        Err(failure) if must_be_kept => {
+            remove_worktree(worktree.as_ref(), process_env).await?;
+            Err(failure)
+        }
         Err(failure) => {
             console::notice(&format!("this run is not kept: {}", failure.message()));
             Ok(None)
@@ -350,7 +358,7 @@ impl SessionRun<'_> {
         env_session: &EnvSession,
         process_env: &ProcessEnv,
         interrupts: &Interrupts,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<Ended, CommandFailure> {
         let Self { surface, args, beginning, is_mode_given, is_effort_given, prompt, answers, kept, model } =
             self;
         let Beginning { notes, draft, device, .. } = beginning;
@@ -411,7 +419,7 @@ impl SessionRun<'_> {
             let left = terminal::converse(begun, surroundings, process_env, interrupts).await?;
             servers.close().await;
             return if interrupts.is_interrupted() {
-                Err(Failure::silent(Exit::Interrupted))
+                Err(Failure::silent(FailureKind::Interrupted).into())
             } else {
                 Ok(Ended::Conversation(Box::new(left)))
             };
@@ -420,7 +428,9 @@ impl SessionRun<'_> {
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
             session.suspend().await;
-            return Err(Failure::usage(format!("session {id} has nothing under way: expected a prompt")));
+            return Err(
+                Failure::usage(format!("session {id} has nothing under way: expected a prompt")).into()
+            );
         }
         let mut view = view(args, style);
         let mut console = Console::new();
@@ -455,7 +465,7 @@ impl SessionRun<'_> {
         if report.outcome.status == OutcomeStatus::AwaitingInput && !prompter.is_attended() {
             console::notice("the model asked a question, but no terminal is available to answer it");
         }
-        failure.map_or(Ok(Ended::Task(Exit::Done)), |failure| Err(failure.already_in_output()))
+        failure.map_or(Ok(Ended::Task), |failure| Err(CommandFailure::already_in_output(failure)))
     }
 }
 
@@ -480,7 +490,7 @@ async fn write_last_message(args: &RunArgs, text: &str, interrupts: &Interrupts)
     tokio::select! {
         biased;
         written = last_message::write(path, text) => written,
-        () = interrupts.first_signal() => Err(Failure::new(Exit::Interrupted, "interrupted")),
+        () = interrupts.first_signal() => Err(Failure::new(FailureKind::Interrupted, "interrupted")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Stored sessions of the command.
 
+mod command;
 pub(crate) mod conversed;
 pub(crate) mod delete;
 pub(crate) mod empty;
@@ -29,12 +30,12 @@ use pintle_store::{
 };
 use serde_json::Value;
 
+pub(crate) use self::command::sessions;
 #[cfg(feature = "server")]
 pub(crate) use self::flags::remembered as remembered_flags;
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
-use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs, SessionsArgs, SessionsCommand};
-use crate::exit::Exit;
+use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs};
 use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
@@ -425,13 +426,7 @@ impl Selected {
         let described = describe(args, model, place, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
-        let Fork { start, journal, .. } = forked.map_err(|error| match error {
-            ForkError::TooShort { .. } => Failure::usage(error.to_string()),
-            ForkError::Store(error) => unreadable(&error, &summary.id),
-            error @ (ForkError::Replay(_) | _) => {
-                Failure::failed("the session cannot be forked").caused_by(&error)
-            }
-        })?;
+        let Fork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
         Ok(Kept {
             checkpoints: sessions.checkpoints(&id),
             id,
@@ -503,25 +498,6 @@ fn describe(
     flags::describe_grant(flags::describe(summary, args, model), args, inherited_grant)
 }
 
-/// Runs `pintle sessions`.
-pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    #[cfg(feature = "client")]
-    if let Some(exit) = served::of_server(&args.command, process_env).await? {
-        return Ok(exit);
-    }
-    let sessions = Sessions::open(process_env).await?;
-    match args.command {
-        SessionsCommand::List(args) => list::list(&sessions, &args, process_env).await,
-        SessionsCommand::Show(args) => show::show(&sessions, &args.session, process_env).await,
-        SessionsCommand::Export(args) => export::export(&sessions, &args).await,
-        SessionsCommand::Verify(args) => verify::verify(&sessions, &args).await,
-        SessionsCommand::Diff(args) => files::diff(&sessions, &args, process_env).await,
-        SessionsCommand::Rewind(args) => files::rewind(&sessions, &args, process_env).await,
-        SessionsCommand::Delete(args) => delete::delete(&sessions, &args, process_env).await,
-        SessionsCommand::Prune(args) => delete::prune_old(&sessions, &args, process_env).await,
-    }
-}
-
 /// Returns the failure of an operation on a session, without a hint about the entries before the damage.
 fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
     let failure = Failure::failed(format!("cannot open session {id}")).caused_by(error);
@@ -529,6 +505,15 @@ fn unreadable(error: &StoreError, id: &SessionId) -> Failure {
         failure.with_hint(&format!("`pintle sessions verify {id}` lists what is damaged"))
     } else {
         failure
+    }
+}
+
+/// Returns the failure of a fork of a session.
+fn fork_failure(error: &ForkError, id: &SessionId) -> Failure {
+    match error {
+        ForkError::TooShort { .. } => Failure::usage(error.to_string()),
+        ForkError::Store(error) => unreadable(error, id),
+        ForkError::Replay(_) | _ => Failure::failed("the session cannot be forked").caused_by(error),
     }
 }
 

@@ -14,10 +14,11 @@ mod show;
 mod signals;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
+use pintle_workflow::contract::ContractError;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::Task;
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
@@ -79,9 +80,17 @@ async fn read_intact(sessions: &Sessions, id: &SessionId) -> Result<IntactTask, 
     Ok(intact)
 }
 
+/// Returns the failure of a contract, which a file may contain.
+fn contract_failure(error: &ContractError, file: Option<&Path>) -> Failure {
+    Failure::usage(match file {
+        Some(path) => format!("{}: {error}", path.display()),
+        None => error.to_string(),
+    })
+}
+
 fn host_failure(error: &TaskHostError, id: &SessionId) -> Failure {
     if let TaskHostError::Contract(error) = error {
-        return Failure::usage(error.to_string());
+        return contract_failure(error, None);
     }
     Failure::failed(format!("cannot use task {id}")).caused_by(error)
 }

@@ -290,16 +290,16 @@ async fn dropped_question_ends_its_line() {
 }
 
 #[tokio::test]
-async fn missing_terminal_denies_with_exit_code_5() {
+async fn missing_terminal_denies_with_its_own_kind() {
     let prompter = Prompter::new(None);
     assert!(prompter.failure().is_none());
     let denied = deny("it needs approval, but no terminal is available");
     assert_eq!(prompter.decide(&command()).await, denied);
     let failure = prompter.failure().unwrap();
     assert_eq!(
-        (failure.exit().code(), failure.message().as_str()),
+        (failure.kind(), failure.message().as_str()),
         (
-            5,
+            FailureKind::Denied,
             "1 call was denied: it needed approval, but no terminal was available; --allow RULE lets such calls run, and --mode selects what needs approval"
         )
     );

@@ -25,8 +25,7 @@ use crate::args::RunArgs;
 use crate::command_line::own_mode;
 use crate::console;
 use crate::environment::{EnvSession, EnvTarget};
-use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
@@ -460,8 +459,8 @@ async fn next_event(live: &mut Live<'_>, channel: &Channel) -> Option<SessionEve
 /// Completes when a signal arrives or the host stops reading.
 async fn stopped(interrupts: &Interrupts, channel: &Channel) -> Failure {
     tokio::select! {
-        () = interrupts.first_signal() => Failure::new(Exit::Interrupted, "interrupted"),
-        () = channel.unread() => Failure::silent(Exit::Interrupted),
+        () = interrupts.first_signal() => Failure::new(FailureKind::Interrupted, "interrupted"),
+        () = channel.unread() => Failure::silent(FailureKind::Interrupted),
     }
 }
 

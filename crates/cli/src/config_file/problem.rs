@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::notice::Notice;
 
 /// Most mistakes that are listed.
@@ -50,7 +49,7 @@ pub(crate) fn failure(problems: &[Problem]) -> Option<Failure> {
     if problems.len() > MAX_LISTED {
         text.push_str(&format!("  and {} more\n", problems.len() - MAX_LISTED));
     }
-    Some(Failure::multi_line(Exit::Usage, &text))
+    Some(Failure::multi_line(FailureKind::Usage, &text))
 }
 
 #[cfg(test)]
@@ -82,6 +81,6 @@ mod tests {
         assert_eq!(many.message(), "the configuration has 22 mistakes");
         assert!(many.details().starts_with("  f: line 1: bad\n  f: line 2: bad\n"), "{many:?}");
         assert!(many.details().ends_with("  f: line 20: bad\n  and 2 more\n"), "{many:?}");
-        assert_eq!(many.exit(), Exit::Usage);
+        assert_eq!(many.kind(), FailureKind::Usage);
     }
 }

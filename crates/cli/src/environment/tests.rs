@@ -17,7 +17,7 @@ fn environment_errors_name_the_target() {
             process_env: &process_env,
         }
         .failure(&error);
-        (failure.exit().code(), failure.message().to_owned())
+        (failure.kind(), failure.message().to_owned())
     };
     let not_found = || EnvError::NotFound { path: "/x".into(), source: ErrorKind::NotFound.into() };
     let unreachable = |source: &str| EnvError::Unreachable {
@@ -26,19 +26,25 @@ fn environment_errors_name_the_target() {
     };
     assert_eq!(
         failure_for("docker:box", Some("x"), not_found()),
-        (2, "--dir x: does not exist on docker:box; expected an existing directory".to_owned())
+        (
+            FailureKind::Usage,
+            "--dir x: does not exist on docker:box; expected an existing directory".to_owned()
+        )
     );
     assert_eq!(
         failure_for("ssh:me@host:22", Some("/x"), EnvError::NotADirectory { path: "/x".into() }),
-        (2, "--dir /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned())
+        (
+            FailureKind::Usage,
+            "--dir /x: is not a directory on ssh:me@host:22; expected an existing directory".to_owned()
+        )
     );
     assert_eq!(
         failure_for("ssh:host", None, EnvError::NotADirectory { path: "/srv/me".into() }),
-        (1, "cannot use ssh:host: /srv/me is not a directory".to_owned())
+        (FailureKind::Other, "cannot use ssh:host: /srv/me is not a directory".to_owned())
     );
     assert_eq!(
         failure_for("docker:box", None, unreachable("No such container: box")),
-        (1, "cannot reach docker:box: No such container: box".to_owned())
+        (FailureKind::Other, "cannot reach docker:box: No such container: box".to_owned())
     );
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::{OF_COMMAND, Secret};
 use crate::config_file;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::host_command::{self, Ended};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
@@ -60,7 +59,7 @@ async fn key_of(
     process_env: &ProcessEnv,
 ) -> Result<Secret, Failure> {
     let failed = |problem: &str| {
-        Failure::new(Exit::Authentication, format!("{OF_COMMAND} of {} {problem}", provider.name()))
+        Failure::new(FailureKind::Credentials, format!("{OF_COMMAND} of {} {problem}", provider.name()))
             .with_hint(&format!("check {FILE} in the directory of your configuration"))
     };
     let ended = host_command::run_as_user(MAX_OUTPUT, process_env, words, limit).await;
@@ -129,7 +128,7 @@ mod tests {
         ];
         for (line, message) in cases {
             let failure = printed(line, TIME_LIMIT).await.unwrap_err();
-            assert_eq!(failure.exit(), Exit::Authentication);
+            assert_eq!(failure.kind(), FailureKind::Credentials);
             assert!(failure.message().contains(message), "{line}: {}", failure.message());
             assert!(
                 !failure.message().contains(['\x1b']) && !failure.message().contains("0123"),
@@ -145,7 +144,7 @@ mod tests {
         let words = ["no-such-program-of-keys".to_owned()];
         let process_env = ProcessEnv::with([("PATH", std::ffi::OsStr::new("/usr/bin:/bin"))]);
         let failure = key_of(Provider::Gemini, &words, TIME_LIMIT, &process_env).await.unwrap_err();
-        assert_eq!(failure.exit(), Exit::Authentication);
+        assert_eq!(failure.kind(), FailureKind::Credentials);
         assert!(failure.message().starts_with("key_command of gemini cannot run"), "{}", failure.message());
     }
 }

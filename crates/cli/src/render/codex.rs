@@ -5,7 +5,7 @@ use pintle_compat::Line;
 use pintle_compat::codex::Formatter;
 
 use super::{Footer, Header};
-use crate::exit::Exit;
+use crate::failure::FailureKind;
 
 /// Returns the start of the stream.
 pub(super) fn header(formatter: &mut Option<Box<Formatter>>, header: &Header<'_>) -> String {
@@ -23,7 +23,7 @@ pub(super) fn footer(formatter: &mut Option<Box<Formatter>>, footer: &Footer<'_>
     let Some(formatter) = formatter else { return String::new() };
     let answer = footer.answer.map(|answer| formatter.answer(answer)).unwrap_or_default();
     let end = match footer.failure {
-        Some(failure) if failure.exit() == Exit::Unmatched => formatter.fail(&failure.message()),
+        Some(failure) if failure.kind() == FailureKind::UnmatchedAnswer => formatter.fail(&failure.message()),
         Some(_) | None => formatter.end(footer.outcome),
     };
     text(&answer) + &text(&end)

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::sanitize::is_safe;
 use super::{DemoResult, Footer, Header, SubagentTotals};
+use crate::command_failure::error_object;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Serialises a value as one line of JSON without control or invisible characters.
@@ -42,7 +43,7 @@ fn escape(json: &str) -> Cow<'_, str> {
 
 /// Returns the object that reports a failure. It is the only object of `--output json` and the last of `stream-json`.
 pub(crate) fn failure_line(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
-    json_line(&FailureLine { kind, error: failure.to_json() })
+    json_line(&FailureLine { kind, error: error_object(failure) })
 }
 
 /// Returns the first line of `stream-json`.
@@ -66,7 +67,7 @@ pub(super) fn footer(footer: &Footer<'_>) -> Result<String, Failure> {
         session_id: footer.session_id.as_str(),
         outcome: &outcome,
         answer: footer.answer,
-        error: footer.failure.map(Failure::to_json),
+        error: footer.failure.map(error_object),
         exit_code: footer.exit.code(),
         duration_ms: u64::try_from(footer.duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: footer.cost,

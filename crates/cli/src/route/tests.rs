@@ -125,61 +125,61 @@ fn flags_take_precedence_over_variables() {
 fn missing_and_conflicting_flags_are_rejected() {
     let none = Flags::default();
     let scripted = Some(ProviderName::Scripted);
-    let cases: [(Flags, Environment, Exit, &str); 10] = [
-        (none, &[], Exit::Authentication, "no API key found"),
-        (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "no API key found"),
+    let cases: [(Flags, Environment, FailureKind, &str); 10] = [
+        (none, &[], FailureKind::Credentials, "no API key found"),
+        (none, &[("ANTHROPIC_BASE_URL", "http://b")], FailureKind::Credentials, "no API key found"),
         (
             Flags { provider: Some(ANTHROPIC), ..none },
             &[("OPENAI_API_KEY", "k")],
-            Exit::Authentication,
+            FailureKind::Credentials,
             "no API key for anthropic; set ANTHROPIC_API_KEY",
         ),
         (
             none,
             &[("OPENAI_API_KEY", "two words")],
-            Exit::Authentication,
+            FailureKind::Credentials,
             "the key in OPENAI_API_KEY contains a space",
         ),
         (
             Flags { provider: Some(COMPATIBLE), model: Some("m"), ..none },
             &[],
-            Exit::Usage,
+            FailureKind::Usage,
             "openai-compatible requires --base-url or OPENAI_BASE_URL",
         ),
         (
             Flags { base_url: Some(LOCAL), ..none },
             &[],
-            Exit::Usage,
+            FailureKind::Usage,
             "openai-compatible has no default model; set one with --model",
         ),
         (
             Flags { provider: scripted, ..none },
             &[],
-            Exit::Usage,
+            FailureKind::Usage,
             "--provider scripted requires --script FILE",
         ),
         (
             Flags { provider: scripted, script: Some("s"), base_url: Some(LOCAL), ..none },
             &[],
-            Exit::Usage,
+            FailureKind::Usage,
             "--base-url cannot be used with --provider scripted",
         ),
         (
             Flags { script: Some("s"), ..none },
             &[("OPENAI_API_KEY", "k")],
-            Exit::Usage,
+            FailureKind::Usage,
             "--script requires --provider scripted",
         ),
         (
             Flags { dialect: Some(Provider::Gemini), ..none },
             &[("OPENAI_API_KEY", "k")],
-            Exit::Usage,
+            FailureKind::Usage,
             "--dialect requires --provider scripted",
         ),
     ];
-    for (index, (flags, variables, exit, start)) in cases.into_iter().enumerate() {
+    for (index, (flags, variables, kind, start)) in cases.into_iter().enumerate() {
         let failure = choose(flags, variables).unwrap_err();
-        assert_eq!(failure.exit(), exit, "case {index}");
+        assert_eq!(failure.kind(), kind, "case {index}");
         assert!(failure.message().starts_with(start), "case {index}: {failure:?}");
         assert!(!failure.message().contains("two words"), "case {index}: {failure:?}");
     }
@@ -317,42 +317,42 @@ fn known_model_without_a_key_for_its_provider_is_rejected() {
     let none = Flags::default();
     let of_model = Flags { model: Some(CLAUDE), ..none };
     let openai: Environment = &[("OPENAI_API_KEY", "k")];
-    let cases: [(Flags, Environment, Exit, &[&str]); 6] = [
+    let cases: [(Flags, Environment, FailureKind, &[&str]); 6] = [
         (
             Flags { base_url: Some(LOCAL), ..of_model },
             &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")],
-            Exit::Usage,
+            FailureKind::Usage,
             &["--base-url may be meant for openai", "--provider anthropic"],
         ),
         (
             of_model,
             openai,
-            Exit::Authentication,
+            FailureKind::Credentials,
             &[CLAUDE, "served by anthropic", "ANTHROPIC_API_KEY", "--provider openai"],
         ),
         (
             of_model,
             &[("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", LOCAL)],
-            Exit::Authentication,
+            FailureKind::Credentials,
             &[CLAUDE, "ANTHROPIC_API_KEY"],
         ),
-        (of_model, &[], Exit::Authentication, &[CLAUDE, "ANTHROPIC_API_KEY"]),
+        (of_model, &[], FailureKind::Credentials, &[CLAUDE, "ANTHROPIC_API_KEY"]),
         (
             Flags { model: Some("gemini-2.5-pro"), ..none },
             openai,
-            Exit::Authentication,
+            FailureKind::Credentials,
             &["served by gemini", "GEMINI_API_KEY or GOOGLE_API_KEY"],
         ),
         (
             Flags { provider: Some(OPENAI), ..of_model },
             openai,
-            Exit::Usage,
+            FailureKind::Usage,
             &[CLAUDE, "not by openai", "--provider anthropic"],
         ),
     ];
-    for (index, (flags, variables, exit, parts)) in cases.into_iter().enumerate() {
+    for (index, (flags, variables, kind, parts)) in cases.into_iter().enumerate() {
         let failure = choose(flags, variables).unwrap_err();
-        assert_eq!(failure.exit(), exit, "case {index}");
+        assert_eq!(failure.kind(), kind, "case {index}");
         for part in parts {
             assert!(failure.message().contains(part), "case {index}: {part} in {failure:?}");
         }
@@ -365,7 +365,7 @@ fn invalid_base_url_is_a_usage_failure() {
         let flags = Flags { base_url: Some(url), model: Some("m"), ..Flags::default() };
         let ModelSource::Provider(route) = choose(flags, &[]).unwrap() else { panic!("a script") };
         let failure = route.client(Client::builder()).unwrap_err();
-        assert_eq!(failure.exit(), Exit::Usage);
+        assert_eq!(failure.kind(), FailureKind::Usage);
         assert!(failure.message().starts_with("--base-url: configuration error"), "{failure:?}");
     }
 }

@@ -25,8 +25,7 @@ use crate::audit;
 use crate::config;
 use crate::env_spec::EnvSpec;
 use crate::environment::{EnvTarget, hidden};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::policy::{RecordedPolicy, check_rules};
@@ -205,12 +204,13 @@ impl ServeHost {
     ) -> Result<Model, HostError> {
         let model = Model::from_args(&args.model, process_env).await;
         let Some(named) = named else { return Ok(model?) };
-        let model =
-            model.map_err(|failure| match matches!(failure.exit(), Exit::Usage | Exit::Authentication) {
+        let model = model.map_err(|failure| {
+            match matches!(failure.kind(), FailureKind::Usage | FailureKind::Credentials) {
                 // For example a model of another provider, or of a provider without a key.
                 true => HostError::Unprocessable(failure.message()),
                 false => failure.into(),
-            })?;
+            }
+        })?;
         model.require_listed(named, &self.model).map_err(HostError::Unprocessable)?;
         Ok(model)
     }
@@ -545,15 +545,14 @@ fn require_same_workspace(
 
 impl From<Failure> for HostError {
     fn from(failure: Failure) -> Self {
-        match failure.exit() {
-            Exit::Usage => Self::Invalid(failure.message()),
-            Exit::Done
-            | Exit::Authentication
-            | Exit::Failed
-            | Exit::LimitReached
-            | Exit::Denied
-            | Exit::Unmatched
-            | Exit::Interrupted => {
+        match failure.kind() {
+            FailureKind::Usage => Self::Invalid(failure.message()),
+            FailureKind::Credentials
+            | FailureKind::LimitReached
+            | FailureKind::Denied
+            | FailureKind::UnmatchedAnswer
+            | FailureKind::Interrupted
+            | FailureKind::Other => {
                 // The hint contains flags and commands of the command line, which a client does not use.
                 let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
                 Self::failed(failure.message_without_hint(), for_operator.trim())

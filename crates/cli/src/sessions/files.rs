@@ -1,10 +1,12 @@
-//! `pintle sessions diff` and `pintle sessions rewind`: show and revert the changes of a session in its directory.
+//! Shows and reverts the changes of a session in its directory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pintle_agent::{Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay};
+use pintle_agent::{
+    Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay, RewindError,
+};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::Rules;
 use pintle_store::checkpoint::{
@@ -16,11 +18,10 @@ use pintle_store::checkpoint::{FileDiffs, file_diffs};
 use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
-use super::{Place, Sessions, flags, now, parse_point, place};
-use crate::args::{ConfinementArgs, DiffArgs, ListFormat, RewindArgs};
+use super::{Place, Sessions, flags, now, place};
+use crate::args::{ConfinementArgs, ListFormat, RewindArgs};
 use crate::console;
 use crate::environment::{EnvTarget, excluded_from_checkpoints};
-use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
@@ -59,50 +60,14 @@ pub(crate) enum Point<'a> {
     Checkpoint(&'a str),
 }
 
-pub(super) async fn diff(
-    sessions: &Sessions,
-    args: &DiffArgs,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
-    let point = args.checkpoint.as_deref().map_or(Point::Turns(turns.unwrap_or(0)), Point::Checkpoint);
-    if args.output == ListFormat::Text && !console::stdout_is_terminal() {
-        let patch =
-            in_place(sessions, prefix, process_env, async |files| files.patch(&point, process_env).await);
-        let patch = patch.await?;
-        for path in &patch.omitted {
-            notify_left_out(&path.to_string_lossy());
-        }
-        console::print_patch(&patch.bytes).await?;
-        return Ok(Exit::Done);
-    }
-    let text = in_place(sessions, prefix, process_env, async |files| files.diff(&point, args.output).await);
-    console::print_patch(text.await?.as_bytes()).await?;
-    Ok(Exit::Done)
-}
-
 /// Writes the notice about a change that is not in a patch.
 pub(super) fn notify_left_out(path: &str) {
     console::notice(&format!("not in the patch: {}", in_one_line(path)));
 }
 
-pub(super) async fn rewind(
-    sessions: &Sessions,
-    args: &RewindArgs,
-    process_env: &ProcessEnv,
-) -> Result<Exit, Failure> {
-    let (prefix, turns) = parse_point(&args.id)?;
-    let point = match (turns, args.checkpoint.as_deref()) {
-        (_, Some(checkpoint)) => Point::Checkpoint(checkpoint),
-        (Some(turns), None) => Point::Turns(turns),
-        (None, None) => {
-            return Err(Failure::usage("expected ID@N, with N entries of the history, or --checkpoint")
-                .with_hint("`pintle sessions show ID --output json` numbers the entries"));
-        }
-    };
-    let text = in_place(sessions, prefix, process_env, async |files| files.rewind(&point, args).await);
-    console::print(&text.await?).await?;
-    Ok(Exit::Done)
+/// Returns the failure of a rewind of the conversation.
+fn rewind_failure(error: &RewindError) -> Failure {
+    Failure::usage(error.to_string())
 }
 
 /// Connects to the environment of a session, runs `work` there, and disconnects.
@@ -246,7 +211,7 @@ impl Files<'_> {
     }
 
     /// Returns the changes since a point as a patch for `git apply`.
-    async fn patch(&self, point: &Point<'_>, process_env: &ProcessEnv) -> Result<Patch, Failure> {
+    pub(super) async fn patch(&self, point: &Point<'_>, process_env: &ProcessEnv) -> Result<Patch, Failure> {
         let Some(id) = self.at(point)? else { return Ok(Patch::default()) };
         let comparison = self.compare(&id).await?;
         let failed = "cannot make a patch of the changes";
@@ -296,7 +261,7 @@ impl Files<'_> {
         // Held until the end, so that no other process runs the session meanwhile.
         let record = self.sessions.record(id).await?;
         let writer = if options.dry_run { None } else { Some(self.sessions.writer(id).await?) };
-        record.rewound(now(), turns, None).map_err(|error| Failure::usage(error.to_string()))?;
+        record.rewound(now(), turns, None).map_err(|error| rewind_failure(&error))?;
         let before = self.replay.history.len();
         let mut report =
             Report { id: id.to_string(), dry_run: options.dry_run, turns, before, ..Report::default() };
@@ -313,8 +278,7 @@ impl Files<'_> {
         let Some(writer) = writer else { return Ok(report) };
         // Recorded before the first file is changed, so that it can be undone after any failure.
         let (checkpoint, plan) = taken.map_or((None, None), |(before, plan)| (Some(before), Some(plan)));
-        let entries =
-            record.rewound(now(), turns, checkpoint).map_err(|error| Failure::usage(error.to_string()))?;
+        let entries = record.rewound(now(), turns, checkpoint).map_err(|error| rewind_failure(&error))?;
         let mut journal = self.sessions.journal(writer, self.summary.clone());
         if !entries.is_empty() {
             let appended = journal.append(&entries, pintle_agent::Barrier::Synced).await;

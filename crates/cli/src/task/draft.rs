@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approve::Prompter;
 use crate::console;
-use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
@@ -86,7 +85,7 @@ impl Asking<'_> {
                 },
                 Some("n" | "no") | None => {
                     let refused = "the draft was not accepted, and no task was begun";
-                    return Err(Failure::new(Exit::Interrupted, refused));
+                    return Err(Failure::new(FailureKind::Interrupted, refused));
                 }
                 Some(_) => console::notice("expected y, e or n"),
             }
@@ -103,5 +102,5 @@ fn edited(text: &str, process_env: &ProcessEnv) -> Result<Contract, Failure> {
     file.write_all(text.as_bytes()).or_failed("the draft cannot be written")?;
     user_editor::open(&editor, file.path(), process_env)?;
     let text = crate::process_env::read_text("contract", file.path())?;
-    Contract::parse(&text).map_err(|error| Failure::usage(error.to_string()))
+    Contract::parse(&text).map_err(|error| super::contract_failure(&error, None))
 }

@@ -24,7 +24,7 @@ use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
-use crate::failure::{Failure, OrFailure as _};
+use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::ProcessEnv;
@@ -88,7 +88,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         }
         Err(TaskHostError::Stopped) => {
             let hint = format!("`pintle task run --task {id}` goes on");
-            Err(Failure::new(Exit::Interrupted, "the task was stopped").with_hint(&hint))
+            Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
         }
         Err(error) => Err(super::open_failure(&sessions, &error, &id).await),
     }
@@ -204,7 +204,7 @@ impl Following<'_> {
         };
         tokio::select! {
             ((ended, ()), followed) = async { tokio::join!(running, following) } => followed.and(Ok(ended)),
-            () = stopping => Err(Failure::silent(Exit::Interrupted)),
+            () = stopping => Err(Failure::silent(FailureKind::Interrupted)),
         }
     }
 
@@ -254,13 +254,13 @@ impl Following<'_> {
             let lines = run.last_lines(blobs.as_ref()).await.or_failed("the output cannot be read")?;
             let lines: String = lines.iter().map(|line| format!("\n    {line}")).collect();
             let text = format!("check `{name}` fails before any change: it {}{lines}", run.end.describe());
-            console::report(&Failure::multi_line(Exit::Failed, &text));
+            console::report(&Failure::multi_line(FailureKind::Other, &text));
         }
         Ok(())
     }
 }
 
-/// Writes the report.
+/// Writes the report and returns the exit status of the outcome.
 async fn end(
     sessions: &Sessions,
     id: &SessionId,
@@ -274,14 +274,38 @@ async fn end(
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
     };
     console::print(&text).await?;
-    let exit = match outcome {
-        Outcome::Done(_) => {
-            console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
-            return Ok(Exit::Done);
-        }
+    if let Outcome::Done(_) = outcome {
+        console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
+    }
+    Ok(exit_status(outcome))
+}
+
+/// Returns the exit status for the outcome of a task. The report contains the reason.
+fn exit_status(outcome: &Outcome) -> Exit {
+    match outcome {
+        Outcome::Done(_) => Exit::Done,
         Outcome::Limit { .. } => Exit::LimitReached,
         Outcome::Aborted { .. } => Exit::Interrupted,
+        // Treat an outcome unknown to this version as a failure.
         Outcome::Blocked(_) | Outcome::Failed { .. } | _ => Exit::Failed,
-    };
-    Err(Failure::silent(exit).already_in_output())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_workflow::task::{BlockedBy, LimitKind};
+
+    use super::*;
+
+    #[test]
+    fn unsuccessful_tasks_have_an_exit_status() {
+        let cases = [
+            (Outcome::Blocked(BlockedBy::NoCandidate), Exit::Failed),
+            (Outcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
+            (Outcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
+        ];
+        for (outcome, exit) in cases {
+            assert_eq!(exit_status(&outcome), exit, "{outcome:?}");
+        }
+    }
 }

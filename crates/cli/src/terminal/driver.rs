@@ -203,7 +203,7 @@ impl<'a> Driver<'a> {
         // The failure has been shown.
         let failure = self.failure.take().filter(|_| self.session.state() == SessionState::Closed);
         let next = self.next.take().unwrap_or(Next::Leave);
-        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.exit())))
+        failure.map_or(Ok(next), |failure| Err(Failure::silent(failure.kind())))
     }
 
     async fn converse(

@@ -21,7 +21,7 @@ use crate::prompt_source;
 use crate::sessions::Sessions;
 use crate::task::draft::{self, Asking};
 use crate::task::performers::TaskPerformers;
-use crate::task::{find, open_failure};
+use crate::task::{contract_failure, find, open_failure};
 
 /// Inputs for opening a task.
 pub(super) struct Opening<'a> {
@@ -134,7 +134,7 @@ pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     if let Some(path) = &args.contract {
         let text = process_env::read_text("contract", path)?;
         let contract = Contract::parse(&text);
-        return contract.map(Some).map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
+        return contract.map(Some).map_err(|error| contract_failure(&error, Some(path.as_path())));
     }
     if args.check.is_empty() {
         return Ok(None);
