@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(notices[0].text(), "ignored: f: line 1: bad");
         assert_eq!(notices[1].text(), "ignored: f: line 2: bad");
         assert!(check(&[], false).unwrap().is_empty());
-        assert_eq!(check(&problems, false).unwrap_err().exit(), Exit::Usage);
+        assert_eq!(check(&problems, false).unwrap_err().kind(), FailureKind::Usage);
     }
 
     #[test]
