@@ -9,6 +9,7 @@ mod args;
 mod ask;
 #[cfg(feature = "client")]
 mod attach;
+mod attendant;
 mod audit;
 mod budget;
 #[cfg(feature = "compat")]
