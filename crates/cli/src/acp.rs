@@ -18,8 +18,8 @@ use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServe
 use pintle_store::{Page, Summary};
 
 use self::controls::{Controls, Surroundings};
-use crate::approve::Prompter;
 use crate::args::{Flags, RunArgs, SessionArgs};
+use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
 use crate::env_spec::EnvSpec;
 use crate::environment::EnvTarget;
@@ -103,7 +103,8 @@ impl EditorHost {
         let terminals = TerminalSwitch::new(false);
         let env_session =
             target.connect().await?.in_editor(client.clone(), &id, terminals.clone(), args.confinement);
-        let prompter = Prompter::in_conversation(process_env.principal());
+        let attendant: Arc<dyn Attendant> =
+            Arc::new(ClientAttendant::through_handle(process_env.principal()));
         let opening = Opening {
             args: &args,
             is_mode_given: is_new,
@@ -115,7 +116,7 @@ impl EditorHost {
             model: &model,
             beside: Beside::default(),
         };
-        let opened = match opening.open(&env_session, &prompter, process_env).await {
+        let opened = match opening.open(&env_session, &attendant, process_env).await {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to report.

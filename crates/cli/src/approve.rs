@@ -2,6 +2,7 @@
 
 mod effect;
 mod question;
+mod spending;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,8 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::effect::{Detail, effect, title};
 pub(crate) use self::question::Question;
-#[cfg(feature = "mcp")]
-pub(crate) use self::question::REFUSAL;
+use crate::attendant::{Attendant, unattended_denial};
 use crate::console;
 use crate::failure::{Failure, FailureKind};
 use crate::policy::APPROVAL_SOURCE;
@@ -42,7 +42,7 @@ const MAX_RULES: usize = 40;
 /// How long to wait for a line that was typed before the prompt.
 const TYPEAHEAD_WINDOW: Duration = Duration::from_millis(20);
 
-/// Asks one question after the other and reads one line per answer. Without a terminal, it denies requests unless a host, a
+/// Asks one question after the other and reads one line per answer. Without a terminal, it denies requests unless a
 /// conversation or another process decides. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Prompter {
@@ -68,14 +68,10 @@ struct Shared {
     gone: CancellationToken,
     /// Whether another process decides if there is no terminal.
     waits: bool,
-    /// Whether requests are shown and decided in a conversation.
-    is_in_conversation: bool,
-    /// Approver that replaces the terminal.
-    host: Option<Arc<dyn Approver>>,
     /// Lock for writes to the terminal. A question that belongs to no call holds it while it is open, because a redraw
     /// would erase the question.
     screen: Mutex<()>,
-    /// Sender of the questions that a conversation shows.
+    /// Sender of the questions that a conversation shows, which also decides on the requests of its session.
     questions: Option<UnboundedSender<Question>>,
     /// User who answers.
     principal: Option<Principal>,
@@ -116,42 +112,13 @@ impl Prompter {
         prompter
     }
 
-    /// Returns a prompter that denies every call that needs approval.
-    #[cfg(feature = "task")]
-    pub(crate) fn unattended(principal: Option<Principal>) -> Self {
-        let mut prompter = Self::new(None);
-        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
-            shared.principal = principal;
-        }
-        prompter
-    }
-
-    /// Returns a prompter for a conversation, which shows the requests of its session and decides them.
-    pub(crate) fn in_conversation(principal: Option<Principal>) -> Self {
-        let mut prompter = Self::new(None);
-        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
-            (shared.principal, shared.is_in_conversation) = (principal, true);
-        }
-        prompter
-    }
-
-    /// Returns a prompter that leaves decisions to the program that started this one.
-    #[cfg(feature = "compat")]
-    pub(crate) fn of_host(principal: Option<Principal>, host: Arc<dyn Approver>) -> Self {
-        let mut prompter = Self::in_conversation(principal);
-        if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
-            shared.host = Some(host);
-        }
-        prompter
-    }
-
-    /// As [`in_conversation`](Self::in_conversation), for a conversation that also shows other questions. Returns the
-    /// receiver of these questions.
-    pub(crate) fn with_questions(principal: Option<Principal>) -> (Self, UnboundedReceiver<Question>) {
+    /// Returns a prompter for a conversation, which shows the requests of its session and decides them. Also returns
+    /// the receiver of the other questions, which the conversation shows.
+    pub(crate) fn in_conversation(principal: Option<Principal>) -> (Self, UnboundedReceiver<Question>) {
         let (sender, questions) = unbounded_channel();
-        let mut prompter = Self::in_conversation(principal);
+        let mut prompter = Self::new(None);
         if let Some(shared) = Arc::get_mut(&mut prompter.shared) {
-            shared.questions = Some(sender);
+            (shared.principal, shared.questions) = (principal, Some(sender));
         }
         (prompter, questions)
     }
@@ -196,22 +163,10 @@ impl Prompter {
             keeps_requests: AtomicBool::new(false),
             gone: CancellationToken::new(),
             waits: false,
-            is_in_conversation: false,
-            host: None,
             questions: None,
             principal: None,
         };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// Returns the user of the command.
-    pub(crate) fn user(&self) -> Option<Principal> {
-        self.shared.principal.clone()
-    }
-
-    /// Sets the policy that receives the user's rules. Only the first call has an effect.
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        let _ = self.shared.policy.set(policy);
     }
 
     /// Records that requests stay on record when this process exits, so that another process can decide them.
@@ -229,11 +184,6 @@ impl Prompter {
         self.shared.gone.cancelled().await;
     }
 
-    /// Rejects mode auto for plans, for lack of a sandbox.
-    pub(crate) fn refuse_auto(&self) {
-        self.shared.allows_auto.store(false, Ordering::Relaxed);
-    }
-
     /// Marks the call or run with this key as shown, so that its question may follow.
     pub(crate) fn mark_shown(&self, key: &str) {
         self.shared.shown.send_modify(|shown| shown.push(key.to_owned()));
@@ -242,11 +192,6 @@ impl Prompter {
     /// Waits until no question outside of a call is open, and locks the screen.
     pub(crate) async fn screen(&self) -> MutexGuard<'_, ()> {
         self.shared.screen.lock().await
-    }
-
-    /// Returns whether a user can be asked.
-    pub(crate) fn is_attended(&self) -> bool {
-        self.shared.terminal.is_some() || self.shared.is_in_conversation
     }
 
     /// Asks a question of the model once everything up to `key` has been [shown](Self::mark_shown). Returns `None` if the
@@ -276,19 +221,6 @@ impl Prompter {
         terminal.ask(question).await
     }
 
-    /// Asks a question that belongs to no call, at the prompt or in the conversation. Returns `None` if neither exists or
-    /// if it has ended. The texts contain no control characters.
-    #[cfg(feature = "mcp")]
-    pub(crate) async fn ask_anywhere(&self, text: &str, details: &[String], prompt: &str) -> Option<String> {
-        if let Some(questions) = &self.shared.questions {
-            let (question, answer) = Question::new(text, details.to_vec(), prompt);
-            questions.send(question).ok()?;
-            return answer.await.ok();
-        }
-        let sections: Vec<Section> = details.iter().map(|text| Section::text(text)).collect();
-        self.ask_about(text, &sections, prompt).await
-    }
-
     async fn wait_until_shown(&self, key: &str) {
         let mut shown = self.shared.shown.subscribe();
         // The sender lives as long as `self`.
@@ -314,10 +246,7 @@ impl Approver for Prompter {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let _asking = Asking::new(&self.shared.asking);
         let Some(terminal) = &self.shared.terminal else {
-            if let Some(host) = &self.shared.host {
-                return host.decide(request).await;
-            }
-            if self.shared.is_in_conversation {
+            if self.shared.questions.is_some() {
                 return std::future::pending().await;
             }
             if self.shared.waits {
@@ -325,11 +254,10 @@ impl Approver for Prompter {
                 console::notice(&format!("{} waits for `pintle approvals decide`", request.tool_name));
                 return std::future::pending().await;
             }
-            if request.tool_kind == PresentPlan::NAME {
-                return deny("nobody can accept it here; give the complete plan as your final answer");
+            if !is_plan(request) {
+                self.shared.unattended_denials.fetch_add(1, Ordering::Relaxed);
             }
-            self.shared.unattended_denials.fetch_add(1, Ordering::Relaxed);
-            return deny("it needs approval, but no terminal is available");
+            return unattended_denial(request);
         };
         let subagent = request.origin.as_ref().map(|origin| &origin.session_id);
         self.wait_until_shown(&call_key(subagent, &request.call_id)).await;
@@ -361,6 +289,37 @@ impl Approver for Prompter {
     fn principal(&self) -> Option<Principal> {
         // Without a terminal or a conversation, no user decides.
         self.shared.principal.clone().filter(|_| self.is_attended())
+    }
+}
+
+#[async_trait]
+impl Attendant for Prompter {
+    fn is_attended(&self) -> bool {
+        self.shared.terminal.is_some() || self.shared.questions.is_some()
+    }
+
+    fn user(&self) -> Option<Principal> {
+        self.shared.principal.clone()
+    }
+
+    fn set_policy(&self, policy: Policy) {
+        let _ = self.shared.policy.set(policy);
+    }
+
+    fn refuse_auto(&self) {
+        self.shared.allows_auto.store(false, Ordering::Relaxed);
+    }
+
+    /// Asks at the prompt or in the conversation.
+    #[cfg(feature = "mcp")]
+    async fn ask_for_text(&self, question: &str, details: &[String], prompt: &str) -> Option<String> {
+        if let Some(questions) = &self.shared.questions {
+            let (question, answer) = Question::new(question, details.to_vec(), prompt);
+            questions.send(question).ok()?;
+            return answer.await.ok();
+        }
+        let sections: Vec<Section> = details.iter().map(|text| Section::text(text)).collect();
+        self.ask_about(question, &sections, prompt).await
     }
 }
 

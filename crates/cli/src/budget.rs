@@ -1,20 +1,16 @@
-//! Budgets of a run, from the user's file, flags and the project, and requests to raise them.
+//! Budgets of a run, from the user's file, flags and the project, and the source that its session draws on.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use pintle_agent::{Budget, BudgetSource, ReachedBudget};
+use pintle_agent::{Budget, BudgetSource};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{
-    Agreement, AtLimit, BudgetApprover, BudgetLimits, BudgetQuestion, SessionBudget, UnknownPrice,
-};
+use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, UnknownPrice};
 
-use crate::approve::Prompter;
 use crate::args::BudgetArgs;
+use crate::attendant::Attendant;
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::Project;
 use crate::process_env::{self, ProcessEnv};
-use crate::render::{amount_of_budget, parse_amount};
 use crate::sessions::Sessions;
 
 /// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
@@ -65,11 +61,11 @@ pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
 /// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
 pub(crate) async fn source(
     limits: BudgetLimits,
-    prompter: &Prompter,
+    attendant: &Arc<dyn Attendant>,
     process_env: &ProcessEnv,
 ) -> Result<Option<Arc<dyn BudgetSource>>, Failure> {
     let asks = limits.at_limit == AtLimit::Ask || limits.unknown_price == UnknownPrice::Ask;
-    let asks = asks && prompter.is_attended();
+    let asks = asks && attendant.is_attended();
     let mut of_run = limits.run;
     of_run.wall_time = None;
     let has_day = limits.day != Budget::default();
@@ -81,61 +77,17 @@ pub(crate) async fn source(
         source = source.with_ledgers(Sessions::open(process_env).await?.ledgers());
     }
     if asks {
-        source = source.with_approver(Arc::new(prompter.clone()));
+        source = source.with_approver(Arc::clone(attendant) as Arc<dyn BudgetApprover>);
     }
     Ok(Some(Arc::new(source)))
 }
 
-#[async_trait]
-impl BudgetApprover for Prompter {
-    async fn agree(&self, question: &BudgetQuestion) -> Option<Agreement> {
-        let (text, prompt) = match question {
-            BudgetQuestion::Limit { reached, needs, .. } => limit_question(reached, *needs),
-            BudgetQuestion::Price { model, .. } => (
-                format!("the price of {model} is unknown, so the limit on cost cannot be enforced"),
-                "Call it without that limit? [y]es, [n]o: ".to_owned(),
-            ),
-            _ => return None,
-        };
-        let answer = self.ask_now(&text, &prompt).await?;
-        let more = match question {
-            BudgetQuestion::Limit { reached, needs, .. } => agreed(&answer, reached, *needs)?,
-            BudgetQuestion::Price { .. } | _ => matches!(answer.trim(), "y" | "yes").then_some(0)?,
-        };
-        Some(Agreement::new(more, self.user()?))
-    }
-}
-
-fn limit_question(reached: &ReachedBudget, needs: u64) -> (String, String) {
-    let amount = |value| amount_of_budget(reached.budget, value);
-    let text = format!(
-        "the limit of the {} is reached: {} of {}, and the next call needs {} more",
-        reached.scope,
-        amount(reached.spent),
-        amount(reached.limit),
-        amount(needs)
-    );
-    (text, format!("Allow more? [y]es, {} more, [n]o, or how much: ", amount(offered(reached, needs))))
-}
-
-/// Returns the amount that a plain yes adds: the previous limit, so that the question is not repeated before each call.
-fn offered(reached: &ReachedBudget, needs: u64) -> u64 {
-    reached.limit.max(needs)
-}
-
-/// Parses an answer; `None` is a refusal.
-fn agreed(answer: &str, reached: &ReachedBudget, needs: u64) -> Option<u64> {
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Some(offered(reached, needs)),
-        amount => parse_amount(reached.budget, amount).filter(|more| *more >= needs),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use pintle_agent::{BudgetKind, BudgetScope};
+    use pintle_agent::{BudgetRequest, Principal, SessionId};
 
     use super::*;
+    use crate::attendant::FakeAttendant;
 
     #[test]
     fn limits_without_cost_keep_the_others() {
@@ -145,29 +97,26 @@ mod tests {
         assert_eq!([rest.run, rest.session, rest.day], [Budget::default().with_tokens(7); 3]);
     }
 
-    #[test]
-    fn answers_add_to_a_limit() {
-        let reached = ReachedBudget::new(BudgetScope::Day, BudgetKind::CostMicros, 5_000_000, 4_900_000);
-        for (answer, expected) in [
-            ("y", Some(5_000_000)),
-            (" YES ", Some(5_000_000)),
-            ("2.50", Some(2_500_000)),
-            ("$3", Some(3_000_000)),
-            ("0.05", None),
-            ("n", None),
-            ("", None),
-            ("later", None),
-        ] {
-            assert_eq!(agreed(answer, &reached, 100_000), expected, "{answer:?}");
+    #[tokio::test]
+    async fn attendant_is_asked_at_a_limit_if_a_user_can_be_asked() {
+        let process_env = ProcessEnv::with([]);
+        let ask = BudgetLimits::default().with_at_limit(AtLimit::Ask);
+        let stop = BudgetLimits::default();
+        let [attended, unattended] = [FakeAttendant::attended(["70"]), FakeAttendant::unattended()]
+            .map(|attendant| Arc::new(attendant) as Arc<dyn Attendant>);
+        for (limits, attendant, has_source) in
+            [(ask, &attended, true), (ask, &unattended, false), (stop, &attended, false)]
+        {
+            let source = source(limits, attendant, &process_env).await.unwrap();
+            assert_eq!(source.is_some(), has_source, "{limits:?}, {attendant:?}");
         }
-        let tokens = ReachedBudget::new(BudgetScope::Run, BudgetKind::Tokens, 1_000, 900);
-        assert_eq!(agreed("20,000", &tokens, 9_000), Some(20_000));
-        assert_eq!(agreed("y", &tokens, 9_000), Some(9_000), "enough for the next call");
-        let (text, prompt) = limit_question(&reached, 100_000);
-        assert_eq!(
-            text,
-            "the limit of the day is reached: $4.9000 of $5.0000, and the next call needs $0.1000 more"
-        );
-        assert_eq!(prompt, "Allow more? [y]es, $5.0000 more, [n]o, or how much: ");
+        let mut request = BudgetRequest::new(SessionId::new("a"));
+        (request.has, request.wants) = (Budget::default().with_tokens(0), Budget::default().with_tokens(150));
+        let limits = ask.with_run(Budget::default().with_tokens(100));
+        for (attendant, by) in [(&attended, Some(Principal::new("fake"))), (&unattended, None)] {
+            let source = source(limits, attendant, &process_env).await.unwrap().unwrap();
+            let answer = source.more(&request).await;
+            assert_eq!((answer.short.is_none(), answer.by.clone()), (by.is_some(), by), "{answer:?}");
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::render::{DemoResult, Detail, Footer, View};
+use crate::testkit_models::start_script;
 
 /// Prompt for the agent.
 const TASK: &str = "The tests of this project fail. Find out why, fix the cause, and run the tests again.";
@@ -127,7 +128,7 @@ async fn run_agent(
     interrupts: &Interrupts,
 ) -> Result<Exit, CommandFailure> {
     let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
-    let model = Model::scripted(script, args.dialect).await?;
+    let model = Model::scripted(start_script(script, args.dialect).await?)?;
     let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env))
         .shared_environment()
         .build()

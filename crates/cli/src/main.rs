@@ -9,6 +9,7 @@ mod args;
 mod ask;
 #[cfg(feature = "client")]
 mod attach;
+mod attendant;
 mod audit;
 mod budget;
 #[cfg(feature = "compat")]
@@ -67,6 +68,7 @@ mod response_view;
 mod route;
 mod rules;
 mod run;
+mod scripted_models;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "mcp")]
@@ -76,6 +78,7 @@ mod sessions;
 #[cfg(feature = "task")]
 mod task;
 mod terminal;
+mod testkit_models;
 mod timeout;
 #[cfg(feature = "server")]
 mod tokens;
@@ -93,6 +96,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::OrFailure as _;
 use crate::process_env::ProcessEnv;
+use crate::testkit_models::TestkitModels;
 
 /// One thread drives the work; the other stays free for signals.
 const WORKERS: usize = 2;
@@ -106,9 +110,10 @@ fn main() -> ExitCode {
         Err(exit) => return exit.into(),
     };
     let session = arguments.command.session();
-    let process_env =
-        ProcessEnv::capture().with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
-    let process_env = process_env.with_notices(console::notices());
+    let process_env = ProcessEnv::capture()
+        .with_notices(console::notices())
+        .with_scripted_models(TestkitModels)
+        .with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
     unsafe {

@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
-use crate::model::read_script;
+use crate::testkit_models::read_script;
 
 /// Serves until a signal arrives, which is a successful exit.
 pub(crate) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {

@@ -1,22 +1,22 @@
-//! Model selected by the command line: its client, its route, and the scripted server behind it, if any.
+//! Model selected by the command line: its client, its route, and the server of its script, if it has one.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
-use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
-use crate::failure::{Failure, OrFailure as _};
+
+use crate::failure::Failure;
 use crate::models;
 use crate::no_key;
 use crate::notice::Notice;
-use crate::process_env::{self, ProcessEnv};
+use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::route::{ModelSource, Route, key_remedy};
+use crate::scripted_models::{ScriptServer, ScriptedModel};
 
 /// Model name for a script when neither the script nor the catalog provides one.
 const SCRIPTED_MODEL: &str = "scripted";
@@ -34,8 +34,8 @@ pub(crate) struct Model {
     /// The `--profile` file and its profile for this model with all tools.
     custom: Option<(ProfileFile, ProviderProfile)>,
     catalog: Cow<'static, Catalog>,
-    /// Shuts down when dropped.
-    server: Option<ScriptedServer>,
+    /// Server of the script, if one answers.
+    server: Option<ScriptServer>,
 }
 
 /// Name of a model at the provider of a session.
@@ -72,24 +72,18 @@ impl Model {
                 Ok(Self { client, route, custom: None, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {
-                let mut script = read_script(&file)?;
-                script.model = model.or(script.model);
-                let script_dialect = script.dialect.map(Provider::from_dialect);
-                let scripted =
-                    Self::scripted(script, dialect.or(script_dialect).unwrap_or(Provider::OpenAi)).await?;
-                Ok(Self { catalog, ..scripted })
+                let scripted = process_env.scripted_models()?.start(&file, dialect, model).await?;
+                Ok(Self { catalog, ..Self::scripted(scripted)? })
             }
         }
     }
 
-    /// Serves a script on loopback and returns a model that is called over HTTP like any other.
-    pub(crate) async fn scripted(script: Script, provider: Provider) -> Result<Self, Failure> {
-        let model = script.model.clone().or_else(|| provider.default_model().map(str::to_owned));
+    /// Returns a model whose answers come from a script.
+    pub(crate) fn scripted(scripted: ScriptedModel) -> Result<Self, Failure> {
+        let ScriptedModel { provider, model, base_url, server } = scripted;
+        let model = model.or_else(|| provider.default_model().map(str::to_owned));
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
-        let server = ScriptedServer::start(script, ServerOptions::new())
-            .await
-            .or_failed("cannot start the scripted server")?;
-        let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
+        let route = Route::to_script(provider, model, base_url);
         let client = route.client(Client::builder())?;
         let catalog = Cow::Borrowed(Catalog::built_in());
         Ok(Self { client, route, custom: None, catalog, server: Some(server) })
@@ -239,16 +233,60 @@ fn unknown_provider(name: &str, prefix: &str, own: Provider) -> String {
     )
 }
 
-/// Reads and validates a script.
-pub(crate) fn read_script(path: &Path) -> Result<Script, Failure> {
-    let text = process_env::read_text("script", path)?;
-    Script::parse(&text)
-        .map_err(|error| Failure::usage(format!("invalid script {}", path.display())).caused_by(&error))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    use async_trait::async_trait;
+
     use super::*;
+    use crate::args::ProviderName;
+    use crate::scripted_models::ScriptedModels;
+
+    /// Scripted models without a server.
+    #[derive(Debug)]
+    struct FakeModels;
+
+    #[async_trait]
+    impl ScriptedModels for FakeModels {
+        async fn start(
+            &self,
+            file: &Path,
+            provider: Option<Provider>,
+            model: Option<String>,
+        ) -> Result<ScriptedModel, Failure> {
+            let base_url = format!("http://127.0.0.1:1/{}", file.display());
+            let provider = provider.unwrap_or(Provider::OpenAiCompatible);
+            Ok(ScriptedModel { provider, model, base_url, server: Box::new(()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn script_answers_through_the_scripted_models_of_the_process() {
+        let args = |dialect, model: Option<&str>| ModelArgs {
+            provider: Some(ProviderName::Scripted),
+            script: Some(PathBuf::from("s.toml")),
+            dialect,
+            model: model.map(str::to_owned),
+            ..ModelArgs::default()
+        };
+        let process_env = ProcessEnv::with([]);
+        let failure = Model::from_args(&args(None, None), &process_env).await.unwrap_err();
+        assert_eq!(failure.message(), "no scripted models are available");
+        let process_env = process_env.with_scripted_models(FakeModels);
+        let default = Provider::Gemini.default_model().unwrap();
+        for (dialect, model, provider, expected) in [
+            (Some(Provider::Gemini), Some("m"), Provider::Gemini, "m"),
+            (Some(Provider::Gemini), None, Provider::Gemini, default),
+            (None, None, Provider::OpenAiCompatible, SCRIPTED_MODEL),
+        ] {
+            let model = Model::from_args(&args(dialect, model), &process_env).await.unwrap();
+            assert!(model.is_scripted());
+            assert_eq!((model.route.provider, model.route.model.as_str()), (provider, expected));
+            let base_url = model.route.base_url.map(|base_url| base_url.redacted());
+            assert_eq!(base_url.as_deref(), Some("http://127.0.0.1:1/s.toml"));
+        }
+    }
 
     fn model(provider: Provider) -> Model {
         let scripted = Route::to_script(provider, "m".to_owned(), "http://127.0.0.1:1".to_owned());

@@ -21,8 +21,8 @@ use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
 use self::joined_hooks::JoinedHooks;
-use crate::approve::Prompter;
 use crate::args::RunArgs;
+use crate::attendant::{Attendant, AttendantApprover};
 use crate::budget;
 use crate::environment::{
     EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
@@ -103,24 +103,24 @@ struct Ruled {
 }
 
 impl Opening<'_> {
-    /// Opens the session in an environment. `prompter` decides about its calls.
+    /// Opens the session in an environment. `attendant` answers for it.
     pub(crate) fn open<'f>(
         self,
         env_session: &'f EnvSession,
-        prompter: &'f Prompter,
+        attendant: &'f Arc<dyn Attendant>,
         process_env: &'f ProcessEnv,
     ) -> BoxFuture<'f, Result<Opened, Failure>>
     where
         Self: 'f,
     {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
-        Box::pin(self.open_session(env_session, prompter, process_env))
+        Box::pin(self.open_session(env_session, attendant, process_env))
     }
 
     async fn open_session(
         mut self,
         env_session: &EnvSession,
-        prompter: &Prompter,
+        attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Opened, Failure> {
         let (args, model) = (self.args, self.model);
@@ -140,9 +140,9 @@ impl Opening<'_> {
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
-            self.rule(env_session, prompter, process_env).await?;
+            self.rule(env_session, attendant, process_env).await?;
         let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
-        let profile = self.profile(prompter, &policy, grant.is_some())?;
+        let profile = self.profile(attendant, &policy, grant.is_some())?;
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
         if let Some(text) = self.beside.base_instructions.take() {
             profile = profile.with_base_instructions(text);
@@ -163,17 +163,18 @@ impl Opening<'_> {
             args,
             env_session,
             grant.as_ref(),
-            prompter,
+            attendant,
             process_env,
         )?;
         let offered = profile.as_in_session(SubagentLimits::default()).tools();
         if let Some(hooks) = &hooks {
             process_env.notices().report_all(unknown_tools(hooks, &offered)?);
         }
-        let budget = budget::source(budget, prompter, process_env).await?;
+        let budget = budget::source(budget, attendant, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
         let is_effort_given = self.is_effort_given;
-        let session = self.build(config, profile, env_session, governed, prompter.clone(), process_env)?;
+        let session =
+            self.build(config, profile, env_session, governed, Arc::clone(attendant), process_env)?;
         policy.attach(session.handle());
         let mut beginning = policy.on_record();
         beginning.grant = held_to;
@@ -190,7 +191,7 @@ impl Opening<'_> {
     async fn rule(
         &self,
         env_session: &EnvSession,
-        prompter: &Prompter,
+        attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Ruled, Failure> {
         let args = self.args;
@@ -210,15 +211,15 @@ impl Opening<'_> {
             }
         }
         if let Some(mode) =
-            mode_in(env_session.sandbox(), policy.mode(), prompter.is_attended(), process_env.notices())?
+            mode_in(env_session.sandbox(), policy.mode(), attendant.is_attended(), process_env.notices())?
         {
             policy.set_mode(mode).await.or_failed("cannot set the mode")?;
         }
         policy.drive(env_session.writes().clone());
         policy.set_after_plan(mode_after_plan(args.policy.after_plan, env_session.sandbox()));
-        prompter.set_policy(policy.clone());
+        attendant.set_policy(policy.clone());
         if matches!(env_session.sandbox(), SandboxState::Unavailable { .. }) {
-            prompter.refuse_auto();
+            attendant.refuse_auto();
         }
         let recorded = self.kept.as_ref().and_then(|kept| kept.grant.as_ref());
         let grant = policy::grant::load(args.grant.as_deref(), recorded)?;
@@ -239,12 +240,12 @@ impl Opening<'_> {
     /// Returns the profile of the session with its tools.
     fn profile(
         &self,
-        prompter: &Prompter,
+        attendant: &Arc<dyn Attendant>,
         policy: &Policy,
         is_granted: bool,
     ) -> Result<ProviderProfile, Failure> {
-        let profile = toolset::for_run(self.model, self.args, prompter.is_attended(), is_granted)?;
-        let is_accepted_here = prompter.is_attended() || self.args.wait_approval;
+        let profile = toolset::for_run(self.model, self.args, attendant.is_attended(), is_granted)?;
+        let is_accepted_here = attendant.is_attended() || self.args.wait_approval;
         if !(self.can_turn_to_plan || policy.mode() == Mode::Plan && is_accepted_here) {
             return Ok(profile);
         }
@@ -258,7 +259,7 @@ impl Opening<'_> {
         profile: ProviderProfile,
         env_session: &EnvSession,
         governed: Governed<'_>,
-        prompter: Prompter,
+        attendant: Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Session, Failure> {
         let Self { args, model, kept, id, beside, .. } = self;
@@ -268,7 +269,7 @@ impl Opening<'_> {
         }
         let limits = config.limits.clone();
         let of_mode =
-            (policy.mode() == Mode::Plan).then(|| match prompter.is_attended() || args.wait_approval {
+            (policy.mode() == Mode::Plan).then(|| match attendant.is_attended() || args.wait_approval {
                 true => PresentPlan::INSTRUCTIONS,
                 false => PresentPlan::INSTRUCTIONS_WITHOUT_A_PERSON,
             });
@@ -281,7 +282,7 @@ impl Opening<'_> {
         let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
             .config(config)
             .id(id.clone())
-            .principal(prompter.user());
+            .principal(attendant.user());
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
             process_env.notices().report_all(useless_grant(&grant, &offered));
@@ -294,7 +295,7 @@ impl Opening<'_> {
             .gate(gates.hidden)
             .gate(gates.policy)
             .gate(env_session.guarded_watch(&args.environment.env))
-            .approver(prompter);
+            .approver(AttendantApprover(attendant));
         builder = match (hooks, beside.hooks) {
             (None, None) => builder,
             (Some(hooks), None) => builder.hooks(hooks),

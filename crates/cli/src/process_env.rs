@@ -1,4 +1,4 @@
-//! Inputs of the process: environment variables, current directory, files and standard input.
+//! Inputs of the process: environment variables, current directory, files, standard input and scripted models.
 #![expect(clippy::disallowed_methods, reason = "the command reads its own environment and files")]
 
 mod files;
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
@@ -20,6 +21,7 @@ pub(crate) use self::input::{
 };
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notices;
+use crate::scripted_models::ScriptedModels;
 
 /// Variable with the directory of the command's state.
 pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
@@ -76,6 +78,8 @@ pub(crate) struct ProcessEnv {
     /// Directories of other users of the same server, which a sandboxed session must not read.
     foreign_roots: Vec<PathBuf>,
     notices: Notices,
+    /// Models whose answers come from a script, if this process has them.
+    scripted_models: Option<Arc<dyn ScriptedModels>>,
 }
 
 impl ProcessEnv {
@@ -91,6 +95,7 @@ impl ProcessEnv {
             server_files: None,
             foreign_roots: Vec::new(),
             notices: Notices::default(),
+            scripted_models: None,
         }
     }
 
@@ -112,6 +117,7 @@ impl ProcessEnv {
             server_files: None,
             foreign_roots: Vec::new(),
             notices: Notices::default(),
+            scripted_models: None,
         };
         match process_env.home() {
             Some(_) => process_env,
@@ -164,6 +170,18 @@ impl ProcessEnv {
     /// Returns the directories of other users of the same server.
     pub(crate) fn foreign_roots(&self) -> &[PathBuf] {
         &self.foreign_roots
+    }
+
+    /// Returns this environment with models whose answers come from a script.
+    pub(crate) fn with_scripted_models(mut self, models: impl ScriptedModels + 'static) -> Self {
+        self.scripted_models = Some(Arc::new(models));
+        self
+    }
+
+    /// Returns the models whose answers come from a script. Fails if this process has none.
+    pub(crate) fn scripted_models(&self) -> Result<&dyn ScriptedModels, Failure> {
+        let models = self.scripted_models.as_deref();
+        models.ok_or_else(|| Failure::usage("no scripted models are available"))
     }
 
     /// Returns this environment without the variables that direct git to a particular repository. Git sets them for its

@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use pintle_agent::ProviderProfile;
 use pintle_llm::Catalog;
-use pintle_testkit::Dialect;
 
 /// Provider, with its own wire dialect and profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,7 +36,12 @@ impl Provider {
 
     /// Returns the name used in flags, profiles and the catalog.
     pub(crate) fn name(self) -> &'static str {
-        self.dialect().name()
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::OpenAiCompatible => "openai-compatible",
+        }
     }
 
     /// Returns the variables, which the official SDKs read as well.
@@ -81,26 +85,6 @@ impl Provider {
         }
     }
 
-    /// Returns the wire dialect of the scripted server.
-    pub(crate) fn dialect(self) -> Dialect {
-        match self {
-            Self::OpenAi => Dialect::OpenAiResponses,
-            Self::Anthropic => Dialect::AnthropicMessages,
-            Self::Gemini => Dialect::Gemini,
-            Self::OpenAiCompatible => Dialect::ChatCompletions,
-        }
-    }
-
-    /// Returns the provider of a wire dialect.
-    pub(crate) fn from_dialect(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::OpenAiResponses => Self::OpenAi,
-            Dialect::AnthropicMessages => Self::Anthropic,
-            Dialect::Gemini => Self::Gemini,
-            Dialect::ChatCompletions => Self::OpenAiCompatible,
-        }
-    }
-
     /// Returns the first provider whose key is set.
     pub(crate) fn by_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::BY_KEY
@@ -116,7 +100,6 @@ mod tests {
     #[test]
     fn provider_names_are_consistent() {
         for provider in Provider::value_variants() {
-            assert_eq!(Provider::from_dialect(provider.dialect()), *provider);
             assert_eq!(provider.to_possible_value().unwrap().get_name(), provider.name());
             let profile = provider.profile("m");
             assert_eq!((profile.id.as_str(), profile.provider.as_str()), (provider.name(), provider.name()));

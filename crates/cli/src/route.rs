@@ -162,7 +162,7 @@ impl Route {
     fn build_client(&self, client: ClientBuilder) -> Result<Client, Error> {
         let key = self.key.as_ref().map_or("", |key| key.secret.expose());
         let url = self.base_url.as_ref().map(|base_url| base_url.url.as_str());
-        let client = client.default_provider(self.provider.dialect().name());
+        let client = client.default_provider(self.provider.name());
         match self.provider {
             Provider::OpenAi => {
                 let mut adapter = with_base_url(OpenAi::builder(key), url);

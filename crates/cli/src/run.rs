@@ -11,6 +11,7 @@ use pintle_tools::builtin::read_image;
 
 use crate::approve::Prompter;
 use crate::args::{PromptArgs, RunArgs, SessionArgs};
+use crate::attendant::Attendant;
 use crate::command_failure::CommandFailure;
 use crate::config;
 use crate::console::{self, Console};
@@ -370,7 +371,7 @@ impl SessionRun<'_> {
                 (Prompter::from_process(style, process_env.principal(), args.wait_approval), None)
             }
             Surface::Conversation => {
-                let (prompter, questions) = Prompter::with_questions(process_env.principal());
+                let (prompter, questions) = Prompter::in_conversation(process_env.principal());
                 (prompter, Some(questions))
             }
         };
@@ -386,7 +387,8 @@ impl SessionRun<'_> {
             model,
             beside: Beside::default(),
         };
-        let opened = opening.open(env_session, &prompter, process_env).await?;
+        let attendant: Arc<dyn Attendant> = Arc::new(prompter.clone());
+        let opened = opening.open(env_session, &attendant, process_env).await?;
         let Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed } = opened;
         let mut session = session;
         let unfinished = session.resumed();

@@ -2,10 +2,12 @@
 
 #[cfg(feature = "mcp")]
 mod with_servers {
+    use std::sync::Arc;
+
     use pintle_agent::ProviderProfile;
 
-    use crate::approve::Prompter;
     use crate::args::RunArgs;
+    use crate::attendant::Attendant;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
     use crate::gates;
@@ -24,7 +26,7 @@ mod with_servers {
         args: &RunArgs,
         env_session: &EnvSession,
         grant: Option<&Grant>,
-        prompter: &Prompter,
+        attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         let place = ServerPlace {
@@ -38,16 +40,18 @@ mod with_servers {
             keeps_state: !args.session.no_session,
         };
         let (files, more) = declared;
-        SessionServers::offer(profile, files, more, &args.servers, place, prompter, process_env)
+        SessionServers::offer(profile, files, more, &args.servers, place, attendant, process_env)
     }
 }
 
 #[cfg(not(feature = "mcp"))]
 mod without_servers {
+    use std::sync::Arc;
+
     use pintle_agent::{ProviderProfile, SessionHandle};
 
-    use crate::approve::Prompter;
     use crate::args::RunArgs;
+    use crate::attendant::Attendant;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
     use crate::policy::ServerFile;
@@ -85,7 +89,7 @@ mod without_servers {
         _args: &RunArgs,
         _env_session: &EnvSession,
         _grant: Option<&Grant>,
-        _prompter: &Prompter,
+        _attendant: &Arc<dyn Attendant>,
         _process_env: &ProcessEnv,
     ) -> Result<SessionServers, Failure> {
         Ok(SessionServers)

@@ -13,6 +13,7 @@ use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
 use crate::render;
 use crate::route::{self, Route};
+use crate::testkit_models::dialect_of;
 use crate::toolset;
 
 /// Model name for providers without a default model. Their tools do not depend on it.
@@ -39,7 +40,7 @@ async fn wire_tools(provider: Provider, profile: &ProviderProfile) -> Result<Val
     let server = ScriptedServer::start(script, ServerOptions::new())
         .await
         .or_failed("cannot start the scripted server")?;
-    let route = Route::to_script(provider, profile.model.clone(), server.base_url(provider.dialect()));
+    let route = Route::to_script(provider, profile.model.clone(), server.base_url(dialect_of(provider)));
     let client = route.client(Client::builder())?;
     let mut request = Request::new(&profile.model, vec![Message::user("Which tools are there?")])
         .with_provider(&profile.provider)

@@ -2,8 +2,7 @@
 
 use tokio::sync::oneshot;
 
-/// Answer that refuses a question.
-pub(crate) const REFUSAL: &str = "!";
+use crate::attendant::REFUSAL;
 
 /// Pending question.
 #[derive(Debug)]

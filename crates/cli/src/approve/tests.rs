@@ -1,5 +1,6 @@
 use std::sync::Mutex as StdMutex;
 
+use futures_util::FutureExt as _;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::DryRun;
@@ -331,6 +332,29 @@ async fn model_question_waits_for_earlier_output() {
     }
     assert!(harness.screen().starts_with("\nWhich port?\n1. 80\\u{1b}[2J\n> "), "{:?}", harness.screen());
     assert_eq!(Prompter::new(None).ask("a", Some("Why?")).await, None);
+}
+
+#[tokio::test]
+async fn conversation_decides_calls_through_the_handle() {
+    let (prompter, _questions) = Prompter::in_conversation(None);
+    assert!(prompter.is_attended());
+    assert_eq!(prompter.decide(&command()).now_or_never(), None);
+    assert!(prompter.failure().is_none());
+}
+
+#[cfg(feature = "mcp")]
+#[tokio::test]
+async fn conversation_answers_questions_that_belong_to_no_call() {
+    let (prompter, mut questions) = Prompter::in_conversation(None);
+    let answering = async {
+        let question = questions.recv().await.unwrap();
+        assert_eq!((question.text.as_str(), question.details.as_slice()), ("Which?", &["a".to_owned()][..]));
+        question.answer("b");
+    };
+    let (answer, ()) = tokio::join!(prompter.ask_for_text("Which?", &["a".to_owned()], "> "), answering);
+    assert_eq!(answer.as_deref(), Some("b"));
+    drop(questions);
+    assert_eq!(prompter.ask_for_text("Which?", &[], "> ").await, None);
 }
 
 fn outside() -> ApprovalRequest {

@@ -20,8 +20,8 @@ use super::permissions::Permissions;
 use super::rules::own_rules;
 use super::servers;
 use super::tools::HostTool;
-use crate::approve::Prompter;
 use crate::args::RunArgs;
+use crate::attendant::{Attendant, ClientAttendant};
 use crate::command_line::own_mode;
 use crate::console;
 use crate::environment::{EnvSession, EnvTarget};
@@ -327,7 +327,8 @@ impl<'a> Conversation<'a> {
         let environment = self.interrupts.race(target.connect()).await?;
         environment.kill_on_second_signal(self.interrupts);
         let approver = Arc::clone(&self.permissions);
-        let prompter = Prompter::of_host(self.process_env.principal(), approver);
+        let attendant: Arc<dyn Attendant> =
+            Arc::new(ClientAttendant::with_approver(self.process_env.principal(), approver));
         let opening = Opening {
             args: &args,
             is_mode_given: true,
@@ -339,7 +340,7 @@ impl<'a> Conversation<'a> {
             model: self.model,
             beside,
         };
-        let opened = match opening.open(&environment, &prompter, self.process_env).await {
+        let opened = match opening.open(&environment, &attendant, self.process_env).await {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to report.

@@ -1,10 +1,12 @@
-//! Questions of servers to the user, at the prompt.
+//! Questions of servers to the attendant of a session.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_mcp::{Elicitation, ElicitationAnswer, Elicitor, Wanted};
 use serde_json::{Map, Value};
 
-use crate::approve::{Prompter, REFUSAL};
+use crate::attendant::{Attendant, REFUSAL};
 use crate::render::sanitize;
 
 /// Below a question for one value.
@@ -16,10 +18,10 @@ const REQUIRED_PROMPT: &str = "Value (required; `!` refuses): ";
 /// Below a URL.
 const URL_PROMPT: &str = "Have you opened it? [y]es, [n]o: ";
 
-/// Asks the user for each value.
+/// Asks the attendant for each value.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
-    prompter: Prompter,
+    attendant: Arc<dyn Attendant>,
 }
 
 /// A value that a server requests.
@@ -31,8 +33,8 @@ struct Field<'a> {
 }
 
 impl Asker {
-    pub(super) fn new(prompter: Prompter) -> Self {
-        Self { prompter }
+    pub(super) fn new(attendant: Arc<dyn Attendant>) -> Self {
+        Self { attendant }
     }
 
     async fn values(&self, question: &Elicitation, schema: &Value) -> ElicitationAnswer {
@@ -43,7 +45,7 @@ impl Asker {
             loop {
                 let details: Vec<String> =
                     [Some(field.described()), problem.take()].into_iter().flatten().collect();
-                let answer = self.prompter.ask_anywhere(&head(question), &details, prompt).await;
+                let answer = self.attendant.ask_for_text(&head(question), &details, prompt).await;
                 // End of input is not an answer.
                 let Some(answer) = answer else { return ElicitationAnswer::Cancel };
                 match field.parse(answer.trim()) {
@@ -68,7 +70,7 @@ impl Elicitor for Asker {
             Wanted::Form(schema) => self.values(&question, schema).await,
             Wanted::Url(url) => {
                 let details = [sanitize(url).into_owned()];
-                let answer = self.prompter.ask_anywhere(&head(&question), &details, URL_PROMPT).await;
+                let answer = self.attendant.ask_for_text(&head(&question), &details, URL_PROMPT).await;
                 match answer.as_deref().map(str::trim) {
                     Some("y" | "yes") => ElicitationAnswer::Accept(Map::new()),
                     Some(_) => ElicitationAnswer::Decline,

@@ -16,8 +16,8 @@ use super::elicitor::Asker;
 use super::listings::Listings;
 use super::prompts::{self, Prompts};
 use super::trusted_start::TrustedStart;
-use crate::approve::Prompter;
 use crate::args::ServerArgs;
+use crate::attendant::Attendant;
 use crate::failure::Failure;
 use crate::notice::Notices;
 use crate::policy::ServerFile;
@@ -102,7 +102,7 @@ impl SessionServers {
         more: Vec<ServerSpec>,
         args: &ServerArgs,
         place: ServerPlace<'_>,
-        prompter: &Prompter,
+        attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let mut declarations = match args.no_mcp {
@@ -127,10 +127,10 @@ impl SessionServers {
         let programs = reachable
             .iter()
             .filter_map(|declared| Some((declared.spec.name.to_string(), declared.programs.clone()?)));
-        let trusted_start = Arc::new(TrustedStart::new(programs.collect(), prompter.clone()));
+        let trusted_start = Arc::new(TrustedStart::new(programs.collect(), Arc::clone(attendant)));
         let specs = reachable.into_iter().map(|declared| declared.spec);
         let directory = place.environment.working_directory().to_string_lossy().into_owned();
-        let asker = Arc::new(Asker::new(prompter.clone()));
+        let asker = Arc::new(Asker::new(Arc::clone(attendant)));
         let servers =
             McpServers::with_tokens(place.environment, specs, asker, server_tokens::store(process_env))
                 .with_start_check(trusted_start);

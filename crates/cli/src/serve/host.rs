@@ -19,8 +19,8 @@ use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
-use crate::approve::Prompter;
 use crate::args::{AuditFormat, EnvArgs, ExportFormat, Flags, RunArgs, SessionArgs};
+use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
 use crate::env_spec::EnvSpec;
@@ -170,7 +170,8 @@ impl ServeHost {
             env_session.close_with_notice().await;
             return Err(failure.into());
         }
-        let prompter = Prompter::in_conversation(process_env.principal());
+        let attendant: Arc<dyn Attendant> =
+            Arc::new(ClientAttendant::through_handle(process_env.principal()));
         let opening = Opening {
             args: &args,
             is_mode_given: is_new,
@@ -182,7 +183,7 @@ impl ServeHost {
             model: &model,
             beside: Beside::default(),
         };
-        let opened = match opening.open(&env_session, &prompter, process_env).await {
+        let opened = match opening.open(&env_session, &attendant, process_env).await {
             Ok(opened) => opened,
             Err(failure) => {
                 // The first failure is the one to report.

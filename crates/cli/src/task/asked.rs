@@ -6,6 +6,7 @@ use pintle_workflow::post_signal;
 use pintle_workflow::task::{Decision, Signal, Task};
 
 use crate::approve::Prompter;
+use crate::attendant::Attendant as _;
 use crate::console;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render::sanitize;

@@ -20,6 +20,7 @@ use super::places::TaskPlaces;
 use super::{asked, lanes};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
+use crate::attendant::Attendant as _;
 use crate::config;
 use crate::console::{self, Console};
 use crate::env_spec::EnvSpec;

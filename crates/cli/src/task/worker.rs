@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::protocol::InputKind;
@@ -18,8 +18,8 @@ use pintle_workflow::{Assignment, MAX_LOOPS, SteeringMessage, Worked, Worker, Wo
 use tokio_util::sync::CancellationToken;
 
 use super::places::{TaskPlaces, worker_error};
-use crate::approve::Prompter;
 use crate::args::{RunArgs, SessionArgs};
+use crate::attendant::{Attendant, UnattendedSession};
 use crate::cost::CostTracker;
 use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
@@ -85,7 +85,7 @@ impl TaskWorker {
         let is_said = matches!(&kept.origin, Origin::Resumed(record) if record.entries.iter().any(|entry| {
             matches!(&entry.input.kind, InputKind::Submit { message, .. } if message.text.starts_with(&assignment.message))
         }));
-        let prompter = Prompter::unattended(process_env.principal());
+        let attendant: Arc<dyn Attendant> = Arc::new(UnattendedSession::new(process_env.principal()));
         let opening = Opening {
             args,
             is_mode_given: true,
@@ -97,7 +97,7 @@ impl TaskWorker {
             model,
             beside: Beside::default(),
         };
-        let Opened { mut session, limits, .. } = opening.open(env_session, &prompter, process_env).await?;
+        let Opened { mut session, limits, .. } = opening.open(env_session, &attendant, process_env).await?;
         let unfinished = session.resumed();
         let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
         let answers = answers.transpose().or_failed("the form of the answer is none")?;

@@ -7,6 +7,7 @@ use pintle_testkit::Script;
 
 use super::*;
 use crate::provider::Provider;
+use crate::testkit_models::dialect_of;
 
 #[test]
 fn every_project_file_is_embedded() {
@@ -29,7 +30,7 @@ fn every_project_file_is_embedded() {
 fn script_has_turns_for_every_dialect() {
     let script = Script::parse(SCRIPT).unwrap();
     for provider in Provider::BY_KEY.into_iter().chain([Provider::OpenAiCompatible]) {
-        assert!(script.turns_for(provider.dialect()).count() >= 5, "{}", provider.name());
+        assert!(script.turns_for(dialect_of(provider)).count() >= 5, "{}", provider.name());
     }
 }
 

@@ -1,0 +1,77 @@
+//! Sessions without a user.
+
+use async_trait::async_trait;
+use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
+use pintle_governance::{Agreement, BudgetApprover, BudgetQuestion};
+
+use super::{Attendant, unattended_denial};
+
+/// Attendant of a session without a user. It denies every call that needs approval, and agrees to no spending beyond a
+/// limit.
+#[derive(Debug)]
+pub(crate) struct UnattendedSession {
+    user: Option<Principal>,
+}
+
+impl UnattendedSession {
+    /// Returns the attendant of a session that runs on behalf of `user`.
+    pub(crate) fn new(user: Option<Principal>) -> Self {
+        Self { user }
+    }
+}
+
+#[async_trait]
+impl Approver for UnattendedSession {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        unattended_denial(request)
+    }
+}
+
+#[async_trait]
+impl BudgetApprover for UnattendedSession {
+    async fn agree(&self, _question: &BudgetQuestion) -> Option<Agreement> {
+        None
+    }
+}
+
+#[async_trait]
+impl Attendant for UnattendedSession {
+    fn is_attended(&self) -> bool {
+        false
+    }
+
+    fn user(&self) -> Option<Principal> {
+        self.user.clone()
+    }
+
+    #[cfg(feature = "mcp")]
+    async fn ask_for_text(&self, _question: &str, _details: &[String], _prompt: &str) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_governance::PresentPlan;
+    use pintle_llm::Fingerprint;
+    use pintle_tools::Effect;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_and_plans_are_denied_on_behalf_of_no_user() {
+        let attendant = UnattendedSession::new(Some(Principal::new("ann")));
+        for (tool, reason) in [
+            ("shell", "it needs approval, but no terminal is available"),
+            (PresentPlan::NAME, "nobody can accept it here; give the complete plan as your final answer"),
+        ] {
+            let request =
+                ApprovalRequest::new("call_1", tool, Effect::Read, Value::Null, Fingerprint::of(b"call"));
+            let denial = Decision::Deny { reason: Some(reason.to_owned()) };
+            assert_eq!(attendant.decide(&request).await, denial, "{tool}");
+        }
+        assert!(!attendant.is_attended());
+        assert_eq!((attendant.principal(), attendant.user()), (None, Some(Principal::new("ann"))));
+    }
+}
