@@ -7,7 +7,6 @@ use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 
 use crate::args::ModelArgs;
-
 use crate::failure::Failure;
 use crate::models;
 use crate::no_key;
