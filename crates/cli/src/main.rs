@@ -45,6 +45,7 @@ mod mcp;
 mod mock;
 mod model;
 mod models;
+mod named_value;
 mod no_key;
 mod opening;
 mod output_schema;

@@ -43,7 +43,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         return hand_over(&args, &url, &machine, &directory, process_env).await;
     }
     // A task whose sessions cannot be opened would end as blocked.
-    Model::from_args(&run.model, process_env).await?.warn_if_unknown();
+    Model::choose(&(&run.model).into(), process_env).await?.warn_if_unknown();
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
