@@ -22,7 +22,7 @@ use crate::args::{Flags, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
 use crate::env_spec::EnvSpec;
-use crate::environment::EnvTarget;
+use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -33,7 +33,7 @@ use crate::process_env::ProcessEnv;
 use crate::run::keep;
 use crate::sessions::conversed::Conversed;
 use crate::sessions::delete::delete_one;
-use crate::sessions::{Place, Selected, Sessions};
+use crate::sessions::{Flags, Place, Selected, Sessions};
 use crate::terminal::user_commands::discover;
 
 /// The authentication method.
@@ -95,14 +95,20 @@ impl EditorHost {
         let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
         // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(Mode::Edit);
-        let model = Model::from_args(&args.model, process_env).await?;
+        let model = Model::choose(&(&args.model).into(), process_env).await?;
         process_env.notices().report_all(model.unknown_model());
-        let target = EnvTarget::of_hosted(&args, mode, process_env)?;
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
+            .with_denials(&args.policy.deny)
+            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
         let kept = keep(&args, selected, &model, None, process_env).await?;
         let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
         let terminals = TerminalSwitch::new(false);
-        let env_session =
-            target.connect().await?.in_editor(client.clone(), &id, terminals.clone(), args.confinement);
+        let env_session = target.connect().await?.in_editor(
+            client.clone(),
+            &id,
+            terminals.clone(),
+            (&args.confinement).into(),
+        );
         let attendant: Arc<dyn Attendant> =
             Arc::new(ClientAttendant::through_handle(process_env.principal()));
         let opening = Opening {
@@ -150,7 +156,7 @@ impl EditorHost {
     /// Returns the model of a new session. Fails without a key.
     async fn model(&self) -> Result<Model, Failure> {
         let completed = config::complete_run(&[], &self.process_env).await?;
-        Model::from_args(&completed.model, &self.process_env).await
+        Model::choose(&(&completed.model).into(), &self.process_env).await
     }
 
     /// Opens the store and finds a session that no process has open.
@@ -264,8 +270,8 @@ impl AgentHost for EditorHost {
         let all = all.map_err(|failure| host_error(&failure))?;
         let mut rows = Vec::new();
         for summary in all.into_iter().filter(|summary| summary.parent.is_none()) {
-            let Ok(place) = Place::of_summary(&summary).to_args(&summary.id) else { continue };
-            let directory = place.dir.filter(|_| place.env == EnvSpec::Local).unwrap_or_default();
+            let Ok(place) = Place::of_summary(&summary).to_choice(&summary.id) else { continue };
+            let directory = place.directory.filter(|_| place.spec == EnvSpec::Local).unwrap_or_default();
             let is_wanted = request.directory.as_deref();
             if directory.as_os_str().is_empty()
                 || is_wanted.is_some_and(|wanted| !self.process_env.is_same_path(&directory, wanted))

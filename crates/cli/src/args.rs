@@ -5,6 +5,7 @@ mod approvals;
 mod attach;
 mod audit;
 mod budget;
+mod choices;
 mod config;
 mod confinement;
 mod conversation;
@@ -15,6 +16,7 @@ mod grants;
 mod hosted;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod parsers;
 mod policy;
 #[cfg(feature = "server")]
 mod serve;
@@ -41,7 +43,7 @@ pub(crate) use self::attach::AttachArgs;
 pub(crate) use self::audit::{AuditArgs, AuditFormat};
 pub(crate) use self::budget::BudgetArgs;
 pub(crate) use self::config::{ConfigArgs, ConfigCommand, ConfigurationArgs, EditConfigArgs, ListConfigArgs};
-pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
+pub(crate) use self::confinement::ConfinementArgs;
 pub(crate) use self::conversation::{ConversationArgs, NotifyName, ThemeName, TitleName};
 pub(crate) use self::error_format::ErrorFormat;
 pub(crate) use self::first_contact::{DoctorArgs, LoginArgs, LogoutArgs, ManArgs};
@@ -52,13 +54,13 @@ pub(crate) use self::hosted::sandbox_remedy;
 pub(crate) use self::mcp::{
     AddServerArgs, McpArgs, McpCommand, ServeToolsArgs, ServerArg, ServerArgs, ServerToolsArgs, ServersArgs,
 };
+use self::parsers::{EnvSpecParser, named};
 pub(crate) use self::policy::{CheckRulesArgs, PolicyArgs, RulesArgs, RulesCommand, RulesScope, TrustArgs};
 #[cfg(feature = "server")]
 pub(crate) use self::serve::{ServeSessionsArgs, ServedRoot};
 pub(crate) use self::session::{
-    DeleteArgs, DiffArgs, ExportArgs, ExportFormat, Flags, ListSessionsArgs, PruneArgs, RewindArgs,
-    SessionArg, SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeBase,
-    WorktreeCommand,
+    DeleteArgs, DiffArgs, ExportArgs, ExportFormat, ListSessionsArgs, PruneArgs, RewindArgs, SessionArg,
+    SessionArgs, SessionsArgs, SessionsCommand, VerifyArgs, WorktreeArgs, WorktreeCommand,
 };
 #[cfg(feature = "task")]
 pub(crate) use self::task::{
@@ -71,7 +73,7 @@ pub(crate) use self::tokens::{AddTokenArgs, TokensArgs, TokensCommand};
 pub(crate) use self::worker::WorkerArgs;
 use crate::env_spec::EnvSpec;
 use crate::exit;
-use crate::provider::Provider;
+use crate::provider::{Provider, ProviderName};
 use crate::timeout;
 
 /// A coding agent in the terminal.
@@ -226,7 +228,7 @@ impl Command {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
     /// Model provider [default: the provider of a known --model, else the first of openai, anthropic, gemini with a key]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_parser = named::<ProviderName>(), value_name = "NAME")]
     pub(crate) provider: Option<ProviderName>,
     /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
@@ -238,7 +240,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// Wire dialect for `--provider scripted` [default: the script's, or openai]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_parser = named::<Provider>(), value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
     /// Profile of the configuration by name, or a TOML file with provider and model and, for `run`, prompt, tools and limits
     /// (see docs/reference/profiles.md)
@@ -290,6 +292,7 @@ pub(crate) struct EnvArgs {
     #[arg(
         long,
         value_name = "ENV",
+        value_parser = EnvSpecParser,
         default_value = "local",
         help = "Execution environment: local, docker:CONTAINER (must be running), or ssh:[USER@]HOST[:PORT]"
     )]
@@ -392,7 +395,7 @@ pub(crate) struct AskArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Wire dialect, which also selects profile, prompt and tools
-    #[arg(long, value_enum, value_name = "NAME", default_value = "openai")]
+    #[arg(long, value_parser = named::<Provider>(), value_name = "NAME", default_value = "openai")]
     pub(crate) dialect: Provider,
     /// New or empty directory for the example project [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
@@ -409,7 +412,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
     /// Provider to list tools for [default: the first with a key, or openai]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_parser = named::<Provider>(), value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
     /// Toolset to list
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
@@ -448,7 +451,7 @@ pub(crate) struct CompletionsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ShowPromptArgs {
     /// Provider to print the prompt for [default: the provider of a known --model, else the first with a key, or openai]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_parser = named::<Provider>(), value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
     /// Model name [default: the provider's best model]
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
@@ -540,38 +543,6 @@ pub(crate) struct ServeArgs {
     /// Only accept this API key [default: accept any]
     #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) api_key: Option<String>,
-}
-
-/// Values of `--provider` for commands that call a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProviderName {
-    /// An API provider.
-    Of(Provider),
-    /// A script served in this process.
-    Scripted,
-}
-
-impl ValueEnum for ProviderName {
-    fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [ProviderName; 5] = [
-            ProviderName::Of(Provider::OpenAi),
-            ProviderName::Of(Provider::Anthropic),
-            ProviderName::Of(Provider::Gemini),
-            ProviderName::Of(Provider::OpenAiCompatible),
-            ProviderName::Scripted,
-        ];
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        match self {
-            Self::Of(provider) => provider.to_possible_value(),
-            Self::Scripted => {
-                let value = clap::builder::PossibleValue::new("scripted");
-                Some(value.help("A script served in this process"))
-            }
-        }
-    }
 }
 
 /// Values of `--toolset`.

@@ -26,7 +26,7 @@ pub(crate) async fn ask(args: AskArgs, process_env: &ProcessEnv) -> Result<Exit,
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
+    let model = interrupts.race(Model::choose(&(&args.model).into(), process_env)).await?;
     process_env.notices().report_all(model.unknown_model());
     let request = request(&args, &model, prompt);
     let mut view = ResponseView::new(args.output, console::style(process_env), console::size().columns);

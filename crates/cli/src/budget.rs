@@ -1,28 +1,68 @@
 //! Budgets of a run, from the user's file, flags and the project, and the source that its session draws on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pintle_agent::{Budget, BudgetSource};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{AtLimit, BudgetApprover, BudgetLimits, SessionBudget, UnknownPrice};
 
-use crate::args::BudgetArgs;
 use crate::attendant::Attendant;
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::Project;
 use crate::process_env::{self, ProcessEnv};
 use crate::sessions::Sessions;
 
+/// Limits that a run asks for. They replace limits of the user's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BudgetChoice {
+    /// Input and output tokens of the session.
+    pub(crate) tokens: Option<u64>,
+    /// Cost of the session, in millionths of a US dollar.
+    pub(crate) cost_micros: Option<u64>,
+    /// Calls of tools of the session.
+    pub(crate) tool_calls: Option<u64>,
+    /// Time of the run.
+    pub(crate) wall_time: Option<Duration>,
+    /// Further limits, as `SCOPE.KEY=VALUE`.
+    pub(crate) limits: Vec<String>,
+    /// Reaction to a limit on tokens, cost or calls.
+    pub(crate) at_limit: Option<AtLimit>,
+    /// Reaction to a model without a price, under a limit on cost.
+    pub(crate) unknown_price: Option<UnknownPrice>,
+}
+
+impl BudgetChoice {
+    /// Replaces limits by the limits of the choice.
+    fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
+        let session = &mut limits.session;
+        session.tokens = self.tokens.or(session.tokens);
+        session.cost_micros = self.cost_micros.or(session.cost_micros);
+        session.tool_calls = self.tool_calls.or(session.tool_calls);
+        limits.run.wall_time = self.wall_time.or(limits.run.wall_time);
+        for text in &self.limits {
+            limits.set_limit(text).or_usage("--budget is wrong")?;
+        }
+        if let Some(at_limit) = self.at_limit {
+            limits.at_limit = at_limit;
+        }
+        if let Some(unknown_price) = self.unknown_price {
+            limits.unknown_price = unknown_price;
+        }
+        Ok(())
+    }
+}
+
 /// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
 ///
 /// A file or a flag with mistakes is a usage failure: an unrecognised part could be a limit.
 pub(crate) async fn load(
-    args: &BudgetArgs,
+    choice: &BudgetChoice,
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<BudgetLimits, Failure> {
     let mut limits = user_limits(process_env)?;
-    args.apply(&mut limits)?;
+    choice.apply(&mut limits)?;
     for project in Project::read_all(environment).await? {
         if let Some((name, text)) = project.budget() {
             let of_project = BudgetLimits::parse(&name, text)
@@ -88,6 +128,25 @@ mod tests {
 
     use super::*;
     use crate::attendant::FakeAttendant;
+
+    #[test]
+    fn chosen_limits_replace_the_limits_of_the_file() {
+        let mut limits =
+            BudgetLimits::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
+        let choice = BudgetChoice {
+            tokens: Some(9),
+            wall_time: Some(Duration::from_secs(3)),
+            limits: vec!["day.cost=2".to_owned()],
+            at_limit: Some(AtLimit::Ask),
+            ..BudgetChoice::default()
+        };
+        choice.apply(&mut limits).unwrap();
+        assert_eq!(limits.session, Budget::default().with_tokens(9).with_tool_calls(7));
+        assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(3)));
+        assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
+        let wrong = BudgetChoice { limits: vec!["day.cots=2".to_owned()], ..BudgetChoice::default() };
+        assert!(wrong.apply(&mut limits).unwrap_err().message().contains("cost"));
+    }
 
     #[test]
     fn limits_without_cost_keep_the_others() {

@@ -30,7 +30,8 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
-use crate::sessions::{self, Sessions};
+use crate::run::select;
+use crate::sessions::Sessions;
 
 /// Time for the host to read the last lines.
 const READER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,7 +45,7 @@ const UUID: usize = 36;
 pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     args.conversation.refuse()?;
     let options = with_settings(command_line::stream_options()?)?;
-    let selected = sessions::select(&args, process_env).await?;
+    let selected = select(&args, process_env).await?;
     let remembered = match &selected {
         Some(selected) => selected.remembered(&args.session.given)?,
         None => Vec::new(),
@@ -56,9 +57,9 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let args = RunArgs { session, ..completed };
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
-    EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+    EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
+    let model = interrupts.race(Model::choose(&(&args.model).into(), process_env)).await?;
     process_env.notices().report_all(model.unknown_model());
 
     let (lines, unwritten) = unbounded_channel();

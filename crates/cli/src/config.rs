@@ -11,15 +11,11 @@ mod settings;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum as _;
-
 use self::load::Configuration;
 use self::settings::{Settings, Source, Value};
 #[cfg(feature = "mcp")]
 use crate::args::McpCommand;
-use crate::args::{
-    Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, ProviderName, RunArgs,
-};
+use crate::args::{Command, ConfigArgs, ConfigCommand, ConfigurationArgs, EnvArgs, ModelArgs, RunArgs};
 use crate::command_line::{self, CommandLine};
 use crate::config_file::{keys, problem};
 use crate::console;
@@ -27,7 +23,7 @@ use crate::env_spec::EnvSpec;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
-use crate::provider::Provider;
+use crate::provider::{Provider, ProviderName};
 
 /// Runs `pintle config`.
 pub(crate) async fn command(args: ConfigArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
@@ -208,7 +204,7 @@ impl Scope {
         }
         let has_variable = |value: &Value| match &value.source {
             Source::Variable(name) => {
-                Provider::value_variants().iter().any(|provider| provider.variables().base_url == name)
+                Provider::ALL.iter().any(|provider| provider.variables().base_url == name)
             }
             Source::File { .. } | Source::Flag(_) => false,
         };
@@ -248,5 +244,5 @@ fn apply_url_variable(settings: &mut Settings, given: Option<ProviderName>, proc
 }
 
 fn provider(name: &str) -> Option<Provider> {
-    Provider::from_str(name, false).ok()
+    name.parse().ok()
 }

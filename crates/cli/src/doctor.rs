@@ -5,7 +5,6 @@ mod network;
 mod programs;
 mod report;
 
-use clap::ValueEnum as _;
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 
 use self::report::{Check, Report};
@@ -60,11 +59,11 @@ async fn checks(args: &DoctorArgs, environment: &LocalEnvironment, process_env: 
 
 /// Checks where keys come from, and returns the providers that have one. Commands that print keys do not run.
 fn keys(process_env: &ProcessEnv) -> (Check, Vec<Provider>) {
-    let all = Provider::value_variants().iter().copied();
     let configured = ConfiguredKeys::read(process_env);
     let none = ConfiguredKeys::default();
     let known = configured.as_ref().unwrap_or(&none);
-    let found: Vec<(Provider, &str)> = all
+    let found: Vec<(Provider, &str)> = Provider::ALL
+        .into_iter()
         .filter_map(|provider| Some((provider, known.source_or_variable(provider, process_env)?)))
         .collect();
     let sources: Vec<String> =

@@ -1,16 +1,18 @@
 //! Values of `--env`.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{TypedValueParser, ValueParserFactory};
-use clap::error::ErrorKind;
-use clap::{Arg, Command};
-
-const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
+/// Environment and working directory of the tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EnvironmentChoice {
+    pub(crate) spec: EnvSpec,
+    /// As given. A relative directory of a container or a remote host starts at its login directory.
+    pub(crate) directory: Option<PathBuf>,
+}
 
 /// Execution environment named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +49,19 @@ impl SshHost {
     }
 }
 
+impl EnvironmentChoice {
+    /// Returns the current directory of this machine.
+    pub(crate) const fn here() -> Self {
+        Self { spec: EnvSpec::Local, directory: None }
+    }
+}
+
 impl EnvSpec {
+    /// The forms of a value, for errors.
+    pub(crate) const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
+
     /// Returns the value for use in an error, with the password redacted if it contains one.
-    fn redact(text: &str) -> Cow<'_, str> {
+    pub(crate) fn redact(text: &str) -> Cow<'_, str> {
         let Some((before, host)) = text.rsplit_once('@') else { return text.into() };
         let (scheme, user) = match before.split_once(':') {
             Some(("ssh", user)) => ("ssh:", user),
@@ -62,35 +74,6 @@ impl EnvSpec {
     }
 }
 
-impl ValueParserFactory for EnvSpec {
-    type Parser = EnvSpecParser;
-
-    fn value_parser() -> EnvSpecParser {
-        EnvSpecParser
-    }
-}
-
-/// Parses an [`EnvSpec`]. Unlike the default parser, never repeats a password in an error.
-#[derive(Clone, Debug)]
-pub(crate) struct EnvSpecParser;
-
-impl TypedValueParser for EnvSpecParser {
-    type Value = EnvSpec;
-
-    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<EnvSpec, clap::Error> {
-        let parsed = match value.to_str() {
-            Some(text) => text.parse(),
-            None => Err(format!("found invalid UTF-8, {EXPECTED}")),
-        };
-        parsed.map_err(|reason: String| {
-            let text = value.to_string_lossy();
-            let for_arg = arg.map(|arg| format!(" for '{arg}'")).unwrap_or_default();
-            let message = format!("invalid value '{}'{for_arg}: {reason}", EnvSpec::redact(&text));
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(cmd)
-        })
-    }
-}
-
 impl FromStr for EnvSpec {
     type Err = String;
 
@@ -100,7 +83,7 @@ impl FromStr for EnvSpec {
             None if text == "local" => Ok(Self::Local),
             Some(("docker", container)) => container_name(container).map(Self::Docker),
             Some(("ssh", host)) => host.parse().map(Self::Ssh),
-            None | Some(_) => Err(EXPECTED.to_owned()),
+            None | Some(_) => Err(Self::EXPECTED.to_owned()),
         }
     }
 }

@@ -18,13 +18,11 @@ use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
     WriteSwitch,
 };
-#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-use pintle_governance::Mode;
 use pintle_governance::{FinalCheck, ProtectedPathWatch, Rules};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource, UNUSABLE};
 pub(crate) use self::confinement::{
-    HINT as SANDBOX_HINT, SandboxState, SandboxUse, has_sandbox, without_network,
+    Confinement, HINT as SANDBOX_HINT, SandboxName, SandboxState, SandboxUse, has_sandbox, without_network,
 };
 use self::repository_guard::{GuardedWatch, RepositoryGuard};
 pub(crate) use self::secrets::HiddenPaths;
@@ -34,10 +32,8 @@ pub(crate) use self::secrets::SERVER_TOKENS;
 pub(crate) use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
-#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-use crate::args::RunArgs;
-use crate::args::{ConfinementArgs, EnvArgs, SandboxName};
-use crate::env_spec::{EnvSpec, SshHost};
+use crate::args::SandboxName;
+use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::notice::Notices;
@@ -47,10 +43,8 @@ use crate::process_env::ProcessEnv;
 /// Validated target that has not been connected to yet.
 #[derive(Debug)]
 pub(crate) struct EnvTarget<'a> {
-    spec: &'a EnvSpec,
-    /// As given. A relative directory of a container or a remote host starts at its login directory.
-    directory: Option<&'a Path>,
-    confinement: ConfinementArgs,
+    choice: EnvironmentChoice,
+    confinement: Confinement,
     use_of: SandboxUse,
     /// Rules of `--deny`.
     denials: &'a [String],
@@ -118,34 +112,17 @@ pub(crate) async fn excluded_from_checkpoints(
 }
 
 impl<'a> EnvTarget<'a> {
-    /// Validates `--env`, `--dir` and the confinement flags.
-    pub(crate) fn from_args(
-        args: &'a EnvArgs,
-        confinement: ConfinementArgs,
+    /// Validates the environment, the directory and the limits.
+    pub(crate) fn new(
+        choice: EnvironmentChoice,
+        confinement: Confinement,
         process_env: &'a ProcessEnv,
     ) -> Result<Self, Failure> {
-        let (spec, directory) = (&args.env, args.dir.as_deref());
-        confinement::validate(&confinement, spec)?;
-        if *spec == EnvSpec::Local {
-            process_env.directory(directory)?;
+        confinement::validate(&confinement, &choice.spec)?;
+        if choice.spec == EnvSpec::Local {
+            process_env.directory(choice.directory.as_deref())?;
         }
-        Ok(Self { spec, directory, confinement, use_of: SandboxUse::default(), denials: &[], process_env })
-    }
-
-    /// Selects the environment of a session whose host program can ask the user about its calls.
-    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-    pub(crate) fn of_hosted(
-        args: &'a RunArgs,
-        mode: Mode,
-        process_env: &'a ProcessEnv,
-    ) -> Result<Self, Failure> {
-        let target = Self::from_args(&args.environment, args.confinement, process_env)?;
-        Ok(target.with_denials(&args.policy.deny).for_use(SandboxUse {
-            writes: WriteSwitch::new(mode != Mode::Plan),
-            can_be_left: true,
-            keeps_state: !args.session.no_session,
-            ..SandboxUse::default()
-        }))
+        Ok(Self { choice, confinement, use_of: SandboxUse::default(), denials: &[], process_env })
     }
 
     /// Sets the sandbox requirements of a run.
@@ -172,7 +149,7 @@ impl<'a> EnvTarget<'a> {
             Some(directory) => limits.with_spool_dir(directory),
             None => limits,
         };
-        let environment = match self.spec {
+        let environment = match &self.choice.spec {
             EnvSpec::Local => return self.connect_local().await,
             EnvSpec::Docker(name) => {
                 self.connect_remote(|directory| container(name, directory, &limits)).await?
@@ -182,10 +159,10 @@ impl<'a> EnvTarget<'a> {
             }
         };
         let environment = confinement::confine(&self.confinement, environment, []);
-        let sandbox = match self.confinement.level() {
+        let sandbox = match self.confinement.level {
             SandboxName::Off => SandboxState::Off,
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
-                SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.spec) }
+                SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.choice.spec) }
             }
         };
         Ok(EnvSession {
@@ -208,10 +185,10 @@ impl<'a> EnvTarget<'a> {
     async fn connect_local(&self) -> Result<EnvSession, Failure> {
         // This session does not use directories that cannot be removed.
         let _ = tokio::task::spawn_blocking(temporary::remove_abandoned).await;
-        let directory = self.process_env.directory(self.directory)?;
+        let directory = self.process_env.directory(self.choice.directory.as_deref())?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
-        let hidden = match self.confinement.level() {
+        let hidden = match self.confinement.level {
             // Commands can read all of them.
             SandboxName::Off => secrets::hidden_without_sandbox(&directory, self.process_env)?,
             SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
@@ -261,8 +238,9 @@ impl<'a> EnvTarget<'a> {
             let environment = build(directory).map_err(|error| self.failure(&error))?;
             self.initialize(environment).await
         };
-        let Some(relative) = self.directory.filter(|directory| directory.is_relative()) else {
-            return connect(self.directory).await;
+        let directory = self.choice.directory.as_deref();
+        let Some(relative) = directory.filter(|directory| directory.is_relative()) else {
+            return connect(directory).await;
         };
         // The login directory is only known after a login.
         let login = connect(None).await?;
@@ -286,8 +264,8 @@ impl<'a> EnvTarget<'a> {
     }
 
     fn failure(&self, error: &EnvError) -> Failure {
-        let spec = self.spec;
-        match (self.directory, error) {
+        let EnvironmentChoice { spec, directory } = &self.choice;
+        match (directory.as_deref(), error) {
             (Some(directory), EnvError::NotFound { .. }) => bad_directory(directory, "does not exist", spec),
             (Some(directory), EnvError::NotADirectory { .. }) => {
                 bad_directory(directory, "is not a directory", spec)
@@ -330,7 +308,7 @@ impl EnvSession {
         client: pintle_acp::Client,
         session: &pintle_agent::SessionId,
         terminals: pintle_acp::TerminalSwitch,
-        confinement: ConfinementArgs,
+        confinement: Confinement,
     ) -> Self {
         let of_editor =
             pintle_acp::EditorEnvironment::new(self.environment, client, session.as_str(), terminals);

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::approve::Prompter;
-use crate::args::EnvArgs;
 use crate::console;
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::failure::Failure;
 use crate::policy::{self, Project, Trusted, UntrustedRules};
 use crate::process_env::ProcessEnv;
@@ -27,12 +26,15 @@ enum Answer {
 ///
 /// Without a terminal, and for projects that are not on this machine, no question is asked and untrusted parts are left
 /// out.
-pub(crate) async fn decide_trust(args: &EnvArgs, process_env: &ProcessEnv) -> Result<bool, Failure> {
-    if args.env != EnvSpec::Local || !Prompter::has_terminal() {
+pub(crate) async fn decide_trust(
+    choice: &EnvironmentChoice,
+    process_env: &ProcessEnv,
+) -> Result<bool, Failure> {
+    if choice.spec != EnvSpec::Local || !Prompter::has_terminal() {
         return Ok(true);
     }
-    let environment = process_env.local_environment(&process_env.directory(args.dir.as_deref())?)?;
-    let name = args.env.to_string();
+    let environment = process_env.local_environment(&process_env.directory(choice.directory.as_deref())?)?;
+    let name = choice.spec.to_string();
     let Some((projects, parts)) = policy::undecided(&environment, &name, process_env).await? else {
         return Ok(true);
     };

@@ -9,8 +9,7 @@ use pintle_governance::{Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Re
 use pintle_tools::Effect;
 use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
-use crate::args::ConfinementArgs;
-use crate::environment::{HiddenPaths, SandboxState};
+use crate::environment::{Confinement, HiddenPaths, SandboxState};
 use crate::failure::Failure;
 use crate::policy::PROJECT_DIRECTORY;
 use crate::policy::grant::RevocationFile;
@@ -79,7 +78,7 @@ pub(crate) fn of_grant(
 pub(crate) fn require_network_blocked(
     grant: &Grant,
     sandbox: &SandboxState,
-    confinement: &ConfinementArgs,
+    confinement: &Confinement,
     has_project_hooks: bool,
 ) -> Result<(), Failure> {
     let id = &grant.id;
@@ -104,6 +103,6 @@ pub(crate) fn require_network_blocked(
 }
 
 /// Returns whether commands have no network.
-pub(crate) fn blocks_network(sandbox: &SandboxState, confinement: &ConfinementArgs) -> bool {
+pub(crate) fn blocks_network(sandbox: &SandboxState, confinement: &Confinement) -> bool {
     matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network()
 }

@@ -8,7 +8,6 @@
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt as _;
 
-use clap::ValueEnum as _;
 use pintle_env::{EnvPolicy, Redactions};
 
 use crate::args::Command;
@@ -80,7 +79,7 @@ pub(crate) fn is_model_key(name: &str) -> bool {
 }
 
 fn is_provider_key(name: &OsStr) -> bool {
-    Provider::value_variants().iter().any(|provider| provider.variables().keys.iter().any(|key| name == *key))
+    Provider::ALL.iter().any(|provider| provider.variables().keys.iter().any(|key| name == *key))
 }
 
 fn is_withheld(name: &OsStr, value: &OsStr) -> bool {

@@ -2,7 +2,6 @@
 
 mod hidden_input;
 
-use clap::ValueEnum as _;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -117,7 +116,7 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
             console::prompt(&format!("Provider ({}): ", names().join(", ")));
             let name = line().await?;
             console::prompt_answered();
-            Provider::from_str(name.trim(), true).map_err(|_| {
+            name.trim().to_ascii_lowercase().parse::<Provider>().map_err(|_| {
                 Failure::usage(format!("this is no provider: expected one of {}", names().join(", ")))
             })?
         }
@@ -131,17 +130,17 @@ async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String),
     Ok((provider, key))
 }
 
-fn names() -> Vec<&'static str> {
-    Provider::value_variants().iter().map(|provider| provider.name()).collect()
+fn names() -> [&'static str; 4] {
+    Provider::ALL.map(Provider::name)
 }
 
 fn list(output: ListFormat, process_env: &ProcessEnv) -> Result<String, Failure> {
     let configured = ConfiguredKeys::read(process_env)?;
-    let providers = Provider::value_variants().iter();
-    let rows: Vec<Row> = providers
+    let rows: Vec<Row> = Provider::ALL
+        .into_iter()
         .map(|provider| Row {
             provider: provider.name(),
-            source: configured.source_or_variable(*provider, process_env),
+            source: configured.source_or_variable(provider, process_env),
         })
         .collect();
     match output {

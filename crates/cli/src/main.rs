@@ -47,6 +47,7 @@ mod mcp;
 mod mock;
 mod model;
 mod models;
+mod named_value;
 mod no_key;
 mod notice;
 mod opening;

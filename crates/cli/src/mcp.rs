@@ -13,4 +13,5 @@ mod session;
 mod trusted_start;
 
 pub(crate) use self::command::command;
+pub(crate) use self::declarations::ServerChoice;
 pub(crate) use self::session::{OfflineGrant, ServerPlace, SessionServers};

@@ -2,19 +2,18 @@
 
 use std::borrow::Cow;
 
-use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 
 use crate::args::ModelArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, OrFailure as _};
 use crate::models;
 use crate::no_key;
 use crate::notice::Notice;
 use crate::process_env::ProcessEnv;
 use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
-use crate::route::{ModelSource, Route, key_remedy};
+use crate::route::{ModelChoice, ModelSource, Route, key_remedy};
 use crate::scripted_models::{ScriptServer, ScriptedModel};
 
 /// Model name for a script when neither the script nor the catalog provides one.
@@ -46,11 +45,11 @@ pub(crate) struct ResolvedModel {
 }
 
 impl Model {
-    /// Selects a model from flags and environment variables.
-    pub(crate) async fn from_args(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let file = args.profile.as_deref().map(ProfileFile::read).transpose()?;
-        let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
-        let mut model = Self::select(filled.as_ref().unwrap_or(args), process_env).await?;
+    /// Selects a model from a choice and environment variables.
+    pub(crate) async fn choose(choice: &ModelChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let file = choice.profile.as_deref().map(ProfileFile::read).transpose()?;
+        let filled = file.as_ref().map(|file| file.fill(choice)).transpose()?;
+        let mut model = Self::select(filled.as_ref().unwrap_or(choice), process_env).await?;
         if let Some(file) = file {
             let profile = file.with_all_tools(Some(&model.route.model), &model.catalog)?;
             model.custom = Some((file, profile));
@@ -58,9 +57,9 @@ impl Model {
         Ok(model)
     }
 
-    async fn select(args: &ModelArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let catalog = models::catalog(&args.catalog, process_env)?;
-        let source = ModelSource::choose(args, &catalog, process_env, &no_key::PORTS).await?;
+    async fn select(choice: &ModelChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let catalog = models::catalog(choice.catalog.as_deref(), process_env)?;
+        let source = ModelSource::choose(choice, &catalog, process_env, &no_key::PORTS).await?;
         match source {
             ModelSource::Provider(mut route) => {
                 if let Some(known) = catalog.find(route.provider.name(), &route.model) {
@@ -171,7 +170,7 @@ impl Model {
         // Model names of other servers may contain slashes.
         let is_server_of_vendor = self.route.base_url.is_none() && provider != Provider::OpenAiCompatible;
         match name.split_once('/').filter(|_| is_server_of_vendor && serving.is_empty()) {
-            Some((prefix, rest)) => match Provider::from_str(prefix, true) {
+            Some((prefix, rest)) => match prefix.to_ascii_lowercase().parse::<Provider>() {
                 Ok(other) if other != provider => Err(served_elsewhere(rest, other, provider)),
                 Ok(_) => Ok(resolved),
                 Err(_) if GEMINI_RESOURCES.contains(&prefix) => Ok(resolved),
@@ -223,7 +222,7 @@ fn served_elsewhere(name: &str, other: Provider, own: Provider) -> String {
 
 /// Returns the warning for a model whose name begins with an unknown provider.
 fn unknown_provider(name: &str, prefix: &str, own: Provider) -> String {
-    let providers: Vec<&str> = Provider::value_variants().iter().map(|provider| provider.name()).collect();
+    let providers = Provider::ALL.map(Provider::name);
     format!(
         "there is no provider `{prefix}`, so model `{name}` is sent to {}; the providers are {}, and a session with \
          `--provider openai-compatible --base-url URL` uses the server of another one",

@@ -1,11 +1,11 @@
 //! `pintle models`: lists the model catalog.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pintle_llm::{Catalog, ModelInfo};
 
-use crate::args::{CatalogArgs, ListFormat, ModelsArgs};
+use crate::args::{ListFormat, ModelsArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ struct TableColumn {
 
 /// Lists the catalog. Needs no key.
 pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let catalog = catalog(&args.catalog, process_env)?;
+    let catalog = catalog(args.catalog.catalog.as_deref(), process_env)?;
     let provider = args.provider.as_deref();
     let listed: Vec<&ModelInfo> = catalog.list(provider).collect();
     if let (Some(provider), true) = (provider, listed.is_empty()) {
@@ -61,10 +61,10 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
 
 /// Returns the built-in catalog, overridden by the file named by flag or variable.
 pub(crate) fn catalog(
-    args: &CatalogArgs,
+    flag: Option<&Path>,
     process_env: &ProcessEnv,
 ) -> Result<Cow<'static, Catalog>, Failure> {
-    let flag = args.catalog.clone().map(|file| ("--catalog", file));
+    let flag = flag.map(|file| ("--catalog", file.to_path_buf()));
     let source = flag.or_else(|| process_env.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
     let Some((source, file)) = source else { return Ok(Cow::Borrowed(Catalog::built_in())) };
     Catalog::from_file(&file)

@@ -24,6 +24,7 @@ use self::joined_hooks::JoinedHooks;
 use crate::args::RunArgs;
 use crate::attendant::{Attendant, AttendantApprover};
 use crate::budget;
+use crate::env_spec::EnvSpec;
 use crate::environment::{
     EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
 };
@@ -42,6 +43,19 @@ use crate::toolset;
 
 /// How long a call waits for a decision.
 const APPROVAL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Limits on the turns of a session and on the calls of its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SessionLimits {
+    /// Maximum number of model responses; 0 for no limit.
+    pub(crate) max_turns: u64,
+    /// Maximum number of rounds of tool calls; 0 for no limit.
+    pub(crate) max_tool_rounds: u64,
+    /// Share of the context window, in percent, at which the conversation is summarized; 0 for never.
+    pub(crate) compact_at: u8,
+    /// Maximum time that a model call yields nothing; `None` for the default.
+    pub(crate) model_timeout: Option<Duration>,
+}
 
 /// Session to open.
 #[derive(Debug)]
@@ -126,17 +140,20 @@ impl Opening<'_> {
         let (args, model) = (self.args, self.model);
         let environment = env_session.environment();
         env_session.compare_with_earlier(&args.environment.env).await?;
-        let mut budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
+        let mut budget = budget::load(&(&args.budget).into(), environment.as_ref(), process_env).await?;
         if model.is_scripted() {
             budget = budget::without_cost(budget);
         }
-        let config = config(args)
+        let config = config(&args.into(), args.model.reasoning_effort.clone())
             .with_budget(budget::of_session(&budget))
             .with_redactions(hardening::secrets(process_env, model.route.secret()));
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {
-            self.kept = Some(in_place(kept, args, environment.as_ref(), process_env).await?);
+            self.kept = Some(
+                in_place(kept, &args.policy.deny, &args.environment.env, environment.as_ref(), process_env)
+                    .await?,
+            );
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
@@ -160,7 +177,7 @@ impl Opening<'_> {
         let servers = servers::offer(
             &mut profile,
             (&server_files, more),
-            args,
+            &args.into(),
             env_session,
             grant.as_ref(),
             attendant,
@@ -197,7 +214,7 @@ impl Opening<'_> {
         let args = self.args;
         let environment = env_session.environment();
         let name = args.environment.env.to_string();
-        let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
+        let loaded = policy::load(&(&args.policy).into(), environment.as_ref(), &name, process_env).await?;
         let LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted } = loaded;
         if let Some(untrusted) = untrusted {
             process_env.notices().report(untrusted.notice());
@@ -228,7 +245,7 @@ impl Opening<'_> {
             gates::require_network_blocked(
                 grant,
                 env_session.sandbox(),
-                &args.confinement,
+                &(&args.confinement).into(),
                 has_project_hooks,
             )?;
         }
@@ -244,7 +261,7 @@ impl Opening<'_> {
         policy: &Policy,
         is_granted: bool,
     ) -> Result<ProviderProfile, Failure> {
-        let profile = toolset::for_run(self.model, self.args, attendant.is_attended(), is_granted)?;
+        let profile = toolset::for_run(self.model, &self.args.into(), attendant.is_attended(), is_granted)?;
         let is_accepted_here = attendant.is_attended() || self.args.wait_approval;
         if !(self.can_turn_to_plan || policy.mode() == Mode::Plan && is_accepted_here) {
             return Ok(profile);
@@ -329,12 +346,12 @@ impl Opening<'_> {
 /// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.
 async fn in_place(
     kept: Kept,
-    args: &RunArgs,
+    denials: &[String],
+    spec: &EnvSpec,
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
 ) -> Result<Kept, Failure> {
-    let rules = policy::denials(&args.policy.deny, environment, process_env).await?;
-    let spec = &args.environment.env;
+    let rules = policy::denials(denials, environment, process_env).await?;
     let excluded = excluded_from_checkpoints(environment, spec, &rules, process_env).await?;
     kept.in_place(environment, excluded, process_env.notices()).await
 }
@@ -360,14 +377,13 @@ fn compaction(percent: u8) -> CompactionPolicy {
     }
 }
 
-fn config(args: &RunArgs) -> SessionConfig {
-    let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
+fn config(limits: &SessionLimits, effort: Option<String>) -> SessionConfig {
     let mut config = SessionConfig::default()
-        .with_max_turns(args.max_turns)
-        .with_max_tool_rounds(args.max_tool_rounds)
-        .with_compaction(compaction(args.compact_at))
-        .with_model_timeout(timeout::limits(args.model.timeout))
-        .with_reasoning_effort(effort);
+        .with_max_turns(limits.max_turns)
+        .with_max_tool_rounds(limits.max_tool_rounds)
+        .with_compaction(compaction(limits.compact_at))
+        .with_model_timeout(timeout::limits(limits.model_timeout))
+        .with_reasoning_effort(effort.map(ReasoningEffort::from));
     config.limits.approval_timeout = Some(APPROVAL_TIMEOUT);
     config
 }

@@ -17,7 +17,6 @@ use pintle_tools::gate::Permission;
 pub(crate) use self::project::server_file_in;
 pub(crate) use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in};
 pub(crate) use self::trust::Trusted;
-use crate::args::PolicyArgs;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -25,6 +24,17 @@ use crate::toolset;
 
 /// Source of rules that were added in an approval. They apply for the rest of the session.
 pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
+
+/// Mode and rules that a run asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PolicyChoice {
+    /// Mode; `None` for [`Mode::Auto`].
+    pub(crate) mode: Option<Mode>,
+    /// Rules that let calls run.
+    pub(crate) allow: Vec<String>,
+    /// Rules that deny calls.
+    pub(crate) deny: Vec<String>,
+}
 
 /// Policy of a run, and the parts that were left out.
 #[derive(Debug)]
@@ -70,7 +80,7 @@ pub(crate) struct UntrustedRules {
 ///
 /// A rule or a rules file with mistakes is a usage failure: an invalid rule could be a denial.
 pub(crate) async fn load(
-    args: &PolicyArgs,
+    choice: &PolicyChoice,
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
     process_env: &ProcessEnv,
@@ -87,15 +97,15 @@ pub(crate) async fn load(
     };
     let ProjectParts { rules: of_projects, hooks: project_hooks, server_files, untrusted } = of_projects;
     rules.extend(of_projects);
-    add_flags(&mut rules, Permission::Allow, &args.allow, &workspace)?;
-    add_flags(&mut rules, Permission::Deny, &args.deny, &workspace)?;
+    add_flags(&mut rules, Permission::Allow, &choice.allow, &workspace)?;
+    add_flags(&mut rules, Permission::Deny, &choice.deny, &workspace)?;
     check_rule_names(&rules)?;
     for hooks in iter::once(&user_hooks).chain(project_hooks.iter().map(|(hooks, _trusted)| hooks)) {
         check_names(|is_known| {
             hooks.unknown_tool(is_known).map(|(name, hook)| (name, format!("the hook in {}", hook.source())))
         })?;
     }
-    let policy = Policy::new(args.mode.unwrap_or(Mode::Auto), rules, workspace);
+    let policy = Policy::new(choice.mode.unwrap_or(Mode::Auto), rules, workspace);
     Ok(LoadedPolicy { policy, user_hooks, project_hooks, server_files, untrusted })
 }
 

@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum as _;
-use pintle_agent::{ModelFamily, ProfileData, ProviderProfile, Toolset, ToolsetOptions};
+use pintle_agent::{ProfileData, ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::Catalog;
 
-use crate::args::{ModelArgs, ProviderName};
 use crate::failure::Failure;
 use crate::process_env;
-use crate::provider::Provider;
+use crate::provider::{Provider, ProviderName};
+use crate::route::ModelChoice;
 
 /// Profile read from a file.
 #[derive(Debug)]
@@ -33,17 +32,14 @@ impl ProfileFile {
             let prompt = process_env::read_text("system prompt", &file)?;
             data = data.with_system_prompt(prompt);
         }
-        let provider = Provider::from_str(data.provider(), false).map_err(|_| {
-            let known = ModelFamily::ALL.map(ModelFamily::name).join(", ");
-            let found = data.provider();
-            invalid(path, &format!("`provider`: found `{found}`, expected one of {known}"))
-        })?;
+        let provider = data.provider().parse::<Provider>();
+        let provider = provider.map_err(|problem| invalid(path, &format!("`provider`: {problem}")))?;
         Ok(Self { path: path.to_owned(), data, provider })
     }
 
-    /// Completes the flags with values from the profile.
-    pub(crate) fn fill(&self, args: &ModelArgs) -> Result<ModelArgs, Failure> {
-        let mut filled = args.clone();
+    /// Completes the choice with values from the profile.
+    pub(crate) fn fill(&self, choice: &ModelChoice) -> Result<ModelChoice, Failure> {
+        let mut filled = choice.clone();
         filled.model = filled.model.or_else(|| self.data.model.clone());
         match filled.provider {
             None => filled.provider = Some(ProviderName::Of(self.provider)),

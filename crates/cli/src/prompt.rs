@@ -8,9 +8,9 @@ use pintle_env::ExecutionEnvironment;
 use pintle_llm::Catalog;
 use serde::Serialize;
 
-use crate::args::{ConfinementArgs, PromptFormat, ShowPromptArgs};
+use crate::args::{PromptFormat, ShowPromptArgs};
 use crate::console::{self, Console};
-use crate::environment::EnvTarget;
+use crate::environment::{Confinement, EnvTarget};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::instructions;
@@ -26,7 +26,7 @@ pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Re
     let profile = profile(&args, process_env)?.as_in_session(SubagentLimits::default());
     let profile = instructions::with_skills(profile, &args.environment.env, process_env);
     let of_user = instructions::of_user(&profile.provider, None, process_env);
-    let target = EnvTarget::from_args(&args.environment, ConfinementArgs::none(), process_env)?;
+    let target = EnvTarget::new((&args.environment).into(), Confinement::none(), process_env)?;
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
     env_session.kill_on_second_signal(&interrupts);

@@ -1,24 +1,32 @@
 //! Supported providers with their names, variables and defaults.
 
-use clap::ValueEnum;
+use std::str::FromStr;
+
 use pintle_agent::ProviderProfile;
 use pintle_llm::Catalog;
 
+use crate::named_value::{self, NamedValue};
+
 /// Provider, with its own wire dialect and profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Provider {
-    /// OpenAI, Responses API
-    #[value(name = "openai")]
+    /// OpenAI, Responses API.
     OpenAi,
-    /// Anthropic, Messages API
-    #[value(name = "anthropic")]
+    /// Anthropic, Messages API.
     Anthropic,
-    /// Google Gemini API
-    #[value(name = "gemini")]
+    /// Google Gemini API.
     Gemini,
-    /// Any server compatible with OpenAI's Chat Completions API
-    #[value(name = "openai-compatible")]
+    /// Any server compatible with OpenAI's Chat Completions API.
     OpenAiCompatible,
+}
+
+/// Source of responses that the user can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProviderName {
+    /// An API provider.
+    Of(Provider),
+    /// A script served in this process.
+    Scripted,
 }
 
 /// Environment variables of a provider.
@@ -31,6 +39,9 @@ pub(crate) struct Variables {
 }
 
 impl Provider {
+    /// All providers, in the order of help texts.
+    pub(crate) const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::OpenAiCompatible];
+
     /// Providers selected by the presence of a key, in this order.
     pub(crate) const BY_KEY: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
@@ -60,8 +71,7 @@ impl Provider {
     /// Returns the providers that serve a model according to the catalog. The list is empty for a model that the catalog does
     /// not contain.
     pub(crate) fn serving(model: &str, catalog: &Catalog) -> Vec<Self> {
-        let providers = Self::value_variants().iter().copied();
-        providers.filter(|provider| catalog.find(provider.name(), model).is_some()).collect()
+        Self::ALL.into_iter().filter(|provider| catalog.find(provider.name(), model).is_some()).collect()
     }
 
     /// Returns whether this provider may serve a model that these providers serve according to the catalog. Models that
@@ -93,14 +103,70 @@ impl Provider {
     }
 }
 
+impl NamedValue for Provider {
+    const VALUES: &'static [Self] = &Self::ALL;
+
+    fn value_name(self) -> &'static str {
+        self.name()
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::OpenAi => "OpenAI, Responses API",
+            Self::Anthropic => "Anthropic, Messages API",
+            Self::Gemini => "Google Gemini API",
+            Self::OpenAiCompatible => "Any server compatible with OpenAI's Chat Completions API",
+        })
+    }
+}
+
+impl FromStr for Provider {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named_value::parse(text)
+    }
+}
+
+impl NamedValue for ProviderName {
+    const VALUES: &'static [Self] = &[
+        Self::Of(Provider::OpenAi),
+        Self::Of(Provider::Anthropic),
+        Self::Of(Provider::Gemini),
+        Self::Of(Provider::OpenAiCompatible),
+        Self::Scripted,
+    ];
+
+    fn value_name(self) -> &'static str {
+        match self {
+            Self::Of(provider) => provider.name(),
+            Self::Scripted => "scripted",
+        }
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        match self {
+            Self::Of(provider) => provider.meaning(),
+            Self::Scripted => Some("A script served in this process"),
+        }
+    }
+}
+
+impl FromStr for ProviderName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named_value::parse(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn provider_names_are_consistent() {
-        for provider in Provider::value_variants() {
-            assert_eq!(provider.to_possible_value().unwrap().get_name(), provider.name());
+        for provider in Provider::ALL {
             let profile = provider.profile("m");
             assert_eq!((profile.id.as_str(), profile.provider.as_str()), (provider.name(), provider.name()));
         }

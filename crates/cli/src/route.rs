@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use pintle_llm::{Catalog, Client, ClientBuilder, Error, error_chain};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
-use crate::args::{ModelArgs, ProviderName};
 use crate::config_file::meant;
 use crate::failure::{Failure, FailureKind};
 use crate::keys::{ConfiguredKeys, Secret};
 use crate::no_key;
 use crate::process_env::ProcessEnv;
-use crate::provider::Provider;
+use crate::provider::{Provider, ProviderName};
 
 /// Source of the base URL and the key of a scripted server.
 const SCRIPT: &str = "--script";
@@ -19,6 +18,25 @@ const SCRIPT: &str = "--script";
 /// Key of a scripted server, which accepts any. Providers redact keys of 8 bytes and more in messages, so a longer word
 /// would be missing there.
 const SCRIPT_KEY: &str = "script";
+
+/// Model and endpoint that a run asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelChoice {
+    /// Provider; `None` for the provider of a known model, or the first one with a key.
+    pub(crate) provider: Option<ProviderName>,
+    /// Model name; `None` for the provider's best model.
+    pub(crate) model: Option<String>,
+    /// Base URL of the provider's API.
+    pub(crate) base_url: Option<String>,
+    /// Script that answers instead of a provider.
+    pub(crate) script: Option<PathBuf>,
+    /// Wire dialect of the script.
+    pub(crate) dialect: Option<Provider>,
+    /// File with a profile.
+    pub(crate) profile: Option<PathBuf>,
+    /// File of models and prices.
+    pub(crate) catalog: Option<PathBuf>,
+}
 
 /// Source of model responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,29 +90,30 @@ pub(crate) struct ApiKey {
 }
 
 impl ModelSource {
-    /// Selects a source from flags, environment variables and the keys that the user has configured. Without a provider
-    /// among the flags, the catalog decides on the provider of a known model. The command that prints a key runs only
+    /// Selects a source from a choice, environment variables and the keys that the user has configured. Without a provider
+    /// in the choice, the catalog decides on the provider of a known model. The command that prints a key runs only
     /// if its provider is selected and no variable has the key. Without any key, it looks for local servers at `ports`.
     ///
     /// A missing key is an authentication failure.
     pub(crate) async fn choose(
-        args: &ModelArgs,
+        choice: &ModelChoice,
         catalog: &Catalog,
         process_env: &ProcessEnv,
         ports: &[u16],
     ) -> Result<Self, Failure> {
         let lookup = |name: &str| process_env.variable(name);
-        if args.provider == Some(ProviderName::Scripted) {
-            return scripted(args);
+        if choice.provider == Some(ProviderName::Scripted) {
+            return scripted(choice);
         }
-        for (flag, given) in [("--script", args.script.is_some()), ("--dialect", args.dialect.is_some())] {
+        for (flag, given) in [("--script", choice.script.is_some()), ("--dialect", choice.dialect.is_some())]
+        {
             if given {
                 return Err(Failure::usage(format!("{flag} requires --provider scripted")));
             }
         }
-        let provider = provider(args, catalog, process_env, ports).await?;
-        let model = model_or_default(provider, args.model.as_deref())?;
-        let base_url = base_url(provider, args, lookup)?;
+        let provider = provider(choice, catalog, process_env, ports).await?;
+        let model = model_or_default(provider, choice.model.as_deref())?;
+        let base_url = base_url(provider, choice, lookup)?;
         Ok(Self::Provider(Route {
             provider,
             model,
@@ -102,7 +121,7 @@ impl ModelSource {
             key: key(provider, process_env).await?,
             organization: lookup("OPENAI_ORG_ID").filter(|_| provider == Provider::OpenAi),
             project: lookup("OPENAI_PROJECT_ID").filter(|_| provider == Provider::OpenAi),
-            is_provider_named: args.provider.is_some(),
+            is_provider_named: choice.provider.is_some(),
         }))
     }
 }
@@ -208,33 +227,33 @@ fn with_base_url<A>(builder: AdapterBuilder<A>, url: Option<&str>) -> AdapterBui
     }
 }
 
-fn scripted(args: &ModelArgs) -> Result<ModelSource, Failure> {
-    if args.base_url.is_some() {
+fn scripted(choice: &ModelChoice) -> Result<ModelSource, Failure> {
+    if choice.base_url.is_some() {
         return Err(Failure::usage("--base-url cannot be used with --provider scripted"));
     }
     let file =
-        args.script.clone().ok_or_else(|| Failure::usage("--provider scripted requires --script FILE"))?;
-    Ok(ModelSource::Script { file, dialect: args.dialect, model: args.model.clone() })
+        choice.script.clone().ok_or_else(|| Failure::usage("--provider scripted requires --script FILE"))?;
+    Ok(ModelSource::Script { file, dialect: choice.dialect, model: choice.model.clone() })
 }
 
 async fn provider(
-    args: &ModelArgs,
+    choice: &ModelChoice,
     catalog: &Catalog,
     process_env: &ProcessEnv,
     ports: &[u16],
 ) -> Result<Provider, Failure> {
-    let model = args.model.as_deref();
+    let model = choice.model.as_deref();
     let serving = model.map_or_else(Vec::new, |model| Provider::serving(model, catalog));
-    if let Some(ProviderName::Of(given)) = args.provider {
+    if let Some(ProviderName::Of(given)) = choice.provider {
         return match (model, serving.first()) {
-            (Some(model), Some(other)) if !is_gateway(args, process_env) && !given.may_serve(&serving) => {
+            (Some(model), Some(other)) if !is_gateway(choice, process_env) && !given.may_serve(&serving) => {
                 Err(mismatch(model, *other, given))
             }
             _ => Ok(given),
         };
     }
-    let default = default_provider(args.base_url.is_some(), process_env)?;
-    let has_url = args.base_url.is_some() && !serving.contains(&Provider::OpenAiCompatible);
+    let default = default_provider(choice.base_url.is_some(), process_env)?;
+    let has_url = choice.base_url.is_some() && !serving.contains(&Provider::OpenAiCompatible);
     if let (Some(model), Some(default), Some(first), true) = (model, default, serving.first(), has_url)
         && !default.may_serve(&serving)
     {
@@ -284,9 +303,9 @@ fn provider_with_key(
 }
 
 /// Returns whether the user named the provider and a base URL.
-fn is_gateway(args: &ModelArgs, process_env: &ProcessEnv) -> bool {
-    let Some(ProviderName::Of(given)) = args.provider else { return false };
-    args.base_url.is_some() || process_env.variable(given.variables().base_url).is_some()
+fn is_gateway(choice: &ModelChoice, process_env: &ProcessEnv) -> bool {
+    let Some(ProviderName::Of(given)) = choice.provider else { return false };
+    choice.base_url.is_some() || process_env.variable(given.variables().base_url).is_some()
 }
 
 /// Returns the first provider with a key, or the compatible server if its flag or variable has a base URL.
@@ -354,10 +373,10 @@ pub(crate) fn model_or_default(provider: Provider, named: Option<&str>) -> Resul
 
 fn base_url(
     provider: Provider,
-    args: &ModelArgs,
+    choice: &ModelChoice,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<BaseUrl>, Failure> {
-    if let Some(url) = &args.base_url {
+    if let Some(url) = &choice.base_url {
         return Ok(Some(BaseUrl { url: url.clone(), source: "--base-url" }));
     }
     let variable = provider.variables().base_url;

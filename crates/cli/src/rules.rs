@@ -35,7 +35,7 @@ async fn load(
 ) -> Result<(LoadedPolicy, LocalEnvironment), Failure> {
     let directory = process_env.directory(scope.dir.as_deref())?;
     let environment = process_env.local_environment(&directory)?;
-    let loaded = policy::load(&scope.policy, &environment, "local", process_env).await?;
+    let loaded = policy::load(&(&scope.policy).into(), &environment, "local", process_env).await?;
     Ok((loaded, environment))
 }
 

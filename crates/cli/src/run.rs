@@ -15,7 +15,7 @@ use crate::attendant::Attendant;
 use crate::command_failure::CommandFailure;
 use crate::config;
 use crate::console::{self, Console};
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::explain;
@@ -33,7 +33,7 @@ use crate::prompt_source;
 use crate::render::{Detail, Style, View};
 use crate::sessions::conversed::Conversed;
 use crate::sessions::worktree::Worktree;
-use crate::sessions::{self, Kept, Place, Selected, Sessions};
+use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
 use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
 
 /// Runs the task.
@@ -142,8 +142,8 @@ async fn on_surface(
     args: RunArgs,
     beginning: Beginning,
     process_env: &ProcessEnv,
-) -> Result<Ended, CommandFailure> {
-    let selected = sessions::select(&args, process_env).await?;
+) -> Result<Ended, Failure> {
+    let selected = select(&args, process_env).await?;
     // A session remembers its initial mode, and the record contains the current one.
     let has_settings = beginning.settings.is_some();
     let is_mode_given = has_settings || beginning.is_first() && args.policy.mode.is_some();
@@ -160,7 +160,7 @@ async fn on_surface(
     let mut args = beginning.apply(RunArgs { prompt: args.prompt, session, ..completed });
     if let Some(selected) = selected.as_ref().filter(|_| !beginning.is_first()) {
         // The command line sets the environment of the first session, which may be a different one.
-        args.environment = selected.environment()?;
+        args.environment = selected.environment()?.into();
     }
     // A resumed session may use another directory than the current one.
     let process_env = &process_env.clone().with_workspace(args.environment.dir.as_deref());
@@ -169,7 +169,7 @@ async fn on_surface(
         args.policy.mode.get_or_insert(Mode::Edit);
     }
     // Until the handlers are installed, a signal terminates the process, also while it reads standard input.
-    EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+    EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
     let may_go_without = args.session.goes_on() || surface == Surface::Conversation;
     let answers = match (&args.output_schema, surface) {
         (Some(_), Surface::Conversation) => {
@@ -185,7 +185,7 @@ async fn on_surface(
     let needs_no_prompt = may_go_without && args.prompt.is_absent();
     let prompt = if needs_no_prompt { None } else { Some(prompt_source::read(&args.prompt)?) };
     let interrupts = Interrupts::listen()?;
-    let model = interrupts.race(Model::from_args(&args.model, process_env)).await?;
+    let model = interrupts.race(Model::choose(&(&args.model).into(), process_env)).await?;
     process_env.notices().report_all(model.unknown_model());
     // Last, so that no failure leaves a worktree behind.
     let (args, worktree) = in_worktree(args, process_env).await?;
@@ -195,7 +195,8 @@ async fn on_surface(
     let process_env = of_worktree.as_ref().unwrap_or(process_env);
     // Later, the terminal is in the modes of the conversation, and untrusted parts are left out without a question.
     if surface == Surface::Conversation && beginning.is_first() {
-        match interrupts.race(first_start::decide_trust(&args.environment, process_env)).await {
+        let environment = EnvironmentChoice::from(&args.environment);
+        match interrupts.race(first_start::decide_trust(&environment, process_env)).await {
             Ok(true) => {}
             Ok(false) => {
                 remove_worktree(worktree.as_ref(), process_env).await?;
@@ -207,7 +208,7 @@ async fn on_surface(
             }
         }
     }
-    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
+    let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
         .with_denials(&args.policy.deny)
         .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
@@ -246,6 +247,13 @@ async fn on_surface(
     }
     let result = result.and_then(|ended| closed.map(|()| ended).map_err(CommandFailure::from));
     result.map_err(|failure| failure.map(|failure| interrupts.reclassify(failure)))
+}
+
+/// Returns the session that the flags name; `None` for a new one.
+pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
+    let choice = SessionChoice::from(&args.session);
+    let environment = EnvironmentChoice::from(&args.environment);
+    sessions::select(&choice, &environment, args.grant.is_some(), process_env).await
 }
 
 /// Returns whether a new session may have ended without a message, and the next session does not start from it.
@@ -346,10 +354,11 @@ pub(crate) async fn keep_for_good(
     worktree: Option<&Worktree>,
     process_env: &ProcessEnv,
 ) -> Result<Kept, Failure> {
-    let place = Place::of_args(&args.environment, process_env)?;
+    let place = Place::of_choice(&(&args.environment).into(), process_env)?;
+    let description = SessionDescription::from(args);
     match selected {
-        Some(selected) => selected.open(args, model, &place, worktree).await,
-        None => Sessions::open(process_env).await?.create(args, model, &place, worktree).await,
+        Some(selected) => selected.open(&description, model, &place, worktree).await,
+        None => Sessions::open(process_env).await?.create(&description, model, &place, worktree).await,
     }
 }
 

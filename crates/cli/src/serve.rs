@@ -20,10 +20,11 @@ use tokio::net::{TcpListener, UnixListener};
 use self::access::{AuditFile, ServedTokens, TlsFiles, keep_reading};
 use self::host::ServeHost;
 use self::roots::WorkspaceRoots;
-use crate::args::{RunArgs, SandboxName, ServeSessionsArgs, sandbox_remedy};
+use crate::args::{RunArgs, ServeSessionsArgs, sandbox_remedy};
 use crate::config;
 use crate::config_file::keys::is_profile_file;
 use crate::console;
+use crate::environment::{Confinement, SandboxName};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;
@@ -173,7 +174,7 @@ fn check_reach(
         return Err(refused("beyond this machine, clients need tokens, and there are none")
             .with_hint("make one: `pintle tokens add NAME --scope read,run,approve`"));
     }
-    let is_unsandboxed = args.run.confinement.level() == SandboxName::Off;
+    let is_unsandboxed = Confinement::from(&args.run.confinement).level == SandboxName::Off;
     let is_unasked = args.run.policy.mode == Some(Mode::Auto);
     if is_unsandboxed && !is_unasked {
         console::notice(

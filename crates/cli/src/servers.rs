@@ -6,24 +6,34 @@ mod with_servers {
 
     use pintle_agent::ProviderProfile;
 
-    use crate::args::RunArgs;
     use crate::attendant::Attendant;
-    use crate::environment::EnvSession;
+    use crate::env_spec::EnvSpec;
+    use crate::environment::{Confinement, EnvSession};
     use crate::failure::Failure;
     use crate::gates;
     pub(crate) use crate::mcp::SessionServers;
-    use crate::mcp::{OfflineGrant, ServerPlace};
+    use crate::mcp::{OfflineGrant, ServerChoice, ServerPlace};
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
     use pintle_governance::Grant;
     pub(crate) use pintle_mcp::ServerSpec;
+
+    /// Servers that a run asks for, and the settings that they depend on.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(crate) struct ServerOptions {
+        pub(crate) choice: ServerChoice,
+        pub(crate) confinement: Confinement,
+        pub(crate) environment: EnvSpec,
+        /// Whether listings of servers are stored.
+        pub(crate) keeps_state: bool,
+    }
 
     /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts
     /// none. A grant without network leaves out each server that would use the network.
     pub(crate) fn offer(
         profile: &mut ProviderProfile,
         declared: (&[ServerFile], Vec<ServerSpec>),
-        args: &RunArgs,
+        options: &ServerOptions,
         env_session: &EnvSession,
         grant: Option<&Grant>,
         attendant: &Arc<dyn Attendant>,
@@ -32,15 +42,15 @@ mod with_servers {
         let place = ServerPlace {
             offline: grant.filter(|grant| !grant.network).map(|grant| OfflineGrant {
                 id: grant.id.clone(),
-                sandbox_blocks_network: gates::blocks_network(env_session.sandbox(), &args.confinement),
+                sandbox_blocks_network: gates::blocks_network(env_session.sandbox(), &options.confinement),
             }),
             environment: env_session.of_servers(),
-            name: &args.environment.env.to_string(),
-            network: args.confinement.has_network(),
-            keeps_state: !args.session.no_session,
+            name: &options.environment.to_string(),
+            network: options.confinement.has_network(),
+            keeps_state: options.keeps_state,
         };
         let (files, more) = declared;
-        SessionServers::offer(profile, files, more, &args.servers, place, attendant, process_env)
+        SessionServers::offer(profile, files, more, &options.choice, place, attendant, process_env)
     }
 }
 
@@ -50,7 +60,6 @@ mod without_servers {
 
     use pintle_agent::{ProviderProfile, SessionHandle};
 
-    use crate::args::RunArgs;
     use crate::attendant::Attendant;
     use crate::environment::EnvSession;
     use crate::failure::Failure;
@@ -62,6 +71,10 @@ mod without_servers {
     /// Uninhabited: this build has no servers.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum ServerSpec {}
+
+    /// Nothing: a build without servers has no options for them.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct ServerOptions;
 
     /// No servers.
     #[derive(Clone, Debug)]
@@ -86,7 +99,7 @@ mod without_servers {
     pub(crate) fn offer(
         _profile: &mut ProviderProfile,
         _declared: (&[ServerFile], Vec<ServerSpec>),
-        _args: &RunArgs,
+        _options: &ServerOptions,
         _env_session: &EnvSession,
         _grant: Option<&Grant>,
         _attendant: &Arc<dyn Attendant>,
@@ -97,6 +110,6 @@ mod without_servers {
 }
 
 #[cfg(feature = "mcp")]
-pub(crate) use self::with_servers::{ServerSpec, SessionServers, offer};
+pub(crate) use self::with_servers::{ServerOptions, ServerSpec, SessionServers, offer};
 #[cfg(not(feature = "mcp"))]
-pub(crate) use self::without_servers::{ServerSpec, SessionServers, offer};
+pub(crate) use self::without_servers::{ServerOptions, ServerSpec, SessionServers, offer};

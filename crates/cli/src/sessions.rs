@@ -33,9 +33,11 @@ use serde_json::Value;
 pub(crate) use self::command::sessions;
 #[cfg(feature = "server")]
 pub(crate) use self::flags::remembered as remembered_flags;
+pub(crate) use self::flags::{Flags, SessionDescription};
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
-use crate::args::{EnvArgs, Flags, RunArgs, SessionArgs};
+use crate::args::Flags;
+use crate::env_spec::EnvironmentChoice;
 use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
@@ -248,6 +250,18 @@ impl Sessions {
     }
 }
 
+/// Session that a run asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SessionChoice {
+    New,
+    /// The newest session of the directory.
+    Newest,
+    /// The session whose id starts with this text.
+    Resume(String),
+    /// A new session with the history of another one, as `ID` or `ID@N`.
+    Fork(String),
+}
+
 /// Session that a run continues, before its flags are applied.
 #[derive(Debug)]
 pub(crate) struct Selected {
@@ -258,44 +272,55 @@ pub(crate) struct Selected {
     fork: Option<Option<usize>>,
 }
 
-/// Returns the session that `--continue`, `--resume` or `--fork` names; `None` for a new one.
-pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<Option<Selected>, Failure> {
-    let SessionArgs { continues, resume, fork, .. } = &args.session;
+/// Returns the session that a run continues or forks; `None` for a new one. `is_grant_given` is whether the run has a
+/// separate grant.
+pub(crate) async fn select(
+    choice: &SessionChoice,
+    environment: &EnvironmentChoice,
+    is_grant_given: bool,
+    process_env: &ProcessEnv,
+) -> Result<Option<Selected>, Failure> {
     let select = async |prefix: &str, fork| -> Result<Option<Selected>, Failure> {
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
-        if args.environment.dir.is_none() {
+        if environment.directory.is_none() {
             place::require_directory(&summary, process_env)?;
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {
             Some(Some(_)) => {
                 let remedy = "name the grant of the fork with --grant";
-                forkable(&sessions, &summary, args.grant.is_some(), remedy).await?
+                forkable(&sessions, &summary, is_grant_given, remedy).await?
             }
             Some(None) | None => sessions.record(&summary.id).await?,
         };
         Ok(Some(Selected { sessions, summary, record, fork }))
     };
-    if let Some(text) = fork {
-        let (prefix, turns) = parse_point(text)?;
-        return select(prefix, Some(turns)).await;
+    match choice {
+        SessionChoice::New => Ok(None),
+        SessionChoice::Newest => newest(environment, process_env).await.map(Some),
+        SessionChoice::Resume(prefix) => select(prefix, None).await,
+        SessionChoice::Fork(text) => {
+            let (prefix, turns) = parse_point(text)?;
+            select(prefix, Some(turns)).await
+        }
     }
-    if let Some(prefix) = resume {
-        return select(prefix, None).await;
-    }
-    if !continues {
-        return Ok(None);
-    }
+}
+
+/// Returns the newest session of a directory that has a message.
+async fn newest(environment: &EnvironmentChoice, process_env: &ProcessEnv) -> Result<Selected, Failure> {
     let sessions = Sessions::open(process_env).await?;
-    let place = match Place::of_args(&args.environment, process_env) {
+    let place = match Place::of_choice(environment, process_env) {
         Ok(place) => place,
-        Err(failure) => return Err(missing_directory(&sessions, args, process_env).await.unwrap_or(failure)),
+        Err(failure) => {
+            let missing = missing_directory(&sessions, environment, process_env).await;
+            return Err(missing.unwrap_or(failure));
+        }
     };
     for summary in sessions.list(&place.filter(), &Page::default()).await? {
         match read_record(sessions.store(), &summary.id).await {
             Ok(record) if empty::has_message(&record) => {
-                return Ok(Some(Selected { sessions, summary, record, fork: None }));
+                return Ok(Selected { sessions, summary, record, fork: None });
             }
             // The session ended, or its process was killed, before a message was recorded.
             Ok(_) | Err(StoreError::NotFound(_)) => {}
@@ -307,8 +332,12 @@ pub(crate) async fn select(args: &RunArgs, process_env: &ProcessEnv) -> Result<O
 }
 
 /// Returns the failure for `--dir`, if it is the directory of a session and does not exist; `None` otherwise.
-async fn missing_directory(sessions: &Sessions, args: &RunArgs, process_env: &ProcessEnv) -> Option<Failure> {
-    let named = args.environment.dir.as_ref()?;
+async fn missing_directory(
+    sessions: &Sessions,
+    environment: &EnvironmentChoice,
+    process_env: &ProcessEnv,
+) -> Option<Failure> {
+    let named = environment.directory.as_ref()?;
     let found = sessions
         .list(&Place::on_this_machine(&process_env::absolute(named).ok()?).filter(), &Page::of(1))
         .await
@@ -378,15 +407,15 @@ impl Selected {
         self.summary.title.clone()
     }
 
-    /// Returns the flags of the environment in which the session works.
-    pub(crate) fn environment(&self) -> Result<EnvArgs, Failure> {
-        Place::of_summary(&self.summary).to_args(&self.summary.id)
+    /// Returns the environment and the directory in which the session works.
+    pub(crate) fn environment(&self) -> Result<EnvironmentChoice, Failure> {
+        Place::of_summary(&self.summary).to_choice(&self.summary.id)
     }
 
     /// Opens the session for the run.
     pub(crate) async fn open(
         self,
-        args: &RunArgs,
+        description: &SessionDescription,
         model: &Model,
         place: &Place,
         worktree: Option<&Worktree>,
@@ -399,7 +428,7 @@ impl Selected {
             let id = summary.id.clone();
             let had_grant = flags::had_grant(&summary);
             // The project may have been moved.
-            let summary = flags::describe_grant(place.describe(summary), args, grant.as_ref());
+            let summary = flags::describe_grant(place.describe(summary), description, grant.as_ref());
             if flags::had_grant(&summary) && !had_grant {
                 // Written before the grant is recorded, whose line may be damaged later.
                 let written = writer.set_summary(summary.clone()).await;
@@ -423,7 +452,7 @@ impl Selected {
                 origin: Origin::Resumed(Box::new(record)),
             });
         };
-        let described = describe(args, model, place, worktree, grant.as_ref());
+        let described = describe(description, model, place, worktree, grant.as_ref());
         let id = described.id.clone();
         let forked = pintle_store::fork(sessions.store(), &summary.id, turns, described).await;
         let Fork { start, journal, .. } = forked.map_err(|error| fork_failure(&error, &summary.id))?;
@@ -442,12 +471,12 @@ impl Sessions {
     /// Creates a new session.
     pub(crate) async fn create(
         &self,
-        args: &RunArgs,
+        description: &SessionDescription,
         model: &Model,
         place: &Place,
         worktree: Option<&Worktree>,
     ) -> Result<Kept, Failure> {
-        let summary = describe(args, model, place, worktree, None);
+        let summary = describe(description, model, place, worktree, None);
         let id = summary.id.clone();
         let writer = self.store().create(summary.clone()).await.or_failed("cannot create the session")?;
         let checkpoints = self.checkpoints(&id);
@@ -482,20 +511,21 @@ pub(crate) fn beginning_with(
 
 /// Returns the summary of a new session. A fork inherits the grant of its origin.
 fn describe(
-    args: &RunArgs,
+    description: &SessionDescription,
     model: &Model,
     place: &Place,
     worktree: Option<&Worktree>,
     inherited_grant: Option<&Value>,
 ) -> Summary {
-    let chosen = args.session.id.as_ref().map(SessionId::new);
+    let chosen = description.id.as_ref().map(SessionId::new);
     let id = worktree.map(|worktree| worktree.session.clone()).or(chosen).unwrap_or_else(SessionId::generate);
     let mut summary = place.describe(Summary::new(id, now()));
-    summary.properties.extend(args.session.properties.clone());
+    summary.properties.extend(description.properties.clone());
     if let Some(worktree) = worktree {
         summary = worktree.describe(summary);
     }
-    flags::describe_grant(flags::describe(summary, args, model), args, inherited_grant)
+    let summary = flags::describe(summary, description, model);
+    flags::describe_grant(summary, description, inherited_grant)
 }
 
 /// Returns the failure of an operation on a session, without a hint about the entries before the damage.

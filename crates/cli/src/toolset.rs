@@ -3,20 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use clap::ValueEnum as _;
 use pintle_agent::{ProviderProfile, SearchBy, SubagentLimits, Toolset, ToolsetOptions};
 use pintle_governance::{Mode, PresentPlan};
 use pintle_llm::Client;
 use pintle_tools::ToolRegistry;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
-use crate::args::RunArgs;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 use crate::provider::Provider;
 
 /// Minimum context window, in tokens, for offering tools beyond the toolset.
 const MIN_WINDOW: u64 = 16_384;
+
+/// Toolset that a run asks for, and the settings that further tools depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToolsetChoice {
+    pub(crate) toolset: Toolset,
+    /// Mode of the run; `None` for [`Mode::Auto`].
+    pub(crate) mode: Option<Mode>,
+    /// Whether the run has rules that deny calls.
+    pub(crate) has_denials: bool,
+    /// Whether web tools may use the network.
+    pub(crate) network: bool,
+}
 
 /// Conditions for tools beyond the toolset.
 #[derive(Clone, Copy, Debug)]
@@ -37,18 +47,17 @@ struct ExtraTools {
 /// reject the request.
 pub(crate) fn for_run(
     model: &Model,
-    args: &RunArgs,
+    choice: &ToolsetChoice,
     questions: bool,
     is_granted: bool,
 ) -> Result<ProviderProfile, Failure> {
-    let toolset = Toolset::from(args.toolset);
+    let ToolsetChoice { toolset, mode, has_denials, network } = *choice;
     // A search by the provider must not bypass the rules.
-    let is_ruled = !args.policy.deny.is_empty() || is_granted;
-    let ungated_search = matches!(args.policy.mode, None | Some(Mode::Auto)) && !is_ruled;
+    let is_ruled = has_denials || is_granted;
+    let ungated_search = matches!(mode, None | Some(Mode::Auto)) && !is_ruled;
     let client = (model.route.base_url.is_none() && model.catalog_entry().is_some()).then_some(&model.client);
     let profile = model.profile();
     let fits_window = model.names_tools() || fits_extra_tools(&profile);
-    let network = args.confinement.has_network();
     let extra = ExtraTools { fits_window, ungated_search, questions, network };
     let options = options(&profile, model.toolset(toolset), client, extra);
     let profile = model.profile_with_tools(toolset, &options);
@@ -96,7 +105,7 @@ pub(crate) fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure>
 /// Returns a profile for each provider and toolset, with all its tools.
 fn all_profiles() -> Result<Vec<ProviderProfile>, Failure> {
     let mut profiles = Vec::new();
-    for provider in Provider::value_variants() {
+    for provider in Provider::ALL {
         for toolset in [Toolset::Native, Toolset::Spec] {
             let profile = provider.profile("any");
             let options = for_display(&profile, toolset, true)?;

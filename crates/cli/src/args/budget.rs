@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pintle_governance::{AtLimit, BudgetLimits, UnknownPrice, parse_dollars};
+use pintle_governance::{AtLimit, UnknownPrice, parse_dollars};
 
-use crate::failure::{Failure, OrFailure as _};
+use crate::budget::BudgetChoice;
 use crate::timeout;
 
 /// Limits on tokens, cost, calls and time, subagents included.
@@ -52,28 +52,23 @@ pub(crate) enum PriceAction {
     Ask,
 }
 
-impl BudgetArgs {
-    /// Replaces limits by the limits of the flags.
-    pub(crate) fn apply(&self, limits: &mut BudgetLimits) -> Result<(), Failure> {
-        let session = &mut limits.session;
-        session.tokens = self.max_tokens.or(session.tokens);
-        session.cost_micros = self.max_cost.or(session.cost_micros);
-        session.tool_calls = self.max_calls.or(session.tool_calls);
-        limits.run.wall_time = self.max_time.or(limits.run.wall_time);
-        for text in &self.budget {
-            limits.set_limit(text).or_usage("--budget is wrong")?;
+impl From<&BudgetArgs> for BudgetChoice {
+    fn from(args: &BudgetArgs) -> Self {
+        Self {
+            tokens: args.max_tokens,
+            cost_micros: args.max_cost,
+            tool_calls: args.max_calls,
+            wall_time: args.max_time,
+            limits: args.budget.clone(),
+            at_limit: args.at_limit.map(|action| match action {
+                LimitAction::Stop => AtLimit::Stop,
+                LimitAction::Ask => AtLimit::Ask,
+            }),
+            unknown_price: args.unknown_price.map(|action| match action {
+                PriceAction::Refuse => UnknownPrice::Refuse,
+                PriceAction::Ask => UnknownPrice::Ask,
+            }),
         }
-        match self.at_limit {
-            Some(LimitAction::Stop) => limits.at_limit = AtLimit::Stop,
-            Some(LimitAction::Ask) => limits.at_limit = AtLimit::Ask,
-            None => {}
-        }
-        match self.unknown_price {
-            Some(PriceAction::Refuse) => limits.unknown_price = UnknownPrice::Refuse,
-            Some(PriceAction::Ask) => limits.unknown_price = UnknownPrice::Ask,
-            None => {}
-        }
-        Ok(())
     }
 }
 
@@ -82,30 +77,4 @@ fn micros(text: &str) -> Result<u64, String> {
     parse_dollars(text).ok_or_else(|| {
         "expected a positive dollar amount with at most six decimal places, such as 2 or 0.50".to_owned()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use pintle_agent::Budget;
-
-    use super::*;
-
-    #[test]
-    fn flags_replace_the_limits_of_the_file() {
-        let mut limits =
-            BudgetLimits::parse("f", "[session]\ntokens = 5\ncalls = 7\n[day]\ncost = 1\n").unwrap();
-        let args = BudgetArgs {
-            max_tokens: Some(9),
-            max_time: Some(Duration::from_secs(3)),
-            budget: vec!["day.cost=2".to_owned()],
-            at_limit: Some(LimitAction::Ask),
-            ..BudgetArgs::default()
-        };
-        args.apply(&mut limits).unwrap();
-        assert_eq!(limits.session, Budget::default().with_tokens(9).with_tool_calls(7));
-        assert_eq!(limits.run, Budget::default().with_wall_time(Duration::from_secs(3)));
-        assert_eq!((limits.day.cost_micros, limits.at_limit), (Some(2_000_000), AtLimit::Ask));
-        let wrong = BudgetArgs { budget: vec!["day.cots=2".to_owned()], ..BudgetArgs::default() };
-        assert!(wrong.apply(&mut limits).unwrap_err().message().contains("cost"));
-    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::parsers::named;
 use super::{ListFormat, ReportFormat};
 use crate::provider::Provider;
 
@@ -19,7 +20,7 @@ before them, and so does a command in config.toml:
 Subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are.")]
 pub(crate) struct LoginArgs {
     /// Provider of the key [default: asks for it]
-    #[arg(value_enum, value_name = "PROVIDER", required_if_eq("stdin", "true"))]
+    #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER", required_if_eq("stdin", "true"))]
     pub(crate) provider: Option<Provider>,
     /// Read the key from standard input instead of the terminal
     #[arg(long)]
@@ -37,7 +38,7 @@ pub(crate) struct LoginArgs {
 #[command(after_help = "Subscriptions of vendors are not supported; keys of their APIs are.")]
 pub(crate) struct LogoutArgs {
     /// Provider of the key
-    #[arg(value_enum, value_name = "PROVIDER")]
+    #[arg(value_parser = named::<Provider>(), value_name = "PROVIDER")]
     pub(crate) provider: Provider,
 }
 

@@ -2,10 +2,10 @@
 
 use clap::Arg;
 
-#[cfg(any(feature = "restate", feature = "server", test))]
-use super::Flags;
 use super::RunArgs;
 use crate::failure::Failure;
+#[cfg(any(feature = "restate", feature = "server", test))]
+use crate::sessions::Flags;
 
 /// Ids of the arguments that [`RunArgs::refuse_hosted`] refuses.
 const REFUSED: [&str; 13] = [

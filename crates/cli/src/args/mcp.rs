@@ -9,6 +9,7 @@ use pintle_tools::Effect;
 
 use super::{ConfigurationArgs, ConfinementArgs, EnvArgs, ListFormat, PolicyArgs, ToolsetName};
 use crate::env_spec::EnvSpec;
+use crate::mcp::ServerChoice;
 
 /// Servers of tools of a run.
 #[derive(Clone, Debug, Default, Args)]
@@ -19,6 +20,12 @@ pub(crate) struct ServerArgs {
     /// Use no servers of tools
     #[arg(long)]
     pub(crate) no_mcp: bool,
+}
+
+impl From<&ServerArgs> for ServerChoice {
+    fn from(args: &ServerArgs) -> Self {
+        Self { files: args.mcp_config.clone(), is_off: args.no_mcp }
+    }
 }
 
 /// `pintle mcp`.

@@ -6,7 +6,9 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use pintle_governance::Mode;
 
-use super::{ConfigurationArgs, Flags, ListFormat};
+use super::{ConfigurationArgs, ListFormat};
+use crate::policy::PolicyChoice;
+use crate::sessions::Flags;
 
 /// Which calls run, and which are asked about.
 #[derive(Clone, Debug, Default, Args)]
@@ -27,6 +29,12 @@ pub(crate) struct PolicyArgs {
     /// The rules among these flags that a client of a server has set for the session, by flag. The session remembers them.
     #[arg(skip)]
     pub(crate) session_rules: Flags,
+}
+
+impl From<&PolicyArgs> for PolicyChoice {
+    fn from(args: &PolicyArgs) -> Self {
+        Self { mode: args.mode, allow: args.allow.clone(), deny: args.deny.clone() }
+    }
 }
 
 /// `pintle rules`.

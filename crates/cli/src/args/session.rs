@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 
-use super::ListFormat;
+use super::parsers::named;
+use super::{ListFormat, RunArgs};
+use crate::sessions::worktree::WorktreeBase;
+use crate::sessions::{Flags, SessionChoice, SessionDescription};
 use crate::timeout;
-
-/// Values by the name of their flag, without dashes. A switch has no values.
-pub(crate) type Flags = BTreeMap<String, Vec<String>>;
 
 /// Session of a run.
 #[derive(Clone, Debug, Default, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct SessionArgs {
     /// Work in a worktree of git that belongs to the session, made from HEAD, or with the local changes (`=changes`)
     #[arg(
         long,
-        value_enum,
+        value_parser = named::<WorktreeBase>(),
         value_name = "BASE",
         num_args = 0..=1,
         require_equals = true,
@@ -53,6 +53,30 @@ impl SessionArgs {
     /// Returns whether the run continues a session, and therefore needs no prompt.
     pub(crate) fn goes_on(&self) -> bool {
         self.continues || self.resume.is_some()
+    }
+}
+
+impl From<&SessionArgs> for SessionChoice {
+    fn from(args: &SessionArgs) -> Self {
+        match (&args.fork, &args.resume, args.continues) {
+            (Some(fork), ..) => Self::Fork(fork.clone()),
+            (None, Some(resume), _) => Self::Resume(resume.clone()),
+            (None, None, true) => Self::Newest,
+            (None, None, false) => Self::New,
+        }
+    }
+}
+
+impl From<&RunArgs> for SessionDescription {
+    fn from(args: &RunArgs) -> Self {
+        Self {
+            id: args.session.id.clone(),
+            properties: args.session.properties.clone(),
+            flags: args.session.given.clone(),
+            rules: args.policy.session_rules.clone(),
+            has_profile: args.model.profile.is_some(),
+            has_grant: args.grant.is_some(),
+        }
     }
 }
 
@@ -224,13 +248,6 @@ pub(crate) struct PruneArgs {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
-}
-
-/// Values of `--worktree`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum WorktreeBase {
-    Head,
-    Changes,
 }
 
 /// `pintle worktree`.

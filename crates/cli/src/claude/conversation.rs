@@ -24,7 +24,7 @@ use crate::args::RunArgs;
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::command_line::own_mode;
 use crate::console;
-use crate::environment::{EnvSession, EnvTarget};
+use crate::environment::{EnvSession, EnvTarget, SandboxUse};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -322,7 +322,10 @@ impl<'a> Conversation<'a> {
         let of_file = file.map(|file| process_env::read_text("system prompt", file)).transpose()?;
         let (mut beside, statuses) = self.beside(&initialize, &servers.in_host).await;
         beside.base_instructions = beside.base_instructions.or(of_file);
-        let target = EnvTarget::of_hosted(&args, mode, self.process_env)?;
+        let target =
+            EnvTarget::new((&args.environment).into(), (&args.confinement).into(), self.process_env)?
+                .with_denials(&args.policy.deny)
+                .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
         let kept = keep(&args, self.selected.take(), self.model, None, self.process_env).await?;
         let environment = self.interrupts.race(target.connect()).await?;
         environment.kill_on_second_signal(self.interrupts);

@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
 
-use crate::args::{Arguments, Flags};
+use crate::args::Arguments;
+use crate::sessions::Flags;
 
 /// They select environment, model and tools.
 const REMEMBERED: &[&str] = &[

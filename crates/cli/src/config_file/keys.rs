@@ -326,66 +326,7 @@ pub(crate) fn is_profile_file(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::args::Arguments;
-
-    /// Returns values of a kind.
-    fn examples(kind: Kind) -> Vec<&'static str> {
-        match kind {
-            Kind::Text => vec!["m"],
-            Kind::Url => vec!["http://127.0.0.1:8080/v1", "https://[::1]"],
-            Kind::Choice(words) => words.to_vec(),
-            Kind::Count => vec!["0", "12"],
-            Kind::Percent => vec!["0", "100"],
-            Kind::Time => vec!["90", "15m"],
-            Kind::Switch => vec!["true", "false"],
-            Kind::File | Kind::Profile => vec!["dir/file.toml"],
-        }
-    }
-
-    #[test]
-    fn each_value_is_one_of_the_flag() {
-        let command = Arguments::command();
-        let run = command.find_subcommand("run").unwrap();
-        for key in KEYS {
-            let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
-            let argument = argument.unwrap_or_else(|| panic!("{} has no flag", key.name));
-            for value in examples(key.kind) {
-                assert!(key.kind.accepts(value), "{}: {value}", key.name);
-                let flag = match (key.kind, value) {
-                    (Kind::Switch, "true") => format!("--{}", key.flag()),
-                    (Kind::Switch, _) => continue,
-                    _ => format!("--{}={value}", key.flag()),
-                };
-                let parsed = Arguments::command().try_get_matches_from(["pintle", "run", &flag, "x"]);
-                assert!(parsed.is_ok(), "{flag}: {parsed:?}");
-            }
-            if let (Kind::Choice(words), [_, ..]) = (key.kind, argument.get_possible_values().as_slice()) {
-                let values = argument.get_possible_values();
-                let values = values.iter().map(clap::builder::PossibleValue::get_name);
-                // A script is named by a flag only.
-                let values: Vec<&str> = values.filter(|value| *value != "scripted").collect();
-                assert_eq!(words, values, "{}", key.name);
-            }
-        }
-    }
-
-    #[test]
-    fn defaults_are_those_of_the_flags() {
-        let command = Arguments::command();
-        let run = command.find_subcommand("run").unwrap();
-        for key in KEYS {
-            let argument = run.get_arguments().find(|argument| argument.get_long() == Some(&key.flag()));
-            let argument = argument.unwrap();
-            if argument.get_action().takes_values()
-                && let Some(default) = argument.get_default_values().first()
-            {
-                assert_eq!(Some(key.default.text().as_str()), default.to_str(), "{}", key.name);
-            }
-        }
-    }
 
     #[test]
     fn wrong_values_are_rejected() {

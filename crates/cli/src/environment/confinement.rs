@@ -5,6 +5,7 @@ mod linux;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
@@ -15,9 +16,9 @@ use super::repository_guard::RepositoryGuard;
 use super::secrets::HiddenPaths;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
-use crate::args::{ConfinementArgs, SandboxName};
 use crate::env_spec::EnvSpec;
 use crate::failure::{Failure, OrFailure as _};
+use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
 
 /// Message for an environment that cannot be set up.
@@ -26,6 +27,74 @@ pub(super) const UNUSABLE: &str = "cannot use the execution environment";
 /// Hint at the way out of a sandbox that cannot be set up.
 pub(crate) const HINT: &str =
     "use --no-sandbox to run commands with all your permissions, or --mode edit to be asked";
+
+/// Limits on commands and file tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Confinement {
+    /// Level of the sandbox that commands run in.
+    pub(crate) level: SandboxName,
+    /// Whether sandboxed commands and web tools may use the network; `None` leaves it to the sandbox.
+    pub(crate) network: Option<bool>,
+    /// Whether file tools are restricted to the working directory.
+    pub(crate) confine: bool,
+}
+
+/// Level of the sandbox that the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SandboxName {
+    /// The strictest level that this machine has.
+    Auto,
+    /// Writes only in the directory; secrets hidden, git's settings protected, own processes and network.
+    Full,
+    /// Writes only in the directory; everything can be read.
+    Writes,
+    /// No sandbox: commands have the user's permissions.
+    Off,
+}
+
+impl Confinement {
+    /// Returns the limits of commands of `pintle` that run no model.
+    pub(crate) const fn none() -> Self {
+        Self { level: SandboxName::Off, network: None, confine: false }
+    }
+
+    /// Returns whether sandboxed commands and web tools may use the network.
+    pub(crate) fn has_network(&self) -> bool {
+        self.network.unwrap_or(self.level == SandboxName::Off)
+    }
+}
+
+impl NamedValue for SandboxName {
+    const VALUES: &'static [Self] = &[Self::Auto, Self::Full, Self::Writes, Self::Off];
+
+    fn value_name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Full => "full",
+            Self::Writes => "writes",
+            Self::Off => "off",
+        }
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Auto => "The strictest level that this machine has",
+            Self::Full => {
+                "Writes only in the directory; secrets hidden, git's settings protected, own processes and network"
+            }
+            Self::Writes => "Writes only in the directory; everything can be read",
+            Self::Off => "No sandbox: commands have the user's permissions",
+        })
+    }
+}
+
+impl FromStr for SandboxName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named_value::parse(text)
+    }
+}
 
 /// Local environment with its limits applied.
 pub(super) struct ConfinedLocal {
@@ -74,6 +143,19 @@ pub(crate) struct SandboxUse {
     pub(crate) is_disposable: bool,
 }
 
+impl SandboxUse {
+    /// Returns the requirements of a session whose host program can ask the user about its calls.
+    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
+    pub(crate) fn of_hosted(mode: pintle_governance::Mode, keeps_state: bool) -> Self {
+        Self {
+            writes: WriteSwitch::new(mode != pintle_governance::Mode::Plan),
+            can_be_left: true,
+            keeps_state,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for SandboxUse {
     fn default() -> Self {
         Self {
@@ -111,15 +193,15 @@ impl SandboxState {
     }
 }
 
-/// Rejects flags that do not apply to the target.
-pub(super) fn validate(args: &ConfinementArgs, spec: &EnvSpec) -> Result<(), Failure> {
-    let level = args.level();
+/// Rejects limits that do not apply to the target.
+pub(super) fn validate(confinement: &Confinement, spec: &EnvSpec) -> Result<(), Failure> {
+    let level = confinement.level;
     if matches!(level, SandboxName::Full | SandboxName::Writes) && *spec != EnvSpec::Local {
         return Err(Failure::usage(format!("--sandbox requires --env local, not {spec}"))
             .with_hint("use --confine to restrict file tools"));
     }
     let has_sandbox = level != SandboxName::Off && *spec == EnvSpec::Local;
-    if args.network.is_some() && !args.has_network() && !has_sandbox {
+    if confinement.network.is_some() && !confinement.has_network() && !has_sandbox {
         return Err(Failure::usage("--network off requires a sandbox"));
     }
     Ok(())
@@ -142,18 +224,18 @@ pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
 ///
 /// A requested level that cannot be set up is a usage failure.
 pub(super) async fn local(
-    args: &ConfinementArgs,
+    confinement: &Confinement,
     use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
     files: &GuardedFiles<'_>,
     process_env: &ProcessEnv,
 ) -> Result<ConfinedLocal, Failure> {
-    let sandbox = match args.level() {
+    let sandbox = match confinement.level {
         SandboxName::Off => SandboxState::Off,
         SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
-            match sandboxed(args, use_of, builder.clone(), files, process_env).await? {
+            match sandboxed(confinement, use_of, builder.clone(), files, process_env).await? {
                 Sandbox::Built(built) => return Ok(*built),
-                Sandbox::Unavailable { reasons } if args.level() == SandboxName::Auto => {
+                Sandbox::Unavailable { reasons } if confinement.level == SandboxName::Auto => {
                     SandboxState::Unavailable { reasons }
                 }
                 Sandbox::Unavailable { reasons } => {
@@ -167,7 +249,7 @@ pub(super) async fn local(
     let local = Arc::new(builder.build().or_failed(UNUSABLE)?);
     let killed = Arc::clone(&local);
     Ok(ConfinedLocal {
-        environment: confine(args, Arc::clone(&local) as _, []),
+        environment: confine(confinement, Arc::clone(&local) as _, []),
         of_servers: local,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: None,
@@ -181,11 +263,11 @@ pub(super) async fn local(
 
 /// Restricts file tools to the working directory and `more` if `--confine` is set.
 pub(super) fn confine(
-    args: &ConfinementArgs,
+    confinement: &Confinement,
     environment: Arc<dyn ExecutionEnvironment>,
     more: impl IntoIterator<Item = PathBuf>,
 ) -> Arc<dyn ExecutionEnvironment> {
-    if !args.confine {
+    if !confinement.confine {
         return environment;
     }
     let roots: Vec<PathBuf> =
@@ -243,7 +325,7 @@ fn no_network_sandbox() -> Failure {
 
 #[cfg(not(target_os = "linux"))]
 async fn sandboxed(
-    _args: &ConfinementArgs,
+    _confinement: &Confinement,
     _use_of: &SandboxUse,
     _builder: LocalEnvironmentBuilder,
     _files: &GuardedFiles<'_>,

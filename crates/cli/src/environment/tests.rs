@@ -7,11 +7,12 @@ use super::*;
 fn environment_errors_name_the_target() {
     let process_env = ProcessEnv::capture();
     let failure_for = |text: &str, directory: Option<&str>, error: EnvError| {
-        let args = EnvArgs { env: text.parse().unwrap(), dir: directory.map(PathBuf::from) };
         let failure = EnvTarget {
-            spec: &args.env,
-            directory: args.dir.as_deref(),
-            confinement: ConfinementArgs::none(),
+            choice: EnvironmentChoice {
+                spec: text.parse().unwrap(),
+                directory: directory.map(PathBuf::from),
+            },
+            confinement: Confinement::none(),
             use_of: SandboxUse::default(),
             denials: &[],
             process_env: &process_env,
@@ -51,17 +52,17 @@ fn environment_errors_name_the_target() {
 #[test]
 fn local_directory_is_checked_up_front() {
     let process_env = ProcessEnv::capture();
-    let mut args = EnvArgs { env: EnvSpec::Local, dir: Some("/no/such/place".into()) };
-    let confinement = ConfinementArgs::none();
+    let mut choice = EnvironmentChoice { spec: EnvSpec::Local, directory: Some("/no/such/place".into()) };
+    let confinement = Confinement::none();
     assert!(
-        EnvTarget::from_args(&args, confinement, &process_env)
+        EnvTarget::new(choice.clone(), confinement, &process_env)
             .unwrap_err()
             .message()
             .contains("does not exist")
     );
-    args.env = EnvSpec::Docker("box".to_owned());
+    choice.spec = EnvSpec::Docker("box".to_owned());
     assert!(
-        EnvTarget::from_args(&args, confinement, &process_env).is_ok(),
+        EnvTarget::new(choice, confinement, &process_env).is_ok(),
         "only the container knows whether it exists"
     );
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum as _;
 use serde::Deserialize;
 
 use super::{STORED, Secret, line_of};
@@ -95,7 +94,7 @@ impl Credentials {
 
     /// Formats the file. Keys of unknown providers are kept.
     fn text(&self) -> String {
-        let known = |name: &str| Provider::from_str(name, false).is_ok();
+        let known = |name: &str| name.parse::<Provider>().is_ok();
         let line = |(name, key): (&String, &Secret)| {
             // Names and keys are visible ASCII, for which Rust and TOML have the same escapes.
             let name = if known(name) { name.clone() } else { format!("{name:?}") };

@@ -4,25 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::declarations::{self, Declarations, Declared, shown};
+use super::declarations::{self, Declarations, Declared, ServerChoice, shown};
 use super::file;
 use super::listings::Listings;
 use super::login::{login, logout};
 use super::prompts;
 use super::serve::serve;
-use crate::args::{
-    AddServerArgs, EnvArgs, ListFormat, McpArgs, McpCommand, PolicyArgs, ServerArg, ServerArgs,
-    ServerToolsArgs, ServersArgs,
-};
+use crate::args::{AddServerArgs, ListFormat, McpArgs, McpCommand, ServerArg, ServerToolsArgs, ServersArgs};
 use crate::console;
-use crate::env_spec::EnvSpec;
+use crate::env_spec::EnvironmentChoice;
 use crate::environment::{EnvTarget, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::policy;
+use crate::policy::{self, PolicyChoice};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line, sanitize};
 use crate::server_tokens::{self, FileTokens};
@@ -64,8 +61,8 @@ async fn declared(process_env: &ProcessEnv) -> Result<Declarations, Failure> {
 /// As [`declared`], with the servers of further files.
 async fn declared_in(files: &[PathBuf], process_env: &ProcessEnv) -> Result<Declarations, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
-    let loaded = policy::load(&PolicyArgs::default(), &environment, LOCAL, process_env).await?;
-    let more = ServerArgs { mcp_config: files.to_vec(), ..ServerArgs::default() };
+    let loaded = policy::load(&PolicyChoice::default(), &environment, LOCAL, process_env).await?;
+    let more = ServerChoice { files: files.to_vec(), ..ServerChoice::default() };
     let mut declarations = Declarations::collect(&loaded.server_files, &more, process_env)?;
     if let Some(untrusted) = loaded.untrusted.filter(|untrusted| !untrusted.servers.is_empty()) {
         process_env.notices().report(untrusted.notice());
@@ -149,7 +146,7 @@ fn is_logged_in(declared: &Declared, tokens: Option<&FileTokens>) -> Option<bool
 async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
     let path = file_of(&args.server, process_env).await?;
     let name = args.server.name.as_str();
-    let declaration = file::declaration(args);
+    let declaration = declaration(args);
     // A session uses the same parser.
     let alone = json!({"mcpServers": {name: declaration}}).to_string();
     let declared =
@@ -175,6 +172,42 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
         said.push_str(&format!("`pintle mcp tools {name}` starts it and lists its tools\n"));
     }
     Ok(said)
+}
+
+/// Returns the declaration that the arguments describe.
+fn declaration(args: &AddServerArgs) -> Value {
+    let mut server = Map::new();
+    let mut set = |key: &str, value: Value| drop(server.insert(key.to_owned(), value));
+    let object = |pairs: &[(String, String)]| {
+        Value::from(pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>())
+    };
+    if let Some(url) = &args.url {
+        set("url", json!(url));
+    }
+    if let Some((program, arguments)) = args.command.split_first() {
+        set("command", json!(program));
+        if !arguments.is_empty() {
+            set("args", json!(arguments));
+        }
+    }
+    if !args.env.is_empty() {
+        set("env", object(&args.env));
+    }
+    if !args.header.is_empty() {
+        set("headers", object(&args.header));
+    }
+    for (key, patterns) in [("allow", &args.allow), ("deny", &args.deny)] {
+        if !patterns.is_empty() {
+            set(key, json!(patterns));
+        }
+    }
+    if let Some(effect) = args.effect {
+        set("effect", json!(effect));
+    }
+    if args.outside_sandbox {
+        set("sandbox", json!(false));
+    }
+    Value::Object(server)
 }
 
 async fn remove(args: &ServerArg, process_env: &ProcessEnv) -> Result<String, Failure> {
@@ -218,10 +251,9 @@ fn write(
 /// Starts servers in the environment of a session, and lists their tools.
 async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<String, Failure> {
     let declarations = declared(process_env).await?;
-    let (confinement, args) = (args.confinement, &args.servers);
+    let (confinement, args) = ((&args.confinement).into(), &args.servers);
     let selected = selected(&declarations, args.name.as_ref())?;
-    let here = EnvArgs { env: EnvSpec::Local, dir: None };
-    let target = EnvTarget::from_args(&here, confinement, process_env)?;
+    let target = EnvTarget::new(EnvironmentChoice::here(), confinement, process_env)?;
     let environment =
         target.for_use(SandboxUse { keeps_state: true, ..SandboxUse::default() }).connect().await?;
     let specs = selected.iter().map(|declared| declared.spec.clone());

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use pintle_governance::TrustedPrograms;
 use pintle_mcp::{ServerName, ServerSpec, ServerTransport, declared_servers};
 
-use crate::args::ServerArgs;
 use crate::failure::Failure;
 use crate::hardening;
 use crate::policy::{self, ServerFile};
@@ -13,6 +12,15 @@ use crate::process_env::{self, ProcessEnv};
 
 /// The user's file, in the directory of the configuration.
 const FILE: &str = "mcp.json";
+
+/// MCP servers of a run, in addition to the servers of the user and of projects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServerChoice {
+    /// Further files of declarations.
+    pub(crate) files: Vec<PathBuf>,
+    /// Whether the run uses no servers.
+    pub(crate) is_off: bool,
+}
 
 /// Declared server.
 #[derive(Clone, Debug)]
@@ -51,7 +59,7 @@ impl Declarations {
     /// Mistakes are a usage failure in a file that the command line names.
     pub(crate) fn collect(
         projects: &[ServerFile],
-        args: &ServerArgs,
+        choice: &ServerChoice,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let mut declarations = Self::default();
@@ -63,7 +71,7 @@ impl Declarations {
         {
             declarations.add(&path.display().to_string(), &text, process_env);
         }
-        for path in &args.mcp_config {
+        for path in &choice.files {
             let before = declarations.problems.len();
             declarations.add(
                 &path.display().to_string(),
@@ -273,8 +281,8 @@ mod tests {
         let given = directory.path().join("more.json");
         std::fs::write(&given, r#"{"mcpServers": {"c": {"url": "http://localhost/mcp?key=s3cret"}}}"#)
             .unwrap();
-        let args = ServerArgs { mcp_config: vec![given.clone()], no_mcp: false };
-        let declared = Declarations::collect(&[project], &args, &process_env).unwrap();
+        let choice = ServerChoice { files: vec![given.clone()], is_off: false };
+        let declared = Declarations::collect(&[project], &choice, &process_env).unwrap();
         let shown: Vec<(String, String)> = declared
             .servers
             .iter()
@@ -297,7 +305,7 @@ mod tests {
         assert!(message.contains("expected a text"), "{message}");
 
         std::fs::write(&given, "{").unwrap();
-        let failure = Declarations::collect(&[], &args, &process_env).unwrap_err();
+        let failure = Declarations::collect(&[], &choice, &process_env).unwrap_err();
         assert!(failure.message().contains("expected JSON"), "{}", failure.message());
     }
 }

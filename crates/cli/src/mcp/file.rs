@@ -1,48 +1,11 @@
 //! Changes to a server file. Its other contents are unchanged.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::args::AddServerArgs;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Member with the servers, by name.
 const SERVERS: &str = "mcpServers";
-
-/// Returns the declaration that the arguments describe.
-pub(crate) fn declaration(args: &AddServerArgs) -> Value {
-    let mut server = Map::new();
-    let mut set = |key: &str, value: Value| drop(server.insert(key.to_owned(), value));
-    let object = |pairs: &[(String, String)]| {
-        Value::from(pairs.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>())
-    };
-    if let Some(url) = &args.url {
-        set("url", json!(url));
-    }
-    if let Some((program, arguments)) = args.command.split_first() {
-        set("command", json!(program));
-        if !arguments.is_empty() {
-            set("args", json!(arguments));
-        }
-    }
-    if !args.env.is_empty() {
-        set("env", object(&args.env));
-    }
-    if !args.header.is_empty() {
-        set("headers", object(&args.header));
-    }
-    for (key, patterns) in [("allow", &args.allow), ("deny", &args.deny)] {
-        if !patterns.is_empty() {
-            set(key, json!(patterns));
-        }
-    }
-    if let Some(effect) = args.effect {
-        set("effect", json!(effect));
-    }
-    if args.outside_sandbox {
-        set("sandbox", json!(false));
-    }
-    Value::Object(server)
-}
 
 /// Returns the text of a file with one more declaration.
 ///
@@ -85,6 +48,8 @@ fn written(file: &Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -27,7 +27,7 @@ const ANY_MODEL: &str = "any";
 
 /// Answers a client on standard input and output until it closes its end.
 pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
-    let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?
+    let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
         .with_denials(&args.policy.deny)
         .for_use(SandboxUse {
             writes: WriteSwitch::new(args.policy.mode != Some(Mode::Plan)),
@@ -49,7 +49,7 @@ async fn answer(
 ) -> Result<(), Failure> {
     let environment = env_session.environment();
     let name = args.environment.env.to_string();
-    let loaded = policy::load(&args.policy, environment.as_ref(), &name, process_env).await?;
+    let loaded = policy::load(&(&args.policy).into(), environment.as_ref(), &name, process_env).await?;
     let LoadedPolicy { policy, user_hooks, project_hooks, untrusted, .. } = loaded;
     let of_projects = project_hooks.iter().flat_map(|(hooks, _programs)| hooks.iter());
     check_hooks(user_hooks.iter().collect(), of_projects.collect())?;
@@ -68,7 +68,7 @@ async fn answer(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
-        gates::require_network_blocked(&grant, env_session.sandbox(), &args.confinement, false)?;
+        gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;
         options = options.with_gate(gates::of_grant(
             grant,
             SessionId::generate(),

@@ -11,12 +11,11 @@ use pintle_governance::GrantId;
 use pintle_mcp::{McpServers, ServerName, ServerSpec, ServerTransport, ToolListing};
 use pintle_tools::ToolRegistry;
 
-use super::declarations::{Declarations, Declared};
+use super::declarations::{Declarations, Declared, ServerChoice};
 use super::elicitor::Asker;
 use super::listings::Listings;
 use super::prompts::{self, Prompts};
 use super::trusted_start::TrustedStart;
-use crate::args::ServerArgs;
 use crate::attendant::Attendant;
 use crate::failure::Failure;
 use crate::notice::Notices;
@@ -100,16 +99,16 @@ impl SessionServers {
         profile: &mut ProviderProfile,
         files: &[ServerFile],
         more: Vec<ServerSpec>,
-        args: &ServerArgs,
+        choice: &ServerChoice,
         place: ServerPlace<'_>,
         attendant: &Arc<dyn Attendant>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let mut declarations = match args.no_mcp {
+        let mut declarations = match choice.is_off {
             true => Declarations::default(),
-            false => Declarations::collect(files, args, process_env)?,
+            false => Declarations::collect(files, choice, process_env)?,
         };
-        if !args.no_mcp {
+        if !choice.is_off {
             more.into_iter().for_each(|spec| declarations.declare(spec));
         }
         let notices = process_env.notices();

@@ -87,18 +87,18 @@ fn errors_have_a_position() {
 fn missing_flags_come_from_the_file() {
     let (_directory, path) = write_profile("name = \"a\"\nextends = \"gemini\"\nmodel = \"m-1\"\n");
     let file = ProfileFile::read(&path).unwrap();
-    let filled = file.fill(&ModelArgs::default()).unwrap();
+    let filled = file.fill(&ModelChoice::default()).unwrap();
     assert_eq!(filled.provider, Some(ProviderName::Of(Provider::Gemini)));
     assert_eq!(filled.model.as_deref(), Some("m-1"));
-    let given = ModelArgs { model: Some("m-2".into()), ..ModelArgs::default() };
+    let given = ModelChoice { model: Some("m-2".into()), ..ModelChoice::default() };
     assert_eq!(file.fill(&given).unwrap().model.as_deref(), Some("m-2"));
-    let scripted = ModelArgs { provider: Some(ProviderName::Scripted), ..ModelArgs::default() };
+    let scripted = ModelChoice { provider: Some(ProviderName::Scripted), ..ModelChoice::default() };
     let filled = file.fill(&scripted).unwrap();
     assert_eq!((filled.provider, filled.dialect), (scripted.provider, Some(Provider::Gemini)));
-    let other = ModelArgs { dialect: Some(Provider::OpenAi), ..scripted };
+    let other = ModelChoice { dialect: Some(Provider::OpenAi), ..scripted };
     let failure = file.fill(&other).unwrap_err();
     let sentence = failure.message().replace(&path.display().to_string(), "p.toml");
     assert_eq!(sentence, "--dialect openai conflicts with the profile p.toml, which is for gemini");
-    let other = ModelArgs { provider: Some(ProviderName::Of(Provider::OpenAi)), ..ModelArgs::default() };
+    let other = ModelChoice { provider: Some(ProviderName::Of(Provider::OpenAi)), ..ModelChoice::default() };
     assert!(file.fill(&other).unwrap_err().message().starts_with("--provider openai conflicts with"));
 }

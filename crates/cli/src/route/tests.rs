@@ -19,21 +19,19 @@ struct Flags {
 }
 
 fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failure> {
-    let args = ModelArgs {
+    let choice = ModelChoice {
         provider: flags.provider,
         model: flags.model.map(str::to_owned),
         base_url: flags.base_url.map(str::to_owned),
         script: flags.script.map(PathBuf::from),
         dialect: flags.dialect,
         profile: None,
-        reasoning_effort: None,
-        timeout: None,
-        catalog: crate::args::CatalogArgs::default(),
+        catalog: None,
     };
     let variables = variables.iter().map(|(name, value)| (*name, OsStr::new(*value)));
     let process_env = ProcessEnv::with(variables);
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(ModelSource::choose(
-        &args,
+        &choice,
         Catalog::built_in(),
         &process_env,
         &[],

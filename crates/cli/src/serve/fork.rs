@@ -5,7 +5,8 @@ use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
 use super::host::MODE;
-use crate::args::{RunArgs, SandboxName};
+use crate::args::RunArgs;
+use crate::environment::{Confinement, SandboxName};
 use crate::policy::RecordedPolicy;
 
 /// Returns the reason why a fork with these flags, and with the recorded policy of its origin, may do more without a decision
@@ -27,11 +28,11 @@ pub(super) fn widening(fork: &RunArgs, recorded: &RecordedPolicy, new: &RunArgs)
             "the fork inherits the environment {environment}, and new sessions have {of_new}"
         ));
     }
-    let level = |args: &RunArgs| weakness(args.confinement.level());
-    if level(fork) > level(new) {
+    let (inherited, of_new) = (Confinement::from(&fork.confinement), Confinement::from(&new.confinement));
+    if weakness(inherited.level) > weakness(of_new.level) {
         return Some("the fork inherits a weaker sandbox than new sessions have".to_owned());
     }
-    let is_networked = fork.confinement.has_network() && !new.confinement.has_network();
+    let is_networked = inherited.has_network() && !of_new.has_network();
     is_networked.then(|| "the fork inherits a sandbox with network, and new sessions have none".to_owned())
 }
 

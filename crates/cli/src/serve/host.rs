@@ -19,12 +19,12 @@ use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
-use crate::args::{AuditFormat, EnvArgs, ExportFormat, Flags, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
-use crate::env_spec::EnvSpec;
-use crate::environment::{EnvTarget, hidden};
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
+use crate::environment::{EnvTarget, SandboxUse, hidden};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
@@ -34,7 +34,7 @@ use crate::run::keep_for_good;
 use crate::sessions::delete::delete_one;
 use crate::sessions::export;
 use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
-use crate::sessions::{Place, Selected, Sessions, remembered_flags};
+use crate::sessions::{Flags, Place, Selected, Sessions, remembered_flags};
 
 /// Mode of sessions by default.
 pub(super) const MODE: Mode = Mode::Edit;
@@ -88,7 +88,7 @@ impl ServeHost {
         roots: WorkspaceRoots,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let model = Model::from_args(&args.model, process_env).await?;
+        let model = Model::choose(&(&args.model).into(), process_env).await?;
         process_env.notices().report_all(model.unknown_model());
         let provider = model.route.provider.name();
         let models = model.catalog().list(Some(provider));
@@ -145,7 +145,7 @@ impl ServeHost {
         let mut args = RunArgs { session, ..completed };
         args.environment.dir = directory.or(args.environment.dir);
         let tenant = tenant.as_deref();
-        let judged = self.resolve_workspace(tenant, &args.environment)?;
+        let judged = self.resolve_workspace(tenant, &(&args.environment).into())?;
         let foreign = judged.as_deref().map(|workspace| self.roots.foreign_roots(tenant, workspace));
         let process_env = self.process_env.clone().with_workspace(args.environment.dir.as_deref());
         let process_env = &process_env.with_foreign_roots(foreign.unwrap_or_default());
@@ -160,13 +160,16 @@ impl ServeHost {
         // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
-        let target = EnvTarget::of_hosted(&args, mode, process_env)?;
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
+            .with_denials(&args.policy.deny)
+            .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
         let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
         *is_kept = true;
         let env_session = target.connect().await?;
-        if let Err(failure) =
-            require_same_workspace(judged.as_deref(), self.resolve_workspace(tenant, &args.environment))
-        {
+        if let Err(failure) = require_same_workspace(
+            judged.as_deref(),
+            self.resolve_workspace(tenant, &(&args.environment).into()),
+        ) {
             env_session.close_with_notice().await;
             return Err(failure.into());
         }
@@ -203,7 +206,7 @@ impl ServeHost {
         named: Option<&str>,
         process_env: &ProcessEnv,
     ) -> Result<Model, HostError> {
-        let model = Model::from_args(&args.model, process_env).await;
+        let model = Model::choose(&(&args.model).into(), process_env).await;
         let Some(named) = named else { return Ok(model?) };
         let model = model.map_err(|failure| {
             match matches!(failure.kind(), FailureKind::Usage | FailureKind::Credentials) {
@@ -232,16 +235,20 @@ impl ServeHost {
 
     /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
     fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
-        let args = Place::of_summary(summary).to_args(&summary.id)?;
-        self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &args)
+        let choice = Place::of_summary(summary).to_choice(&summary.id)?;
+        self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &choice)
     }
 
     /// Returns a directory of this machine with all links resolved if sessions of the tenant may work there; `None` for another
     /// environment, where the roots do not apply.
     ///
     /// A tenant gets [`HostError::Forbidden`] for an environment that is not the server's.
-    fn resolve_workspace(&self, tenant: Option<&str>, args: &EnvArgs) -> Result<Option<PathBuf>, HostError> {
-        let environment = &args.env;
+    fn resolve_workspace(
+        &self,
+        tenant: Option<&str>,
+        choice: &EnvironmentChoice,
+    ) -> Result<Option<PathBuf>, HostError> {
+        let environment = &choice.spec;
         if *environment != EnvSpec::Local {
             if tenant.is_some() && *environment != self.environment {
                 let problem = format!(
@@ -251,7 +258,7 @@ impl ServeHost {
             }
             return Ok(None);
         }
-        let directory = match args.dir.as_deref() {
+        let directory = match choice.directory.as_deref() {
             Some(directory) if directory.is_absolute() => directory.to_path_buf(),
             given => self.process_env.directory(given)?,
         };

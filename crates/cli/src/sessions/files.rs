@@ -19,9 +19,9 @@ use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
 use super::{Place, Sessions, flags, now, place};
-use crate::args::{ConfinementArgs, ListFormat, RewindArgs};
+use crate::args::{ListFormat, RewindArgs};
 use crate::console;
-use crate::environment::{EnvTarget, excluded_from_checkpoints};
+use crate::environment::{Confinement, EnvTarget, excluded_from_checkpoints};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
@@ -81,8 +81,8 @@ pub(crate) async fn in_place<'a, T>(
     place::require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
-    let args = Place::of_summary(&summary).to_args(&summary.id)?;
-    let target = EnvTarget::from_args(&args, ConfinementArgs::none(), process_env)?;
+    let choice = Place::of_summary(&summary).to_choice(&summary.id)?;
+    let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
     let connected = target.connect().await?;
     let result = match Files::open(sessions, summary, replay, connected.environment(), process_env).await {
         Ok(files) => work(&files).await,
@@ -102,7 +102,7 @@ impl<'a> Files<'a> {
         environment: Arc<dyn ExecutionEnvironment>,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let spec = Place::of_summary(&summary).to_args(&summary.id)?.env;
+        let spec = Place::of_summary(&summary).to_choice(&summary.id)?.spec;
         let denials = flags::denials(&summary)?;
         let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
         let excluded = excluded_from_checkpoints(environment.as_ref(), &spec, &rules, process_env).await?;

@@ -1,12 +1,33 @@
 //! Flags of a run that its session remembers: environment, model and tools, but no keys.
 
+use std::collections::BTreeMap;
+
 use pintle_store::Summary;
 use serde_json::Value;
 
-use crate::args::{Flags, RunArgs};
 use crate::command_line;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
+
+/// Values by the name of their flag, without dashes. A switch has no values.
+pub(crate) type Flags = BTreeMap<String, Vec<String>>;
+
+/// Properties that the summary of a session records of the run that opens it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SessionDescription {
+    /// Id of a new session; a generated one by default.
+    pub(crate) id: Option<String>,
+    /// Further properties of a new session in the store.
+    pub(crate) properties: BTreeMap<String, String>,
+    /// Flags of the run that the session remembers.
+    pub(crate) flags: Flags,
+    /// Rules that a client of a server has set for the session, by flag.
+    pub(crate) rules: Flags,
+    /// Whether a profile names the model.
+    pub(crate) has_profile: bool,
+    /// Whether the run has a separate grant.
+    pub(crate) has_grant: bool,
+}
 
 /// Property of a summary with the flags as a JSON object.
 const FLAGS: &str = "flags";
@@ -16,8 +37,12 @@ const FLAGS: &str = "flags";
 const GRANT: &str = "grant";
 
 /// Records in the summary that the session has a grant, which is given or recorded.
-pub(super) fn describe_grant(summary: Summary, args: &RunArgs, recorded: Option<&Value>) -> Summary {
-    if args.grant.is_none() && recorded.is_none() {
+pub(super) fn describe_grant(
+    summary: Summary,
+    description: &SessionDescription,
+    recorded: Option<&Value>,
+) -> Summary {
+    if !description.has_grant && recorded.is_none() {
         return summary;
     }
     summary.with_property(GRANT, "true")
@@ -29,14 +54,14 @@ pub(super) fn had_grant(summary: &Summary) -> bool {
 }
 
 /// Adds the flags of a new session, and the model that was chosen without them.
-pub(super) fn describe(summary: Summary, args: &RunArgs, model: &Model) -> Summary {
-    let mut flags = args.session.given.clone();
+pub(super) fn describe(summary: Summary, description: &SessionDescription, model: &Model) -> Summary {
+    let mut flags = description.flags.clone();
     flags.remove("dir");
     // The record contains the original grant.
     flags.remove("grant");
-    flags.extend(args.policy.session_rules.clone());
+    flags.extend(description.rules.clone());
     // The configuration may name the file of a profile.
-    let has_profile = flags.contains_key("profile") || args.model.profile.is_some();
+    let has_profile = flags.contains_key("profile") || description.has_profile;
     if !has_profile && !flags.contains_key("script") {
         let route = &model.route;
         let chosen = [

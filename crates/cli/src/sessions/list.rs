@@ -5,9 +5,9 @@ use pintle_store::{Filter, Page, StoredJournal, Summary};
 use serde::Serialize;
 
 use super::{Place, Sessions, empty};
-use crate::args::{EnvArgs, ListFormat, ListSessionsArgs};
+use crate::args::{ListFormat, ListSessionsArgs};
 use crate::console;
-use crate::env_spec::EnvSpec;
+use crate::env_spec::EnvironmentChoice;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
@@ -45,8 +45,7 @@ pub(super) async fn list(
     let filter = if args.all {
         Filter::default()
     } else {
-        let here = EnvArgs { env: EnvSpec::Local, dir: None };
-        Place::of_args(&here, process_env)?.filter()
+        Place::of_choice(&EnvironmentChoice::here(), process_env)?.filter()
     };
     let found = begun(sessions, &filter, args.limit, args.all).await?;
     let mut rows = Vec::new();

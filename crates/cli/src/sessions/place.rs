@@ -7,8 +7,7 @@ use pintle_agent::SessionId;
 use pintle_store::{Filter, Summary};
 
 use super::Worktree;
-use crate::args::EnvArgs;
-use crate::env_spec::EnvSpec;
+use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 
@@ -24,23 +23,24 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the flags that name this place, in which the session with this id works.
-    pub(crate) fn to_args(&self, id: &SessionId) -> Result<EnvArgs, Failure> {
-        let env = self.environment().parse();
-        let env = env.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
-        let dir = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
-        Ok(EnvArgs { env, dir })
+    /// Returns the environment and the directory of this place, in which the session with this id works.
+    pub(crate) fn to_choice(&self, id: &SessionId) -> Result<EnvironmentChoice, Failure> {
+        let spec = self.environment().parse();
+        let spec = spec.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
+        let directory = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
+        Ok(EnvironmentChoice { spec, directory })
     }
 
-    /// Returns the place that these flags name.
-    pub(crate) fn of_args(args: &EnvArgs, process_env: &ProcessEnv) -> Result<Self, Failure> {
-        let directory = match &args.env {
-            EnvSpec::Local => process_env.directory(args.dir.as_deref())?.display().to_string(),
+    /// Returns the place of an environment and a directory.
+    pub(crate) fn of_choice(choice: &EnvironmentChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
+        let given = choice.directory.as_deref();
+        let directory = match &choice.spec {
+            EnvSpec::Local => process_env.directory(given)?.display().to_string(),
             EnvSpec::Docker(_) | EnvSpec::Ssh(_) => {
-                args.dir.as_ref().map(|directory| directory.display().to_string()).unwrap_or_default()
+                given.map(|directory| directory.display().to_string()).unwrap_or_default()
             }
         };
-        Ok(Self { environment: args.env.to_string(), directory })
+        Ok(Self { environment: choice.spec.to_string(), directory })
     }
 
     /// Returns the place of an absolute directory of this machine, which may be missing.

@@ -6,6 +6,7 @@ mod repositories;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use pintle_agent::SessionId;
 use pintle_store::Summary;
@@ -13,14 +14,46 @@ use pintle_store::Summary;
 pub(crate) use self::command::command;
 use self::git::Git;
 use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
-use crate::args::WorktreeBase;
 use crate::failure::Failure;
+use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;
 
 /// Properties of a summary: the root of the worktree, and the root of its repository.
 const ROOT: &str = "worktree";
 const REPOSITORY: &str = "repository";
+
+/// Contents of a new worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorktreeBase {
+    /// The commit `HEAD`.
+    Head,
+    /// The commit `HEAD` with the local changes.
+    Changes,
+}
+
+impl NamedValue for WorktreeBase {
+    const VALUES: &'static [Self] = &[Self::Head, Self::Changes];
+
+    fn value_name(self) -> &'static str {
+        match self {
+            Self::Head => "head",
+            Self::Changes => "changes",
+        }
+    }
+
+    fn meaning(self) -> Option<&'static str> {
+        None
+    }
+}
+
+impl FromStr for WorktreeBase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        named_value::parse(text)
+    }
+}
 
 /// A worktree of a session.
 #[derive(Clone, Debug)]

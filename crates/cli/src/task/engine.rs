@@ -9,8 +9,9 @@ use pintle_workflow::Desk;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{SandboxName, WorkerArgs, sandbox_remedy};
+use crate::args::{WorkerArgs, sandbox_remedy};
 use crate::console;
+use crate::environment::SandboxName;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::interrupt::Interrupts;

@@ -35,14 +35,14 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
         return Err(Failure::usage("`pintle worker` works only with --env local"));
     }
     // Tasks whose sessions cannot be opened would end as blocked.
-    let unknown = Model::from_args(&run.model, process_env).await?.unknown_model();
+    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
     process_env.notices().report_all(unknown);
     let directory = process_env.directory(run.environment.dir.as_deref())?;
     let machine: Arc<dyn ExecutionEnvironment> = Arc::new(process_env.local_environment(&directory)?);
     let interrupts = Interrupts::listen()?;
     let sessions = Sessions::open(process_env).await?;
     #[cfg(feature = "restate")]
-    let sandbox = run.confinement.level();
+    let sandbox = crate::environment::Confinement::from(&run.confinement).level;
     let (store, places) =
         (sessions.shared_store(), TaskPlaces { args: run, process_env: process_env.clone() });
     let performers = Arc::new(TaskPerformers::new(sessions, places, machine));

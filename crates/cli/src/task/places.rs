@@ -25,7 +25,7 @@ impl TaskPlaces {
 
     /// Opens the environment of a workspace.
     pub(super) async fn connect(args: &RunArgs, process_env: &ProcessEnv) -> Result<EnvSession, Failure> {
-        let target = EnvTarget::from_args(&args.environment, args.confinement, process_env)?;
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?;
         let used = SandboxUse { is_disposable: true, ..SandboxUse::default() };
         target.with_denials(&args.policy.deny).for_use(used).connect().await
     }

@@ -44,7 +44,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         return hand_over(&args, &url, &machine, &directory, process_env).await;
     }
     // A task whose sessions cannot be opened would end as blocked.
-    let unknown = Model::from_args(&run.model, process_env).await?.unknown_model();
+    let unknown = Model::choose(&(&run.model).into(), process_env).await?.unknown_model();
     process_env.notices().report_all(unknown);
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());

@@ -61,7 +61,7 @@ impl TaskWorker {
         };
         let sessions = Sessions::open(&process_env).await?;
         let selected = select(sessions, &SessionId::new(&assignment.session)).await?;
-        let model = Model::from_args(&args.model, &process_env).await?;
+        let model = Model::choose(&(&args.model).into(), &process_env).await?;
         let kept = keep_for_good(&args, selected, &model, None, &process_env).await?;
         let env_session = TaskPlaces::connect(&args, &process_env).await?;
         let worked =

@@ -9,8 +9,11 @@ use pintle_env::{
 };
 use pintle_governance::{ProtectedPaths, protected_paths};
 
-use super::{ConfinedLocal, GuardedFiles, Sandbox, SandboxState, SandboxUse, UNUSABLE, confine};
-use crate::args::{ConfinementArgs, SandboxName};
+use super::{
+    ConfinedLocal, Confinement, GuardedFiles, Sandbox, SandboxName, SandboxState, SandboxUse, UNUSABLE,
+    confine,
+};
+use crate::args::SandboxName;
 use crate::environment::machine::Machine;
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::secrets;
@@ -23,9 +26,9 @@ use crate::process_env::ProcessEnv;
 /// Protections that only cause a notice if the machine lacks them.
 const OPTIONAL: [Protection; 3] = [Protection::Devices, Protection::Signals, Protection::Descriptors];
 
-/// Builds the local environment with the strongest level of the sandbox that the flags allow and the machine has.
+/// Builds the local environment with the strongest level of the sandbox that the limits allow and the machine has.
 pub(super) async fn sandboxed(
-    args: &ConfinementArgs,
+    confinement: &Confinement,
     use_of: &SandboxUse,
     builder: LocalEnvironmentBuilder,
     files: &GuardedFiles<'_>,
@@ -35,8 +38,8 @@ pub(super) async fn sandboxed(
     let plain = builder.clone().build().or_failed(UNUSABLE)?;
     let workspace = plain.working_directory().to_path_buf();
     let Machine { support, is_remembered } = machine(use_of, &builder, process_env).await?;
-    let reason = |level| unavailable_reason(args, &support, level);
-    let Some(level) = support.levels().into_iter().find(|level| is_wanted(args, *level)) else {
+    let reason = |level| unavailable_reason(confinement, &support, level);
+    let Some(level) = support.levels().into_iter().find(|level| is_wanted(confinement, *level)) else {
         let reasons: Vec<String> =
             [SandboxLevel::Full, SandboxLevel::Writes].into_iter().filter_map(reason).collect();
         return Ok(Sandbox::Unavailable { reasons: reasons.join("; ") });
@@ -51,9 +54,9 @@ pub(super) async fn sandboxed(
     let mut sandbox = Sandboxed::new(local)
         .with_level(level)
         .with_support(support.clone())
-        .with_network(args.has_network())
+        .with_network(confinement.has_network())
         // With the network of the machine, abstract sockets would lead to its services.
-        .with_unix_sockets(level == SandboxLevel::Full && !args.has_network())
+        .with_unix_sockets(level == SandboxLevel::Full && !confinement.has_network())
         .with_temporary(temporary.path())
         .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)
@@ -101,7 +104,7 @@ pub(super) async fn sandboxed(
         Arc::new(ReadOnly::new(sandbox).allow_commands().unless(&use_of.writes))
     };
     Ok(Sandbox::Built(Box::new(ConfinedLocal {
-        environment: confine(args, environment, [temporary.path().to_path_buf()]),
+        environment: confine(confinement, environment, [temporary.path().to_path_buf()]),
         of_servers,
         kill_all: Arc::new(move || killed.kill_all()),
         temporary: Some(temporary),
@@ -127,22 +130,22 @@ async fn machine(
     }
 }
 
-/// Returns whether the flags allow a level.
-fn is_wanted(args: &ConfinementArgs, level: SandboxLevel) -> bool {
-    match args.level() {
+/// Returns whether the limits allow a level.
+fn is_wanted(confinement: &Confinement, level: SandboxLevel) -> bool {
+    match confinement.level {
         SandboxName::Full => level == SandboxLevel::Full,
         SandboxName::Writes => level == SandboxLevel::Writes,
         SandboxName::Auto | SandboxName::Off => true,
     }
 }
 
-/// Returns the reason why the machine does not have a level that the flags allow.
+/// Returns the reason why the machine does not have a level that the limits allow.
 fn unavailable_reason(
-    args: &ConfinementArgs,
+    confinement: &Confinement,
     support: &SandboxSupport,
     level: SandboxLevel,
 ) -> Option<String> {
-    let reason = support.unavailable(level).filter(|_| is_wanted(args, level));
+    let reason = support.unavailable(level).filter(|_| is_wanted(confinement, level));
     reason.map(|reason| format!("level {level}: {reason}"))
 }
 

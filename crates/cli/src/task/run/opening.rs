@@ -18,6 +18,7 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
+use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 use crate::task::draft::{self, Asking};
 use crate::task::performers::TaskPerformers;
@@ -101,8 +102,8 @@ async fn require_models(
     let of_candidates = contract.candidates.iter().map(|plan| &plan.model);
     let models: BTreeSet<&String> = of_candidates.chain([&contract.review.model]).flatten().collect();
     for name in models {
-        let args = ModelArgs { model: Some(name.clone()), ..args.clone() };
-        let unknown = Model::from_args(&args, process_env).await?.unknown_model();
+        let choice = ModelChoice { model: Some(name.clone()), ..args.into() };
+        let unknown = Model::choose(&choice, process_env).await?.unknown_model();
         process_env.notices().report_all(unknown);
     }
     Ok(())

@@ -1,0 +1,59 @@
+//! Enumerations whose values have names in flags, files and prompts.
+
+/// Enumeration whose values have names.
+pub(crate) trait NamedValue: Copy + Send + Sync + 'static {
+    /// All values, in the order of help texts.
+    const VALUES: &'static [Self];
+
+    /// Returns the name of the value.
+    fn value_name(self) -> &'static str;
+
+    /// Returns the meaning of the value for help texts; `None` if the name explains it.
+    fn meaning(self) -> Option<&'static str>;
+}
+
+/// Returns the value with this name.
+///
+/// The error contains the text and the names of all values.
+pub(crate) fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
+    let named = T::VALUES.iter().copied().find(|value| value.value_name() == text);
+    named.ok_or_else(|| {
+        let names: Vec<&str> = T::VALUES.iter().map(|value| value.value_name()).collect();
+        format!("found `{text}`, expected one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::str::FromStr;
+
+    use super::*;
+    use crate::environment::SandboxName;
+    use crate::provider::{Provider, ProviderName};
+    use crate::sessions::worktree::WorktreeBase;
+
+    /// Checks that the names are these, that each is parsed, and that the error for another text lists them.
+    fn check<T>(names: &[&str])
+    where
+        T: NamedValue + Debug + PartialEq + FromStr<Err = String>,
+    {
+        let named: Vec<&str> = T::VALUES.iter().map(|value| value.value_name()).collect();
+        assert_eq!(named, names);
+        for value in T::VALUES {
+            assert_eq!(value.value_name().parse::<T>(), Ok(*value));
+        }
+        for wrong in ["gateway", "", names[0].to_uppercase().as_str()] {
+            let expected = format!("found `{wrong}`, expected one of {}", names.join(", "));
+            assert_eq!(wrong.parse::<T>(), Err(expected));
+        }
+    }
+
+    #[test]
+    fn values_are_parsed_by_their_names() {
+        check::<Provider>(&["openai", "anthropic", "gemini", "openai-compatible"]);
+        check::<ProviderName>(&["openai", "anthropic", "gemini", "openai-compatible", "scripted"]);
+        check::<SandboxName>(&["auto", "full", "writes", "off"]);
+        check::<WorktreeBase>(&["head", "changes"]);
+    }
+}
