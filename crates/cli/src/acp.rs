@@ -18,7 +18,7 @@ use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServe
 use pintle_store::{Page, Summary};
 
 use self::controls::{Controls, Surroundings};
-use crate::args::{Flags, RunArgs, SessionArgs};
+use crate::args::{RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
 use crate::env_spec::EnvSpec;

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 
-use crate::args::ModelArgs;
 use crate::failure::{Failure, OrFailure as _};
 use crate::models;
 use crate::no_key;
@@ -261,15 +260,15 @@ mod tests {
 
     #[tokio::test]
     async fn script_answers_through_the_scripted_models_of_the_process() {
-        let args = |dialect, model: Option<&str>| ModelArgs {
+        let args = |dialect, model: Option<&str>| ModelChoice {
             provider: Some(ProviderName::Scripted),
             script: Some(PathBuf::from("s.toml")),
             dialect,
             model: model.map(str::to_owned),
-            ..ModelArgs::default()
+            ..ModelChoice::default()
         };
         let process_env = ProcessEnv::with([]);
-        let failure = Model::from_args(&args(None, None), &process_env).await.unwrap_err();
+        let failure = Model::choose(&args(None, None), &process_env).await.unwrap_err();
         assert_eq!(failure.message(), "no scripted models are available");
         let process_env = process_env.with_scripted_models(FakeModels);
         let default = Provider::Gemini.default_model().unwrap();
@@ -278,7 +277,7 @@ mod tests {
             (Some(Provider::Gemini), None, Provider::Gemini, default),
             (None, None, Provider::OpenAiCompatible, SCRIPTED_MODEL),
         ] {
-            let model = Model::from_args(&args(dialect, model), &process_env).await.unwrap();
+            let model = Model::choose(&args(dialect, model), &process_env).await.unwrap();
             assert!(model.is_scripted());
             assert_eq!((model.route.provider, model.route.model.as_str()), (provider, expected));
             let base_url = model.route.base_url.map(|base_url| base_url.redacted());

@@ -69,15 +69,13 @@ fn provider_of(dialect: Dialect) -> Provider {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the test writes the scripts that are read")]
 mod tests {
-    use clap::ValueEnum as _;
-
     use super::*;
 
     #[test]
     fn dialects_have_the_names_of_their_providers() {
-        for provider in Provider::value_variants() {
-            let dialect = dialect_of(*provider);
-            assert_eq!((provider_of(dialect), dialect.name()), (*provider, provider.name()));
+        for provider in Provider::ALL {
+            let dialect = dialect_of(provider);
+            assert_eq!((provider_of(dialect), dialect.name()), (provider, provider.name()));
         }
     }
 

@@ -19,7 +19,7 @@ use super::controls::ServeControls;
 use super::damage::damage_or;
 use super::fork::{unknown_policy, widening};
 use super::roots::WorkspaceRoots;
-use crate::args::{AuditFormat, ExportFormat, Flags, RunArgs, SessionArgs};
+use crate::args::{AuditFormat, ExportFormat, RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
