@@ -237,7 +237,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::args::ProviderName;
+    use crate::provider::ProviderName;
     use crate::scripted_models::ScriptedModels;
 
     /// Scripted models without a server.

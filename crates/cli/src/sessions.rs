@@ -36,7 +36,6 @@ pub(crate) use self::flags::remembered as remembered_flags;
 pub(crate) use self::flags::{Flags, SessionDescription};
 pub(crate) use self::place::Place;
 use self::worktree::Worktree;
-use crate::args::Flags;
 use crate::env_spec::EnvironmentChoice;
 use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
