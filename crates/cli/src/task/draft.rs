@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::pin::pin;
 
-use pintle_workflow::RepositoryPerformer;
 use pintle_workflow::contract::{Base, CandidatePlan, Contract};
+use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::Prompter;
@@ -59,7 +59,10 @@ impl Asking<'_> {
             }
         };
         performer.clean().await.or_failed("the files of the draft cannot be removed")?;
-        let drafted = drafted.map_err(|error| Failure::failed(format!("there is no draft: {error}")));
+        let drafted = drafted.map_err(|error| {
+            let exit = if error == DraftError::AtLimit { Exit::LimitReached } else { Exit::Failed };
+            Failure::new(exit, format!("there is no draft: {error}"))
+        });
         let drafted = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
         let contract = drafted.with_candidates(self.candidates.clone());
         if is_accepted {

@@ -42,6 +42,7 @@ fn finished(task: &Task, result: &StepResult) -> String {
     let name = name(step);
     match found {
         Found::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
+        Found::AtLimit { .. } => format!("{name} stops at its budget"),
         Found::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
             (Some(_), _) => format!("{name} fails as it should: {}", sanitize(&facts.command)),
             (None, problems) => {
