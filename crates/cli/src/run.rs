@@ -420,7 +420,7 @@ impl SessionRun<'_> {
         if prompt.is_none() && unfinished.is_none() {
             let id = session.id().clone();
             session.suspend().await;
-            return Err(Failure::usage(format!("session {id} has nothing under way: expected a prompt")));
+            return Err(Failure::usage(format!("session {id} has no unfinished run: expected a prompt")));
         }
         let mut view = view(args, style);
         let mut console = Console::new();

@@ -24,10 +24,12 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
     if is_accepted || Prompter::has_terminal() {
         return Ok(());
     }
-    Err(Failure::usage("nobody is here to accept the contract that a model would draft from the goal")
-        .with_hint(
-            "`--check COMMAND` and `--contract FILE` say what proves the goal, and `--yes` takes any draft",
-        ))
+    Err(Failure::usage(
+        "no terminal is available to accept the contract that a model would draft from the goal",
+    )
+    .with_hint(
+        "`--check COMMAND` and `--contract FILE` say what proves the goal, and `--yes` takes any draft",
+    ))
 }
 
 /// Shows drafts to the user and asks for acceptance.
@@ -88,7 +90,7 @@ impl Asking<'_> {
                     Err(failure) => console::notice(&failure.message()),
                 },
                 Some("n" | "no") | None => {
-                    let refused = "the draft was not accepted, and no task was begun";
+                    let refused = "the draft was not accepted, and no task was started";
                     return Err(Failure::new(Exit::Interrupted, refused));
                 }
                 Some(_) => console::notice("expected y, e or n"),
