@@ -350,7 +350,7 @@ impl Performance<'_> {
     }
 }
 
-/// Returns the answer of a session that had to give one, or why there is none.
+/// Returns the answer of a session that had to give one, or the reason why it is missing.
 fn answer_of(worked: Worked, session: &str, missing: &str) -> Result<Value, StepError> {
     worked.answer.ok_or_else(|| match worked.end {
         WorkEnd::Limit => StepError::AtLimit(session.to_owned()),
