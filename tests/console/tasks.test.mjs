@@ -52,6 +52,12 @@ test("inputs become steps, each with what it found", () => {
   ]);
 });
 
+test("a step whose session stops at its budget has failed", () => {
+  const step = { kind: "anchor", attempt: 1 };
+  const state = task([{ began: step }, { finished: { step, found: { at_limit: { session: "t-anchor" } }, spent: {} } }]);
+  assert.deepEqual(state.steps.map(shown), [["anchor-1", "failed", "at its limit"]]);
+});
+
 test("an input that comes twice changes nothing", () => {
   const state = task();
   const before = structuredClone(state);

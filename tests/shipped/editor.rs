@@ -119,6 +119,13 @@ fn an_editor_shows_a_failure_a_warning_and_a_full_context() {
             assert_once(&editor.said(), &[shown]);
         } else {
             assert_eq!(answer["error"]["message"], format!("the turn failed: {shown}"), "{answer}");
+            // The provider would reject the key again. The session has ended, and the next one is another.
+            let answer = editor.prompt(&id, "Go on");
+            assert_eq!(answer["error"]["data"]["reason"], "session_ended", "{answer}");
+            assert!(answer["error"]["message"].as_str().unwrap().contains("start a new session"), "{answer}");
+            let other = session_of(&editor.open("session/new", &user.project(), None));
+            let answer = editor.prompt(&other, "Go");
+            assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
         }
         editor.end();
     }

@@ -154,6 +154,9 @@ fn a_text_with_a_denied_command_is_denied_only_where_it_may_run() {
     let lines = [
         ("echo 'remember to git push' | grep -c 'git push'", None),
         ("cat <<'E'\ngit push\nE", None),
+        ("git {status,--short}", None),
+        ("git st{atus,ash}", None),
+        ("git {-p,push}", Some("shell(git push *)")),
         ("echo git push | sh", Some("another command of the line may run the output")),
         ("foo git push", Some("an argument of `foo` contains the denied command, and `foo` may run it")),
         ("$X status", Some("the name of the program is computed by the shell")),

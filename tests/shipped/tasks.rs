@@ -349,3 +349,40 @@ fn a_task_at_a_limit_names_it_and_exits_with_its_code() {
     // The session with the budget calls no model, since it could not pay for the call.
     assert_eq!(user.model.requests().len(), 1);
 }
+
+/// The first session cannot pay for a call: that for the anchor, or that for the draft.
+#[test]
+fn a_task_whose_first_session_stops_at_its_budget_exits_with_the_code_of_a_limit() {
+    if !is_confined() {
+        return;
+    }
+    let user = user(&ECOSYSTEMS[0]);
+    let contract = user.at("contract.toml");
+    let text = format!(
+        "goal = '{GOAL}'\n[[check]]\nname = 'sums'\ncommand = 'sh check.sh'\n[budget]\ntokens = 10\n"
+    );
+    std::fs::write(&contract, text).unwrap();
+    let url = user.model.base_url(Dialect::AnthropicMessages);
+    let shared = ["task", "run", "--provider", "anthropic", "--base-url", &url];
+    for (flags, parts) in [
+        (
+            &["--contract", contract.to_str().unwrap()][..],
+            ["# At its limit", "The budget of tokens is used up."],
+        ),
+        (
+            &["--check", "sh check.sh", "--max-tokens", "10", GOAL],
+            ["# At its limit", "The budget of its sessions is used up."],
+        ),
+    ] {
+        let output = user.command(&[&shared[..], flags].concat()).output().unwrap();
+        let report = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{report}");
+        assert_once(&report, &parts);
+    }
+    let output =
+        user.command(&[&shared[..], &["--yes", "--max-tokens", "10", GOAL]].concat()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("there is no draft: its session stopped at a limit of its budget"), "{error}");
+    assert!(user.model.requests().is_empty());
+}

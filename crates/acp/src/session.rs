@@ -23,7 +23,7 @@ use crate::requests::Requests;
 use crate::rpc::{Id, RpcError};
 use crate::settings::SessionSettings;
 use crate::stop;
-use crate::turns::{Current, Entry, Input, Opening, OpeningKind};
+use crate::turns::{Current, Entry, Input, Opening, OpeningKind, ended};
 use crate::updates::Mapper;
 use crate::wire::{Command, ContentBlock, Cost, Opened, SessionUpdate, StopReason, config_options, modes};
 
@@ -90,7 +90,7 @@ impl SessionTask {
         self.client.forget(&self.entry.id);
         let Self { session, entry, requests, .. } = *self;
         for request in entry.shut() {
-            requests.answer(&request, Err::<(), _>(gone(&entry.id))).await;
+            requests.answer(&request, Err::<(), _>(ended(&entry.id))).await;
         }
         entry.controls.close(session).await;
         entry.closed.cancel();
@@ -107,13 +107,18 @@ impl SessionTask {
                 () = entry.asked() => self.chores().await,
                 event = events.next() => match event {
                     Some(event) => self.event(&event).await,
-                    // The session was closed elsewhere.
+                    // The session has failed, or was closed elsewhere.
                     None => return,
                 },
                 Some(question) = terminals.recv() => self.terminal(question).await,
                 Some(_ended) = self.permissions.join_next() => {}
                 done = wait(&mut self.work) => self.done(done).await,
-                () = tokio::time::sleep(BUSY_INTERVAL), if entry.is_held_up() => self.begin(),
+                () = tokio::time::sleep(BUSY_INTERVAL), if entry.is_held_up() => {
+                    if self.session.state() == SessionState::Closed {
+                        return;
+                    }
+                    self.begin();
+                }
             }
         }
     }
@@ -238,10 +243,11 @@ impl SessionTask {
         let _ = answer.send(runs_for_call);
     }
 
-    /// Starts the next prompt, unless a turn is in progress.
+    /// Starts the next prompt, unless a turn is in progress or the session has ended.
     fn begin(&mut self) {
-        // Another client may have started a turn.
-        if self.work.is_some() || self.session.state() == SessionState::Processing {
+        // Another client may have started a turn. Prompts of a session that has ended are answered when its task ends.
+        let is_resting = matches!(self.session.state(), SessionState::Idle | SessionState::AwaitingInput);
+        if self.work.is_some() || !is_resting {
             return;
         }
         let (session, mapper, entry) = (&self.session, &mut self.mapper, &self.entry);
@@ -284,7 +290,7 @@ impl SessionTask {
                 self.explain_end(&outcome).await;
                 stop::reason(&outcome)
             }
-            Err(SessionError::Closed) => Err(gone(&self.entry.id)),
+            Err(SessionError::Closed) => Err(ended(&self.entry.id)),
             Err(error) => Err(RpcError::new(RpcError::INTERNAL, error_chain(&error))),
         }
     }
@@ -403,8 +409,4 @@ fn commands(settings: &SessionSettings) -> SessionUpdate {
     SessionUpdate::AvailableCommandsUpdate {
         available_commands: settings.commands.iter().map(command).collect(),
     }
-}
-
-fn gone(id: &str) -> RpcError {
-    RpcError::new(RpcError::NOT_FOUND, format!("session `{id}` was closed"))
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pintle_agent::{SessionHandle, UserMessage};
 use pintle_llm::ImageData;
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +35,17 @@ struct Turns {
     openings: Vec<Opening>,
     /// Whether the settings may have changed.
     changed: bool,
-    is_closing: bool,
+    /// Reason why the session accepts no requests any more.
+    refusal: Option<Refusal>,
+}
+
+/// Reason why a session accepts no requests any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// The client closes it.
+    Closing,
+    /// It has ended for good, for instance because the provider rejects the key.
+    Ended,
 }
 
 /// Prompt whose turn is in progress.
@@ -105,12 +116,10 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// The error of the response, if the session is closing.
+    /// The error of the response, if the session is closing or has ended.
     pub(crate) fn prompt(&self, request: Id, input: Input) -> Result<(), RpcError> {
         let mut turns = self.turns();
-        if turns.is_closing {
-            return Err(closing(&self.id));
-        }
+        turns.accept(&self.id)?;
         turns.queue.push_back(Prompt { request, input, is_announced: false });
         self.wake.notify_one();
         Ok(())
@@ -123,9 +132,7 @@ impl Entry {
     /// As for [`prompt`](Self::prompt).
     pub(crate) fn open(&self, opening: Opening) -> Result<(), RpcError> {
         let mut turns = self.turns();
-        if turns.is_closing {
-            return Err(closing(&self.id));
-        }
+        turns.accept(&self.id)?;
         turns.openings.push(opening);
         self.wake.notify_one();
         Ok(())
@@ -172,7 +179,7 @@ impl Entry {
 
     /// Cancels the prompts, and closes the session once the turn has ended.
     pub(crate) fn close(&self) {
-        self.turns().is_closing = true;
+        self.turns().refusal.get_or_insert(Refusal::Closing);
         self.cancel();
     }
 
@@ -230,13 +237,21 @@ impl Entry {
     /// Returns whether the session is closing and all its prompts are finished and answered.
     pub(crate) fn is_settled(&self) -> bool {
         let turns = self.turns();
-        turns.is_closing && turns.current.is_none() && turns.cancelled.is_empty() && turns.queue.is_empty()
+        turns.refusal.is_some()
+            && turns.current.is_none()
+            && turns.cancelled.is_empty()
+            && turns.queue.is_empty()
     }
 
-    /// Refuses requests from now on. Returns the unanswered requests.
+    /// Returns whether the session has ended without a request of the client to close it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.turns().refusal == Some(Refusal::Ended)
+    }
+
+    /// Refuses requests from now on: unless the client closes the session, it has ended. Returns the unanswered requests.
     pub(crate) fn shut(&self) -> Vec<Id> {
         let mut turns = self.turns();
-        turns.is_closing = true;
+        turns.refusal.get_or_insert(Refusal::Ended);
         let current = turns.current.take().map(|current| current.request);
         let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
         let openings: Vec<Id> = turns.openings.drain(..).map(|opening| opening.request).collect();
@@ -248,6 +263,23 @@ impl Entry {
     }
 }
 
-fn closing(id: &str) -> RpcError {
-    RpcError::new(RpcError::CONFLICT, format!("session `{id}` is being closed"))
+impl Turns {
+    /// Fails with the error of the response if the session accepts no requests any more.
+    fn accept(&self, id: &str) -> Result<(), RpcError> {
+        match self.refusal {
+            None => Ok(()),
+            Some(Refusal::Closing) => {
+                Err(RpcError::new(RpcError::CONFLICT, format!("session `{id}` is being closed")))
+            }
+            Some(Refusal::Ended) => Err(ended(id)),
+        }
+    }
+}
+
+/// Returns the error of a request to a session that has ended for good.
+pub(crate) fn ended(id: &str) -> RpcError {
+    let message = format!(
+        "session `{id}` has ended and accepts no more prompts: start a new session, or continue in a fork of it"
+    );
+    RpcError::new(RpcError::CONFLICT, message).with_data(json!({"reason": "session_ended"}))
 }

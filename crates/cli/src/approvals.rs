@@ -202,7 +202,7 @@ async fn decide_on(
         ListFormat::Text => Ok(match ending {
             Some(ending) => format!("{}: {ending}\n", sanitize(&call_id)),
             None => format!(
-                "{}: decided; it applies when the session goes on, such as by `pintle run --resume {session}`\n",
+                "{}: decided; it applies when the session resumes, for example with `pintle run --resume {session}`\n",
                 sanitize(&call_id)
             ),
         }),

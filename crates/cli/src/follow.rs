@@ -172,7 +172,7 @@ pub(crate) async fn follow(
     };
     if left.is_cancelled() {
         let hint =
-            format!("`pintle approvals decide` decides, and `pintle run --resume {session_id}` goes on");
+            format!("`pintle approvals decide` decides, and `pintle run --resume {session_id}` resumes");
         return Err(Failure::new(
             FailureKind::Interrupted,
             "the terminal is gone while a call waits for approval",

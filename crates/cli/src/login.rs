@@ -101,7 +101,7 @@ fn stored(provider: Provider, process_env: &ProcessEnv) -> Result<String, Failur
 /// Reads provider and key from the terminal, the key without showing it.
 async fn from_terminal(provider: Option<Provider>) -> Result<(Provider, String), Failure> {
     if !process_env::stdin_is_terminal() || !console::stderr_is_terminal() {
-        return Err(Failure::usage("a key is read from a terminal, and there is none")
+        return Err(Failure::usage("a key is read from a terminal, but no terminal is available")
             .with_hint("`pintle login PROVIDER --stdin` reads it from standard input"));
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();

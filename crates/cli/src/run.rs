@@ -440,7 +440,7 @@ impl SessionRun<'_> {
             let id = session.id().clone();
             session.suspend().await;
             return Err(
-                Failure::usage(format!("session {id} has nothing under way: expected a prompt")).into()
+                Failure::usage(format!("session {id} has no unfinished run: expected a prompt")).into()
             );
         }
         let mut view = view(args, style);

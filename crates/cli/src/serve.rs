@@ -171,7 +171,7 @@ fn check_reach(
             .with_hint("give --tls-cert and --tls-key, or --no-tls behind a proxy that has TLS"));
     }
     if !has_tokens {
-        return Err(refused("beyond this machine, clients need tokens, and there are none")
+        return Err(refused("beyond this machine, clients need tokens, but no token exists")
             .with_hint("make one: `pintle tokens add NAME --scope read,run,approve`"));
     }
     let is_unsandboxed = Confinement::from(&args.run.confinement).level == SandboxName::Off;
@@ -241,13 +241,13 @@ fn remove(path: &Path) {
 async fn take_up(server: &Server) -> Result<(), Failure> {
     let taken = server.take_up().await.or_failed("cannot read the sessions")?;
     if taken.sessions > 0 {
-        console::notice(&format!("sessions taken up that were under way: {}", taken.sessions));
+        console::notice(&format!("resumed sessions: {}", taken.sessions));
     }
     if taken.waiting > 0 {
-        console::notice(&format!("sessions that are taken up once there is room: {}", taken.waiting));
+        console::notice(&format!("sessions that resume once there is room: {}", taken.waiting));
     }
     for (id, problem) in &taken.left {
-        console::notice(&format!("session {id} is not taken up: {problem}"));
+        console::notice(&format!("session {id} is not resumed: {problem}"));
     }
     Ok(())
 }

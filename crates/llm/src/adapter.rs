@@ -12,7 +12,7 @@ use crate::tool::ToolChoice;
 
 /// A provider behind the unified interface.
 ///
-/// Implemented once per wire dialect, and by applications with a model of their own. An implementation must
+/// Implemented once per wire dialect, and by applications with a separate model. An implementation must
 ///
 /// * be safe for concurrent calls;
 /// * not retry;

@@ -1,4 +1,4 @@
-//! Caches that keep a request's cost proportional to what is new in it.
+//! Caches that keep a request's cost proportional to its new content.
 //!
 //! A session sends its whole conversation with every request, each time with a few more messages at the end.
 //!
@@ -8,7 +8,7 @@
 //!   an adapter's assembled body or the result of a check. Appending keeps them; every other change clears them. A user
 //!   takes its value out, extends it by the messages after `n`, and puts it back.
 //!
-//! Neither ever changes what is sent (invariant I-44). A miss costs one pass over the list.
+//! Neither ever changes the sent bytes (invariant I-44). A miss costs one pass over the list.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -203,7 +203,7 @@ impl Catalog {
         self.lookup(Some(provider), model_id)
     }
 
-    /// Lists all models, or those of one provider.
+    /// Lists all models, or the entries of one provider.
     pub fn list(&self, provider: Option<&str>) -> impl Iterator<Item = &ModelInfo> {
         self.entries_of(provider).map(Entry::model)
     }
@@ -231,7 +231,7 @@ pub fn get_model_info(model_id: &str) -> Option<&'static ModelInfo> {
     Catalog::built_in().get(model_id)
 }
 
-/// Lists the built-in entries, or those of one provider.
+/// Lists the built-in entries, or the entries of one provider.
 pub fn list_models(provider: Option<&str>) -> impl Iterator<Item = &'static ModelInfo> {
     Catalog::built_in().list(provider)
 }

@@ -314,7 +314,7 @@ impl Error {
         self.inner.info.response_id.as_deref()
     }
 
-    /// Tokens spent by the failed operation, if known: those of all steps of a failed `generate_object`, for instance.
+    /// Tokens spent by the failed operation, if known: for instance the tokens of all steps of a `generate_object`.
     #[must_use]
     pub fn usage(&self) -> Option<&Usage> {
         self.inner.info.usage.as_deref()

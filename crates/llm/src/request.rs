@@ -213,7 +213,7 @@ impl Request {
             .fold(last, |last, item| last.chain(item.fingerprint()));
         links.push(last);
         for item in &self.messages {
-            // A system message repeats the link, so that indices match those of `messages`.
+            // A system message repeats the link, so that indices match the indices of `messages`.
             last = if is_system(item) { last } else { last.chain(item.fingerprint()) };
             links.push(last);
         }
@@ -257,7 +257,7 @@ impl PrefixChain {
         self.links.is_empty()
     }
 
-    /// Extends the chain by the messages that follow those of its request. Returns `false`, and leaves the chain
+    /// Extends the chain by the messages that follow the messages of its request. Returns `false`, and leaves the chain
     /// unchanged, if one of them is a system or developer message, which would move the start of the prompt.
     #[must_use]
     pub fn extend(&mut self, messages: &[HistoryItem]) -> bool {

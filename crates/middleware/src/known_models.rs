@@ -11,7 +11,7 @@ use pintle_llm::{Catalog, Error, ErrorKind, Middleware, Mode, ModelInfo, Next, R
 /// Middleware that checks the model of each request against a [`Catalog`] before the request is sent.
 ///
 /// The model must be listed for the provider that the request is routed to, by id or by alias. A provider without any
-/// model in the catalog is not checked: a local server, for instance, has names of its own. The message suggests the
+/// model in the catalog is not checked: a local server, for instance, has other names. The message suggests the
 /// most similar model of the provider if there is one with a similarity above 0.8, and lists the provider's models
 /// otherwise.
 ///

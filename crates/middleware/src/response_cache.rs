@@ -176,7 +176,7 @@ impl Middleware for ResponseCache {
         let guard = match self.lookup(key, mode) {
             Lookup::Hit(response) => return Ok(reply(&response, mode)),
             Lookup::Follower(mut leader) => {
-                // Woken when the leader is dropped. A leader that nobody polls never ends, so the wait has a limit.
+                // Woken when the leader is dropped. A leader that no task polls never ends, so the wait has a limit.
                 let _ = timeout(self.max_wait, leader.changed()).await;
                 if let Some(response) = self.get(key) {
                     return Ok(reply(&response, mode));

@@ -50,7 +50,7 @@ const NAME: &str = "anthropic";
 ///
 /// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so and for
 /// newer ones, else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking is off while
-/// tools are forced, and a budget is off while the open tool turn began without thinking: the API rejects both. With
+/// tools are forced, and a budget is off while the open tool turn started without thinking: the API rejects both. With
 /// thinking, and for some models, it also rejects some values of `temperature` and `top_p`; these are dropped, and the
 /// response has a warning for each. Thinking without a signature is sent back to compatible servers that require it.
 ///

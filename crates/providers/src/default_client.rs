@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::FromEnv as _;
 
-/// Returns the default client of the process: that of [`set_default_client`](pintle_llm::set_default_client), else one
-/// that is created from the environment on first use, by the rules of [`FromEnv`](crate::FromEnv).
+/// Returns the default client of the process: the client of [`set_default_client`](pintle_llm::set_default_client), else
+/// one that is created from the environment on first use, by the rules of [`FromEnv`](crate::FromEnv).
 ///
 /// # Errors
 ///

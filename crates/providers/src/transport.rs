@@ -359,7 +359,7 @@ fn host(url: &Url) -> String {
 
 /// Builds the HTTP client for one base URL.
 ///
-/// Redirects are not followed, because they would carry the key to another host. Proxies are those of the environment
+/// Redirects are not followed, because they would carry the key to another host. Proxies come from the environment
 /// (`HTTPS_PROXY` and so on), except for a loopback address.
 fn build_client(base_url: &Url, timeout: &AdapterTimeout) -> Result<Client, Error> {
     let mut builder = Client::builder()

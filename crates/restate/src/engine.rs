@@ -65,6 +65,11 @@ pub enum EngineError {
 /// An engine, at the address where it accepts invocations (Restate's ingress, port 8080 by default).
 ///
 /// Each request has a separate connection, which is not encrypted. Use a tunnel to reach an engine on another host.
+/// Except for [`run`](Self::run), a request has 30 s, and then fails with [`EngineError::TimedOut`]. Responses have up
+/// to 1 MiB.
+///
+/// Dropping the future of a request closes its connection. The engine may have accepted the request already, and
+/// carries it out then.
 #[derive(Clone, Debug)]
 pub struct Engine {
     ingress: Uri,
@@ -90,11 +95,12 @@ impl Engine {
         self.tell(id, "run/send", &Begin { contract }).await
     }
 
-    /// As [`begin`](Self::begin), and waits for the end. Returns `None` if the task continues in a later invocation.
+    /// As [`begin`](Self::begin), and waits for the end, without a time limit. Returns `None` if the task continues in
+    /// a later invocation. If the future is dropped, the task continues.
     ///
     /// # Errors
     ///
-    /// [`EngineError`].
+    /// [`EngineError`], but never [`EngineError::TimedOut`].
     pub async fn run(
         &self,
         id: &SessionId,
@@ -103,11 +109,13 @@ impl Engine {
         read(&exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&Begin { contract })?).await?)
     }
 
-    /// Sends a message to one candidate, or to all candidates.
+    /// Sends a message to one candidate, numbered from 0, or to all candidates if `candidate` is `None`. Returns once
+    /// it is in the store.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Refused`] with 404 and 409, and the like.
+    /// [`EngineError::Refused`] with 404 for an unknown task and with 409 for a task that has ended or has no such
+    /// candidate, and other [`EngineError`]s.
     pub async fn steer(
         &self,
         id: &SessionId,
@@ -121,12 +129,13 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As for [`steer`](Self::steer).
+    /// [`EngineError::Refused`] with 409 if the task does not wait for this decision, and other errors as for
+    /// [`steer`](Self::steer).
     pub async fn decide(&self, id: &SessionId, decision: &Decision) -> Result<(), EngineError> {
         self.tell(id, "decide", decision).await
     }
 
-    /// Cancels a task permanently.
+    /// Cancels a task permanently. Returns once the signal is in the store, before the task has ended.
     ///
     /// # Errors
     ///
@@ -135,20 +144,21 @@ impl Engine {
         self.tell(id, "cancel", &Said { reason: reason.to_owned() }).await
     }
 
-    /// Wakes a run that waits for a signal, after an input was posted directly to the store.
+    /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
+    /// waits.
     ///
     /// # Errors
     ///
-    /// As for [`steer`](Self::steer).
+    /// [`EngineError`].
     pub async fn wake(&self, id: &SessionId) -> Result<(), EngineError> {
         in_time(exchange(&self.ingress, Method::POST, &path(id, "wake"), &[])).await.map(|_| ())
     }
 
-    /// Returns the status of a task.
+    /// Returns the status of a task and its cost.
     ///
     /// # Errors
     ///
-    /// As for [`steer`](Self::steer).
+    /// [`EngineError::Refused`] with 404 for an unknown task, and other [`EngineError`]s.
     pub async fn status(&self, id: &SessionId) -> Result<Status, EngineError> {
         read(&in_time(exchange(&self.ingress, Method::POST, &path(id, "status"), &[])).await?)
     }

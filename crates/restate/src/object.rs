@@ -66,7 +66,7 @@ pub struct Said {
 pub struct Status {
     /// Status of the task.
     pub standing: Standing,
-    /// Cost of the task so far.
+    /// Cost of the task so far, in US dollars, tokens and milliseconds.
     pub spent: Spent,
 }
 
@@ -87,7 +87,19 @@ pub(crate) struct TaskObject {
     )
 )]
 impl TaskObject {
-    /// Runs a task until it ends. A long task continues in a later invocation.
+    /// Runs a task until it ends, and returns its end. Returns `None` after 100 status checks: the task continues in a
+    /// later invocation, which this one sends. A step of the engine lasts at most 20 s, and a task that waits for a
+    /// decision is checked at least every 300 s. Repeating the handler does not repeat a finished phase.
+    ///
+    /// # Errors
+    ///
+    /// A terminal error with 404 for a task that is not in the store and for which no contract is given, and with 400
+    /// for an invalid contract or id. The engine retries after any other error, such as an unreachable store.
+    ///
+    /// # Cancellation
+    ///
+    /// If the invocation is cancelled or fails, this worker stops the task, and no process of it is left here. The task
+    /// has not ended: another `run` resumes it.
     #[handler]
     async fn run(
         &self,
@@ -118,7 +130,18 @@ impl TaskObject {
         }
     }
 
-    /// Sends a message to one candidate, or to all candidates.
+    /// Sends a message to one candidate, or to all candidates. Returns once it is in the store, not when a session
+    /// reads it.
+    ///
+    /// # Errors
+    ///
+    /// A terminal error with 409 if the task has ended or has no such candidate, and with 404 or 400 as for `run`. The
+    /// engine retries after any other error.
+    ///
+    /// # Cancellation
+    ///
+    /// The message is posted once for each invocation, however often the engine repeats it. A cancelled invocation may
+    /// have posted it.
     #[handler]
     async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
         let Steer { candidate, text } = said.into_inner();
@@ -126,6 +149,15 @@ impl TaskObject {
     }
 
     /// Answers a task that waits for a decision.
+    ///
+    /// # Errors
+    ///
+    /// A terminal error with 409 if the task does not wait for this decision or has ended, and other errors as for
+    /// `steer`.
+    ///
+    /// # Cancellation
+    ///
+    /// As for `steer`.
     #[handler]
     async fn decide(
         &self,
@@ -135,19 +167,45 @@ impl TaskObject {
         self.tell(&context, Signal::Decide(said.into_inner())).await
     }
 
-    /// Cancels a task permanently.
+    /// Cancels a task permanently. Returns once the signal is in the store; `run` then ends the task.
+    ///
+    /// # Errors
+    ///
+    /// A terminal error with 409 if the task has ended, and other errors as for `steer`.
+    ///
+    /// # Cancellation
+    ///
+    /// As for `steer`.
     #[handler]
     async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
         self.tell(&context, Signal::Cancel { reason: said.into_inner().reason }).await
     }
 
-    /// Wakes a run that waits for a signal, after an input was posted directly to the store.
+    /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
+    /// waits.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the engine. The store is not read.
+    ///
+    /// # Cancellation
+    ///
+    /// A cancelled invocation may have woken the run.
     #[handler]
     async fn wake(&self, context: SharedObjectContext<'_>) -> Result<(), HandlerError> {
         Ok(wake(&context).await?)
     }
 
-    /// Returns the status of a task and its cost.
+    /// Returns the status of a task, and its cost so far in US dollars, tokens and milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// A terminal error with 404 for a task that is not in the store, and with 400 for an invalid id. The engine
+    /// retries after any other error.
+    ///
+    /// # Cancellation
+    ///
+    /// Changes nothing, so that it can be cancelled at any time.
     #[handler]
     async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
         let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
@@ -200,7 +258,12 @@ impl fmt::Debug for TaskObject {
     }
 }
 
-/// Serves the tasks of a desk to an engine until `stop` ends. Then stops them, and another worker resumes them.
+/// Serves the tasks of a desk to an engine until `stop` ends. Then closes the desk: the steps end, their tasks stop,
+/// and another worker resumes them. Open connections have 10 s to end.
+///
+/// Errors of single connections and requests are logged, or answered to the engine. If the future is dropped, no
+/// further connection is accepted. Open connections continue, and the desk stays open: end its tasks with
+/// [`Desk::close`].
 ///
 /// Requests are not encrypted, and without `keys` they are not authenticated either. Any client that can connect can run
 /// tasks: either listen on the loopback interface only, or pass keys.

@@ -103,15 +103,16 @@ function begin(state, id, at) {
  */
 function finish(state, { step: id, found }, at) {
   const step = begin(state, id, at);
-  step.status = found?.failed ? "failed" : "done";
+  step.status = found?.failed || found?.at_limit ? "failed" : "done";
   step.endedAt = at;
   step.text = foundText(found ?? {});
   step.changed = Boolean(found?.work?.diff);
 }
 
 /** @param {any} found */
-function foundText({ failed, anchor, work, evidence, review }) {
+function foundText({ failed, at_limit, anchor, work, evidence, review }) {
   if (failed) return String(failed.reason);
+  if (at_limit) return "at its limit";
   if (anchor) return String(anchor.command);
   if (review) return review.findings.length === 0 ? "no findings" : counted(review.findings.length, "finding");
   if (evidence) return evidence.not_applied ?? diffText(evidence.diff);

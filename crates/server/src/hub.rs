@@ -124,7 +124,23 @@ impl Hub {
         let _ = self.changes.send(Change::Of(id.clone()));
     }
 
-    /// Opens a session of the store, unless it is open.
+    /// Opens a session like [`open`](Self::open), in a task of the hub. The opening continues if the caller is dropped, as a
+    /// safe request is when its client disconnects: other requests may wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub(crate) async fn open_detached(self: &Arc<Self>, id: &SessionId) -> Result<Arc<Live>, Problem> {
+        if let Some(live) = self.live(id) {
+            return Ok(live);
+        }
+        let (hub, id) = (Arc::clone(self), id.clone());
+        let opened = self.carry_out(async move { hub.open(&id).await }).await;
+        opened.unwrap_or_else(|| Err(Problem::new(FAILED, "the session cannot be opened")))
+    }
+
+    /// Opens a session of the store, unless it is open. Dropping the future cancels the opening: call it in a task of the
+    /// hub, as [`carry_out`](Self::carry_out) does.
     ///
     /// # Errors
     ///

@@ -164,7 +164,7 @@ impl Server {
         self.serve(router, accept, |stream| std::future::ready(Ok((stream, Protocol::Http1))), stop).await;
     }
 
-    fn app(&self, hosts: Option<Vec<String>>, is_secure: bool) -> App {
+    pub(crate) fn app(&self, hosts: Option<Vec<String>>, is_secure: bool) -> App {
         let access = Access {
             tokens: self.tokens.clone(),
             hosts,

@@ -207,12 +207,12 @@ pub async fn a_dropped_writer_gives_the_session_back(store: &dyn SessionStore) {
     let first = create(store, "a").await;
     let epoch = first.epoch();
     drop(first);
-    let second = store.open(&SessionId::new("a")).await.expect("nobody has it").writer;
+    let second = store.open(&SessionId::new("a")).await.expect("no process has it open").writer;
     assert!(second.epoch() > epoch);
     let mut second = second;
     second.close().await.expect("it is closed");
     drop(second);
-    let third = store.open(&SessionId::new("a")).await.expect("nobody has it").writer;
+    let third = store.open(&SessionId::new("a")).await.expect("no process has it open").writer;
     assert!(third.epoch() > epoch + 1);
 }
 
@@ -223,7 +223,7 @@ pub async fn the_chain_goes_on_over_writers(store: &dyn SessionStore) {
     append(writer.as_mut(), &[r#"{"t":1}"#]).await;
     drop(writer);
     for number in 2..5 {
-        let mut opened = store.open(&id).await.expect("nobody has it");
+        let mut opened = store.open(&id).await.expect("no process has it open");
         assert_eq!(opened.torn, None);
         append(opened.writer.as_mut(), &[&format!("{{\"t\":{number}}}")]).await;
         opened.writer.close().await.expect("it is closed");
@@ -365,7 +365,7 @@ pub async fn the_inbox_keeps_order_and_ids(store: &dyn SessionStore) {
     writer.take("a").await.expect("it is taken");
     writer.take("a").await.expect("it was taken");
     drop(writer);
-    let mut writer = store.open(&id).await.expect("nobody has it").writer;
+    let mut writer = store.open(&id).await.expect("no process has it open").writer;
     assert_eq!(store.post(&id, "a", "{}".to_owned()).await.expect("it is known"), Posting::Known);
     assert_eq!(writer.inbox().await.expect("it is read").len(), ids.len() - 1);
     for input_id in ids {
@@ -424,7 +424,7 @@ pub async fn reading_starts_at_any_line(store: &dyn SessionStore) {
     for number in 0..4 {
         append(last.as_mut(), &[&format!("{{\"t\":{number}}}"), r#"{"t":0}"#]).await;
         drop(last);
-        last = store.open(&id).await.expect("nobody has it").writer;
+        last = store.open(&id).await.expect("no process has it open").writer;
     }
     let all = lines(store, "a", 1).await;
     for from in 0..=last.head().seq + 2 {
@@ -488,7 +488,7 @@ pub async fn a_reader_follows_takeovers(store: &dyn SessionStore) {
         }
         writer.close().await.expect("it is closed");
         drop(writer);
-        writer = store.open(&id).await.expect("nobody has it").writer;
+        writer = store.open(&id).await.expect("no process has it open").writer;
     }
     followed.extend(present(reader.expect("it was created").as_mut()).await);
     assert_eq!(followed, lines(store, "a", 1).await);
@@ -507,7 +507,7 @@ pub async fn a_waiting_reader_sees_what_is_written(store: &dyn SessionStore) {
         let (line, head) = tokio::join!(awaited(reader.as_mut()), append(writer.as_mut(), &objects));
         assert_eq!((line.seq, line.epoch), (head.seq, writer.epoch()));
         drop(writer);
-        writer = store.open(&id).await.expect("nobody has it").writer;
+        writer = store.open(&id).await.expect("no process has it open").writer;
     }
 }
 
@@ -543,7 +543,7 @@ pub async fn a_reader_continues_after_a_line(store: &dyn SessionStore) {
     let mut writer = create(store, "a").await;
     append(writer.as_mut(), &[r#"{"t":1}"#, r#"{"t":2}"#]).await;
     drop(writer);
-    let mut writer = store.open(&id).await.expect("nobody has it").writer;
+    let mut writer = store.open(&id).await.expect("no process has it open").writer;
     append(writer.as_mut(), &[r#"{"t":3}"#, r#"{"t":4}"#]).await;
     let all = lines(store, "a", 1).await;
     for (index, line) in all.iter().enumerate() {
@@ -565,7 +565,7 @@ pub async fn a_reader_ahead_of_a_takeover_is_reset(store: &dyn SessionStore) {
     let mut reader = store.read_after(&id, ahead).await.expect("it is read");
     assert_eq!(reader.next().await.expect("the writer may not have written them yet"), None);
     drop(writer);
-    let mut writer = store.open(&id).await.expect("nobody has it").writer;
+    let mut writer = store.open(&id).await.expect("no process has it open").writer;
     append(writer.as_mut(), &[r#"{"t":2}"#, r#"{"t":3}"#, r#"{"t":4}"#, r#"{"t":5}"#]).await;
     let mut late = store.read_after(&id, ahead).await.expect("it is read");
     for reader in [&mut reader, &mut late] {
@@ -585,12 +585,12 @@ pub async fn a_reader_of_a_deleted_session_ends(store: &dyn SessionStore) {
     drop(writer);
     let mut reader = store.read(&id, 1).await.expect("it is read");
     present(reader.as_mut()).await;
-    assert!(store.delete(&id).await.expect("nobody has it"));
+    assert!(store.delete(&id).await.expect("no process has it open"));
     let gone = async {
         loop {
             match reader.next().await {
                 Ok(None) => reader.wait().await,
-                Ok(Some(line)) => assert!(!line.object.starts_with("{\"t\":"), "nobody wrote {line:?}"),
+                Ok(Some(line)) => assert!(!line.object.starts_with("{\"t\":"), "no writer wrote {line:?}"),
                 Err(error) => return error,
             }
         }

@@ -271,7 +271,7 @@ impl FileStore {
             if self.disk.links(&path).is_ok_and(|links| links == 1)
                 && let Err(error) = self.disk.remove_file(&path)
             {
-                tracing::debug!(%error, "a value that nobody has was not removed");
+                tracing::debug!(%error, "a value without references was not removed");
             }
         }
         Ok(true)

@@ -33,7 +33,7 @@ const MAX_FILLERS: usize = 64;
 /// Delay after a failed accept, which usually means a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A server whose connections follow scripts, regardless of what the client sends.
+/// A server whose connections follow scripts, regardless of the requests.
 ///
 /// Each connection follows the script at its index, or the last script beyond the end; without scripts, connections are
 /// reset. The server has no dialect: [`url`](Self::url) is the base URL for any.

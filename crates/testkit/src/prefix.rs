@@ -1,4 +1,4 @@
-//! Request prefixes: what a provider could have cached, measured by comparing requests.
+//! Request prefixes that a provider could have cached, measured by comparing requests.
 //!
 //! The parts of the body are compared as sent, in the order in which providers read them: tools, system, messages. A
 //! member in another position and a number in another notation are changes.

@@ -170,7 +170,7 @@ pub(crate) fn call_id(parts: &ResponseSpec<'_>, call: usize) -> String {
     }
 }
 
-/// Returns the Gemini API's error for an invalid key, which unlike that of other providers is not a 401.
+/// Returns the Gemini API's error for an invalid key, which is not a 401 as with other providers.
 pub(crate) fn gemini_wrong_key() -> Value {
     gemini::wrong_key()
 }

@@ -34,7 +34,7 @@ pub struct Script {
     /// The only accepted model; any model if absent.
     #[serde(default)]
     pub model: Option<String>,
-    /// Turns for all dialects; [`Script::turns_for`] selects those of one.
+    /// Turns for all dialects; [`Script::turns_for`] selects the turns of one.
     #[serde(default, rename = "turn")]
     pub turns: Vec<Turn>,
 }

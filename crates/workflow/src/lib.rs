@@ -35,7 +35,7 @@ pub use local::{
     IntactTask, KIND, KIND_TASK, LocalHost, Moment, Performer, TaskHostError, TaskLine, TaskReader,
     post_signal, read_intact_task, read_moments, read_task,
 };
-pub use perform::RepositoryPerformer;
+pub use perform::{DraftError, RepositoryPerformer};
 pub use selection::{Proved, ranked};
 pub use worker::{
     Assignment, MAX_LOOPS, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError,

@@ -24,11 +24,13 @@ use async_trait::async_trait;
 use pintle_agent::Fence;
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _, Redactions};
 use pintle_store::{Blobs, StoreError};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use self::draft::DraftError;
 use self::runs::{Line, Runs};
 use crate::anchor::Anchor;
 use crate::command_run::Reference;
@@ -74,6 +76,9 @@ enum StepError {
     Stopped,
     #[error("another process has the task")]
     Lost,
+    /// A session stopped at a limit of its budget, without an answer.
+    #[error("session {0} stopped at a limit of its budget")]
+    AtLimit(String),
     #[error("{0}")]
     Other(String),
 }
@@ -82,6 +87,9 @@ impl StepError {
     /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
     /// of commands, which read its files.
     fn into_found(self) -> Found {
+        if let Self::AtLimit(session) = self {
+            return Found::AtLimit { session };
+        }
         let is_external = matches!(self, Self::Worker(_) | Self::Store(_));
         Found::Failed { reason: self.to_string(), is_external }
     }
@@ -340,6 +348,19 @@ impl Performance<'_> {
             None => Ok(worked),
         }
     }
+}
+
+/// Returns the answer of a session that had to give one, or the reason why it is missing.
+fn answer_of(worked: Worked, session: &str, missing: &str) -> Result<Value, StepError> {
+    worked.answer.ok_or_else(|| match worked.end {
+        WorkEnd::Limit => StepError::AtLimit(session.to_owned()),
+        WorkEnd::Finished
+        | WorkEnd::TurnLimit
+        | WorkEnd::ContextFull
+        | WorkEnd::OutputLimit
+        | WorkEnd::Loop
+        | WorkEnd::Failed => StepError::Other(missing.to_owned()),
+    })
 }
 
 impl fmt::Debug for RepositoryPerformer {

@@ -185,14 +185,15 @@ impl<'a> Report<'a> {
                 None => "A person refused it.".to_owned(),
             },
             Some(Outcome::Limit { limit, best }) => {
-                let limit = match limit {
-                    LimitKind::Usd => "dollars",
-                    LimitKind::Tokens => "tokens",
-                    LimitKind::Minutes => "minutes",
+                let budget = match limit {
+                    LimitKind::Usd => "budget of dollars",
+                    LimitKind::Tokens => "budget of tokens",
+                    LimitKind::Minutes => "budget of minutes",
+                    LimitKind::Session => "budget of its sessions",
                 };
                 let best =
                     best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
-                format!("The budget of {limit} is used up.{}", best.unwrap_or_default())
+                format!("The {budget} is used up.{}", best.unwrap_or_default())
             }
             Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
             Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", reason.trim()),

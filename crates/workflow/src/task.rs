@@ -395,6 +395,9 @@ impl Task {
             (StepKind::Anchor, Found::Failed { reason, is_external: false }) => {
                 self.refuse_anchor(vec![reason]);
             }
+            (StepKind::Anchor | StepKind::Review, Found::AtLimit { .. }) => {
+                self.outcome = Some(Outcome::Limit { limit: self.limit_of_session(), best: self.best() });
+            }
             (StepKind::Baseline | StepKind::Anchor | StepKind::Review, Found::Failed { reason, .. }) => {
                 self.outcome = Some(Outcome::Failed { step, reason });
             }
@@ -420,7 +423,7 @@ impl Task {
                 let failure = is_external.then(|| ExternalFailure { step: step.clone(), reason });
                 candidate.failed(finding, failure, contract);
             }
-            Found::Baseline(_) | Found::Anchor(_) => {}
+            Found::Baseline(_) | Found::Anchor(_) | Found::AtLimit { .. } => {}
         }
     }
 
@@ -513,10 +516,15 @@ impl Task {
         Some(Outcome::Failed { step, reason })
     }
 
-    /// Returns the limit at which candidates have stopped. A session stops before a call that exceeds its share, so part of
-    /// the budget may be left.
+    /// Returns the limit at which candidates have stopped.
     fn limit_of_candidates(&self) -> Option<LimitKind> {
-        self.candidates.iter().any(Candidate::is_at_limit).then(|| self.nearest()).flatten()
+        self.candidates.iter().any(Candidate::is_at_limit).then(|| self.limit_of_session())
+    }
+
+    /// Returns the limit at which a session has stopped. A session stops before a call that exceeds its share, so part of
+    /// the budget may be left.
+    fn limit_of_session(&self) -> LimitKind {
+        self.reached().or_else(|| self.nearest()).unwrap_or(LimitKind::Session)
     }
 
     /// Starts no further step that costs money. Steps that have started continue, and finished work is still judged.

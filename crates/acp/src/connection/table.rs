@@ -1,17 +1,24 @@
 //! Sessions of a connection by their ids.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::rpc::RpcError;
-use crate::turns::Entry;
+use crate::turns::{Entry, ended};
 
 /// The sessions. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
+    sessions: Arc<Mutex<Sessions>>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
     /// `None` while a session is being opened.
-    sessions: Arc<Mutex<HashMap<String, Option<Arc<Entry>>>>>,
+    open: HashMap<String, Option<Arc<Entry>>>,
+    /// Sessions that have ended for good since they were opened on this connection.
+    ended: HashSet<String>,
 }
 
 /// Reservation for a session that is being opened. Dropping it without a session releases it.
@@ -26,20 +33,24 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The error of the response, if the session is not open on this connection.
+    /// The error of the response, if the session has ended or is not open on this connection.
     pub(super) fn find(&self, id: &str) -> Result<Arc<Entry>, RpcError> {
-        self.get(id).ok_or_else(|| {
+        let sessions = self.sessions();
+        sessions.open.get(id).cloned().flatten().ok_or_else(|| {
+            if sessions.ended.contains(id) {
+                return ended(id);
+            }
             let message = format!("session `{id}` is not open: create, load or resume it first");
             RpcError::new(RpcError::NOT_FOUND, message)
         })
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Entry>> {
-        self.sessions().get(id).cloned().flatten()
+        self.sessions().open.get(id).cloned().flatten()
     }
 
     pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
-        self.sessions().values().flatten().cloned().collect()
+        self.sessions().open.values().flatten().cloned().collect()
     }
 
     /// Reserves the id of a session that is not open.
@@ -48,7 +59,7 @@ impl Table {
     ///
     /// The error of the response, if the session is open or being opened.
     pub(super) fn reserve(&self, id: &str) -> Result<Reserved, RpcError> {
-        match self.sessions().entry(id.to_owned()) {
+        match self.sessions().open.entry(id.to_owned()) {
             Slot::Occupied(_) => {
                 Err(RpcError::new(RpcError::CONFLICT, format!("session `{id}` is open or being opened")))
             }
@@ -59,17 +70,24 @@ impl Table {
         }
     }
 
-    /// Removes a session. Keeps another session with the same id.
+    /// Removes a session, and remembers that it has ended if it has. Keeps another session with the same id.
     pub(super) fn remove_entry(&self, entry: &Arc<Entry>) {
         let mut sessions = self.sessions();
-        let is_there =
-            sessions.get(&entry.id).and_then(Option::as_ref).is_some_and(|one| Arc::ptr_eq(one, entry));
-        if is_there {
-            sessions.remove(&entry.id);
+        let found = sessions.open.get(&entry.id).and_then(Option::as_ref);
+        if found.is_some_and(|one| Arc::ptr_eq(one, entry)) {
+            sessions.open.remove(&entry.id);
+            if entry.has_ended() {
+                sessions.ended.insert(entry.id.clone());
+            }
         }
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Option<Arc<Entry>>>> {
+    /// Forgets that a session has ended, because it was deleted.
+    pub(super) fn forget_ended(&self, id: &str) {
+        self.sessions().ended.remove(id);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,15 +95,19 @@ impl Table {
 impl Reserved {
     /// Replaces the reservation with the session.
     pub(super) fn put(self, entry: Arc<Entry>) {
-        self.table.sessions().insert(self.id.clone(), Some(entry));
+        let mut sessions = self.table.sessions();
+        sessions.ended.remove(&self.id);
+        sessions.open.insert(self.id.clone(), Some(entry));
+        // The end of the reservation takes the lock again.
+        drop(sessions);
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
         let mut sessions = self.table.sessions();
-        if sessions.get(&self.id).is_some_and(Option::is_none) {
-            sessions.remove(&self.id);
+        if sessions.open.get(&self.id).is_some_and(Option::is_none) {
+            sessions.open.remove(&self.id);
         }
     }
 }

@@ -278,7 +278,10 @@ impl Asking {
         let _reserved = self.table.reserve(id)?;
         match self.host.delete_session(id).await {
             // The session is gone, as requested.
-            Ok(()) | Err(HostError::NoSuchSession(_)) => Ok(Asked::Answer(json!({}))),
+            Ok(()) | Err(HostError::NoSuchSession(_)) => {
+                self.table.forget_ended(id);
+                Ok(Asked::Answer(json!({})))
+            }
             Err(error) => Err(error.to_rpc()),
         }
     }

@@ -1,5 +1,6 @@
 //! Connections and sessions: begun, opened again, listed, set and closed.
 
+use pintle_llm::{Error, ErrorKind};
 use serde_json::{Value, json};
 
 use super::harness::{TestClient, TestHost, anthropic, hanging, writing};
@@ -182,6 +183,38 @@ async fn a_busy_session_can_be_loaded_and_cancelled() {
     assert_eq!(client.stop_reason(prompt).await, "cancelled");
     let prompt = client.prompt(&session, "and now?").await;
     assert_eq!(client.stop_reason(prompt).await, "end_turn");
+    client.close().await.unwrap();
+}
+
+/// No later prompt can succeed with the key that the provider rejects.
+#[tokio::test]
+async fn prompts_after_a_turn_that_ended_the_session_say_what_to_do() {
+    let failure = || Error::new(ErrorKind::Authentication, "invalid x-api-key");
+    let host = TestHost::new(anthropic().failure(failure()).failure(failure()));
+    let mut client = TestClient::start(&host).await;
+    let session = client.new_session().await;
+    let (failing, queued) = (client.prompt(&session, "one").await, client.prompt(&session, "two").await);
+    assert_eq!(client.response(failing).await["error"]["data"]["reason"], "turn_failed");
+    // While the host closes the session, and afterwards.
+    for prompt in [queued, client.prompt(&session, "three").await] {
+        let error = client.response(prompt).await["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32010), &json!("session_ended")));
+        assert!(error["message"].as_str().unwrap().contains("start a new session"), "{error}");
+    }
+    // Once it is answered, in either way, the host has closed the session.
+    let close = client.request("session/close", json!({"sessionId": session})).await;
+    client.response(close).await;
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "four"}]});
+    let error = client.call_in_vain("session/prompt", params.clone()).await;
+    assert_eq!(error["data"]["reason"], "session_ended", "{error}");
+    assert_eq!(host.adapter.requests().len(), 1, "only the first prompt reaches the model");
+
+    // A deleted session is unknown, and other sessions are not affected.
+    client.call("session/delete", json!({"sessionId": session})).await;
+    assert_eq!(client.call_in_vain("session/prompt", params).await["code"], -32002);
+    let other = client.new_session().await;
+    let prompt = client.prompt(&other, "one").await;
+    assert_eq!(client.response(prompt).await["error"]["data"]["reason"], "turn_failed");
     client.close().await.unwrap();
 }
 

@@ -129,7 +129,7 @@ impl Controls {
         let diff =
             diff.map_err(|failure| HostError::failed("cannot compare the files", failure.message()))?;
         if diff.is_empty() {
-            return Ok(CommandResult::Said("Nothing has changed since the session began.".to_owned()));
+            return Ok(CommandResult::Said("No changes since the session started.".to_owned()));
         }
         let mut rows: Vec<String> = diff.lines().map(sanitize).map(Into::into).collect();
         let more = rows.len().saturating_sub(DIFF_ROWS);

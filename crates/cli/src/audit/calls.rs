@@ -139,7 +139,7 @@ fn approved(approval: &ApprovalHistory, detail: Detail) -> Vec<Block> {
             let reason = decision.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
             format!("{} {ending}{}{reason}", moment(decision.moment), by(decision.by.as_ref()))
         }
-        None => "nobody has decided".to_owned(),
+        None => "no decision yet".to_owned(),
     };
     blocks.push(Block::field("decision", value));
     blocks

@@ -135,7 +135,7 @@ impl Approver for Permissions {
         if !self.asks || self.mode() == PermissionMode::DontAsk {
             return deny(match is_plan {
                 true => "nobody can accept it here; give the complete plan as your final answer",
-                false => "it needs approval, and nobody can be asked",
+                false => "it needs approval, and no user can be asked",
             });
         }
         let Some(answer) = self.channel.permission(&PermissionRequest::of(request)).await else {

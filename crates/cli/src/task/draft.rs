@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::pin::pin;
 
-use pintle_workflow::RepositoryPerformer;
 use pintle_workflow::contract::{Base, CandidatePlan, Contract};
+use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
 
 use crate::approve::Prompter;
@@ -23,10 +23,12 @@ pub(super) fn require_somebody(is_accepted: bool) -> Result<(), Failure> {
     if is_accepted || Prompter::has_terminal() {
         return Ok(());
     }
-    Err(Failure::usage("nobody is here to accept the contract that a model would draft from the goal")
-        .with_hint(
-            "`--check COMMAND` and `--contract FILE` say what proves the goal, and `--yes` takes any draft",
-        ))
+    Err(Failure::usage(
+        "no terminal is available to accept the contract that a model would draft from the goal",
+    )
+    .with_hint(
+        "`--check COMMAND` and `--contract FILE` say what proves the goal, and `--yes` takes any draft",
+    ))
 }
 
 /// Shows drafts to the user and asks for acceptance.
@@ -58,7 +60,10 @@ impl Asking<'_> {
             }
         };
         performer.clean().await.or_failed("the files of the draft cannot be removed")?;
-        let drafted = drafted.map_err(|error| Failure::failed(format!("there is no draft: {error}")));
+        let drafted = drafted.map_err(|error| {
+            let exit = if error == DraftError::AtLimit { Exit::LimitReached } else { Exit::Failed };
+            Failure::new(exit, format!("there is no draft: {error}"))
+        });
         let drafted = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
         let contract = drafted.with_candidates(self.candidates.clone());
         if is_accepted {
@@ -84,7 +89,7 @@ impl Asking<'_> {
                     Err(failure) => console::notice(&failure.message()),
                 },
                 Some("n" | "no") | None => {
-                    let refused = "the draft was not accepted, and no task was begun";
+                    let refused = "the draft was not accepted, and no task was started";
                     return Err(Failure::new(FailureKind::Interrupted, refused));
                 }
                 Some(_) => console::notice("expected y, e or n"),

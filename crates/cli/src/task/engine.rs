@@ -43,7 +43,7 @@ pub(super) async fn serve(
     let address = listener.local_addr().or_failed("cannot listen")?;
     if is_open {
         console::notice(&format!(
-            "whoever reaches {address} can let tasks run: requests are not authenticated without --identity-key"
+            "any client that reaches {address} can run tasks: requests are not authenticated without --identity-key"
         ));
     }
     let stop = CancellationToken::new();
@@ -83,7 +83,7 @@ pub(super) async fn wake(id: &SessionId, process_env: &ProcessEnv) -> Result<(),
     let Some(url) = process_env.variable(RESTATE) else { return Ok(()) };
     if let Err(error) = engine(&url)?.wake(id).await {
         let cause = failure(&error).message();
-        console::notice(&format!("{cause}; a task that waits looks by itself within 5 minutes"));
+        console::notice(&format!("{cause}; a waiting task checks for input within 5 minutes"));
     }
     Ok(())
 }

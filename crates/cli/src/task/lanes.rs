@@ -12,7 +12,7 @@ pub(super) fn line(task: &Task, input: &Input) -> String {
         Input::Finished(result) => format!("{}{}\n", lane(&result.step), finished(task, result)),
         Input::Said(Signal::Steer { candidate, text }) => {
             let to = candidate.map_or("all".to_owned(), |candidate| format!("candidate {candidate}"));
-            format!("      said to {to}: {}\n", sanitize(text))
+            format!("      message to {to}: {}\n", sanitize(text))
         }
         Input::Said(Signal::Decide(decision)) => {
             let decided = if decision.is_approved { "approved" } else { "refused" };
@@ -42,11 +42,12 @@ fn finished(task: &Task, result: &StepResult) -> String {
     let name = name(step);
     match found {
         Found::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
+        Found::AtLimit { .. } => format!("{name} stops at its budget"),
         Found::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
             (Some(_), _) => format!("{name} fails as it should: {}", sanitize(&facts.command)),
             (None, problems) => {
                 let problems = problems.map(|problems| problems.join("; ")).unwrap_or_default();
-                format!("{name} is none: {}", sanitize(&problems))
+                format!("{name} is rejected: {}", sanitize(&problems))
             }
         },
         Found::Evidence(_) => {

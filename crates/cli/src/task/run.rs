@@ -88,7 +88,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
             end(&sessions, &id, &outcome, format).await
         }
         Err(TaskHostError::Stopped) => {
-            let hint = format!("`pintle task run --task {id}` goes on");
+            let hint = format!("`pintle task run --task {id}` resumes it");
             Err(Failure::new(FailureKind::Interrupted, "the task was stopped").with_hint(&hint))
         }
         Err(error) => Err(super::open_failure(&sessions, &error, &id).await),

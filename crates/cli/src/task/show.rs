@@ -87,7 +87,7 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 fn now(task: &Task, standing: &Standing) -> String {
     match standing {
         Standing::Steps(steps) => {
-            let begun = |step| if task.has_begun(step) { "" } else { " (not begun)" };
+            let begun = |step| if task.has_begun(step) { "" } else { " (not started)" };
             let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", begun(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }

@@ -43,7 +43,7 @@ pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Re
     if args.words.is_some() && !task.is_changed_by_words(gate) {
         let problem = "--words: the contract names the anchor, and words change only one that a model wrote";
         return Err(Failure::usage(problem).with_hint(
-            "`refuse` without words ends the task; `approve` lets it go on, and `pintle task steer` tells its candidates",
+            "`refuse` without words ends the task; `approve` continues it, and `pintle task steer` sends a message to its candidates",
         ));
     }
     let decision = Decision { gate, is_approved, words: args.words };
@@ -103,9 +103,7 @@ async fn post(
 ) -> Result<Exit, Failure> {
     tell(sessions, id, signal, process_env).await?;
     if !sessions.is_live(id).await {
-        console::notice(&format!(
-            "no process has the task open; `pintle task run --task {id}` goes on with it"
-        ));
+        console::notice(&format!("no process has the task open; `pintle task run --task {id}` resumes it"));
     }
     Ok(Exit::Done)
 }

@@ -100,7 +100,7 @@ impl TaskWorker {
         let Opened { mut session, limits, .. } = opening.open(env_session, &attendant, process_env).await?;
         let unfinished = session.resumed();
         let answers = assignment.answer.clone().map(|schema| AnswerSchema::new(schema, REPAIRS));
-        let answers = answers.transpose().or_failed("the form of the answer is none")?;
+        let answers = answers.transpose().or_failed("invalid answer schema")?;
         let message = match (is_said, &unfinished) {
             (false, _) => Some(assignment.message.clone()),
             (true, Some(_)) => None,
@@ -184,7 +184,7 @@ async fn select(sessions: Sessions, id: &SessionId) -> Result<Option<Selected>, 
     let summary = sessions.store().summary(id).await.or_failed("the session cannot be read")?;
     let Some(summary) = summary else { return Ok(None) };
     if let Err(StoreError::NotFound(_)) = read_record(sessions.store(), id).await {
-        sessions.store().delete(id).await.or_failed("the session cannot be begun anew")?;
+        sessions.store().delete(id).await.or_failed("the session cannot be started again")?;
         return Ok(None);
     }
     Selected::of(sessions, summary).await.map(Some)

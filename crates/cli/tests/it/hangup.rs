@@ -68,7 +68,7 @@ fn a_request_outlives_the_terminal_it_was_shown_on() {
         assert_eq!(waiting(&fixture), before, "{is_leader}: it is the same request");
         let session = before[0]["session"].as_str().unwrap();
         let decided = fixture.approvals(&["decide", decision, session]);
-        assert!(decided.stdout.contains("it applies when the session goes on"), "{decided:?}");
+        assert!(decided.stdout.contains("it applies when the session resumes"), "{decided:?}");
         let output = finish(fixture.start(&["--wait-approval", "--resume", session]));
         assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(fixture.harness.path("a.txt").exists(), wrote, "{decision}: {output:?}");

@@ -118,7 +118,7 @@ fn a_decision_outlives_the_process_that_asked() {
         let after = fixture.waiting();
         assert_eq!(after["ticket"], before["ticket"], "the same request");
         let decided = fixture.approvals(&["decide", decision, session]);
-        assert!(decided.stdout.contains("it applies when the session goes on"), "{decided:?}");
+        assert!(decided.stdout.contains("it applies when the session resumes"), "{decided:?}");
         let output = finish(fixture.start(&["--resume", session]));
         assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(fixture.harness.path("a.txt").exists(), wrote, "{decision}: {output:?}");

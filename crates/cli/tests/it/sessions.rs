@@ -285,7 +285,7 @@ fn killed_run_is_taken_up_without_a_second_effect() {
     assert_eq!(kept.list()[0]["state"], "idle");
     let nothing = run(&mut kept.next(&["run", "--continue"]));
     assert_eq!(nothing.code, Some(2));
-    assert!(nothing.stderr.contains("has nothing under way: expected a prompt"), "{nothing:?}");
+    assert!(nothing.stderr.contains("has no unfinished run: expected a prompt"), "{nothing:?}");
 }
 
 fn signal(name: &str, child: &std::process::Child) {

@@ -258,7 +258,7 @@ fn a_task_whose_process_was_killed_goes_on() {
     assert!(steered.stderr.contains("no process has the task open"), "{steered:?}");
     let output = project.run(&["--task", id]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stdout.contains("said to all: be quick"), "{output:?}");
+    assert!(output.stdout.contains("message to all: be quick"), "{output:?}");
     assert!(!output.stdout.contains("anchor begins"), "it is not done again: {output:?}");
     assert_eq!(project.only()["state"], "done");
 }

@@ -19,7 +19,7 @@ impl ModelInfo {
     /// Returns the cost of one call in US dollars; `None` if the price of any of its tokens is unknown.
     ///
     /// Input read from a cache costs the cache read price. Input written to a cache costs the cache write price, or the
-    /// input price if the model has no price for writes. Other input costs the input price. `usage` must be that of a
+    /// input price if the model has no price for writes. Other input costs the input price. `usage` must be the usage of a
     /// single call, since the price depends on the length of the input; add up the costs of several calls.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {

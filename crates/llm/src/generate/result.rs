@@ -62,7 +62,7 @@ impl StepResult {
     }
 }
 
-/// Result of a generation. Methods with the names of those of [`StepResult`] refer to the final step.
+/// Result of a generation. Methods with the names of methods of [`StepResult`] refer to the final step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GenerateResult<T = ()> {

@@ -44,7 +44,7 @@ enum CurrentStep {
 
 impl StreamResult {
     pub(super) fn new(work: ToolLoop) -> Self {
-        // One event at a time: the response is read no faster than its events are consumed.
+        // Events are read one by one: the response is read no faster than its events are consumed.
         let (sender, events) = mpsc::channel(1);
         let origin = work.origin();
         let driver: Boxed<_> = Box::pin(drive(work, sender));

@@ -51,7 +51,7 @@ pub enum Verdict {
 pub struct UnmatchedAnswer {
     /// Number of repairs that were asked for.
     pub repairs: u32,
-    /// What is wrong with the last answer.
+    /// Problem of the last answer.
     pub problem: String,
 }
 

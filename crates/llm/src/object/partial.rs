@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Limit on the nesting of values, that of `serde_json`.
+/// Limit on the nesting of values, which is the limit of `serde_json`.
 const MAX_DEPTH: usize = 128;
 
 /// Limit on the length of a key in bytes. Each chunk costs a lookup of the keys of its containers.

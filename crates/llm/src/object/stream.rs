@@ -87,7 +87,7 @@ impl<T: DeserializeOwned> ObjectStream<T> {
                         return Poll::Ready(Some(Ok(())));
                     }
                 }
-                // The next step has a text of its own.
+                // The next step has a separate text.
                 Some(Ok(StreamEvent::StepFinish { .. })) => {
                     (self.partial, self.fence) = (PartialJson::new(), FenceState::Start);
                 }

@@ -36,7 +36,7 @@ impl MessageList {
 }
 
 impl Request {
-    /// Returns the request with `data:` URLs replaced by their bytes. Borrowed if there are none.
+    /// Returns the request with `data:` URLs replaced by their bytes. Borrowed without such URLs.
     ///
     /// Each message is decoded once, and each list of messages is checked once.
     ///

@@ -166,7 +166,7 @@ impl Candidate {
         self.body_end
     }
 
-    /// Parses the calls in the complete text; `None` if there are none or one names an unknown tool.
+    /// Parses the calls in the complete text; `None` without calls, or if one names an unknown tool.
     pub(super) fn calls(&self, text: &str, tools: &OfferedTools) -> Option<Vec<ParsedCall>> {
         let body = |end: usize| text.get(self.body..end);
         let calls = match self.opener {

@@ -169,7 +169,7 @@ impl Recognizer {
         }
     }
 
-    /// Searches for the next candidate and emits the text before it. Returns `false` if there is none yet.
+    /// Searches for the next candidate and emits the text before it. Returns `false` if no candidate has arrived yet.
     fn scan(&mut self, is_end: bool, out: &mut Vec<Segment>) -> bool {
         let mut length = 0;
         while let Some(rest) = self.text.get(self.emitted + length..).filter(|rest| !rest.is_empty()) {

@@ -143,7 +143,7 @@ impl Rewriter {
         }
     }
 
-    /// Emits the text held back by open segments. They stay open, which tells consumers that the response broke off.
+    /// Emits the text held back by open segments. They stay open, which shows consumers that the response broke off.
     fn abort(&mut self, out: &mut Vec<StreamEvent>) {
         self.recognize_all(Recognizer::abort, out);
     }

@@ -1,7 +1,7 @@
 //! Cache points: where a request says that its prefix is to be cached.
 //!
 //! A request may have four. Automatic ones are set on the last system block, on the last tool, and on the last content
-//! block of the last two user messages. A system prompt in several parts, such as that of a session in a git work tree,
+//! block of the last two user messages. A system prompt in several parts, as in a git work tree,
 //! gets a point after the last part but one instead of the point on the tools. The API reads tools before the system
 //! prompt, so that point covers them (decision 0010, which says where this departs from the specification).
 

@@ -160,8 +160,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns whether the conversation ends inside a tool turn that began without thinking. Only the first response of the
-    /// turn counts: without interleaved thinking, a model thinks there only.
+    /// Returns whether the conversation ends inside a tool turn that started without thinking. Only the first response of
+    /// the turn counts: without interleaved thinking, a model thinks there only.
     pub(super) fn is_open_without_thinking(&self, newest: &[MergedMessage<'_>]) -> bool {
         let begins_with_thinking =
             newest.iter().fold(self.stable.end.begins_with_thinking, |before, message| {

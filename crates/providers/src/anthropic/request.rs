@@ -122,7 +122,7 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     }
     if cache {
         blocks.last_mut().into_iter().for_each(mark);
-        // The blocks start with those of the first system message, without blank parts.
+        // The blocks start with the blocks of the first system message, without blank parts.
         let cacheable_parts = conversation.cacheable_parts(request);
         if let Some(index) = cacheable_parts.and_then(|count| count.checked_sub(1)) {
             let last = blocks.len().saturating_sub(1);

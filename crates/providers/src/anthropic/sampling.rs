@@ -8,7 +8,7 @@ use super::reasoning::generation;
 /// First generation that supports neither.
 const FIRST_WITHOUT: (u32, u32) = (4, 7);
 
-/// First generation that supports only one of the two at a time.
+/// First generation that supports only one of the two at once.
 const FIRST_WITH_ONE: (u32, u32) = (4, 1);
 
 /// Minimum `top_p` with thinking. The only legal temperature is 1.

@@ -133,7 +133,7 @@ impl StreamDecoder for Decoder {
                 if !is_event(kind) {
                     return Ok(());
                 }
-                let source = "the stream began with another event";
+                let source = "the stream started with another event";
                 Err(error::unreadable("`message_start`", data.as_bytes(), source))
             }
             "content_block_start" => {
@@ -180,7 +180,7 @@ impl Decoder {
     fn start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         if self.state != State::Waiting {
             let found = message.to_string();
-            let source = "a second message began in the stream";
+            let source = "a second message started in the stream";
             return Err(error::unreadable("one message", found.as_bytes(), source));
         }
         self.state = State::Started;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
-/// Size in bytes from which a fragment is shared. Copying a smaller one is cheaper than a chunk of its own.
+/// Size in bytes from which a fragment is shared. Copying a smaller one is cheaper than a separate chunk.
 const LARGE: usize = 4 * 1024;
 
 /// Maximum size of a chunk of joined small fragments, in bytes. Larger blocks would be fresh pages from the system each

@@ -26,7 +26,7 @@ impl Fields {
 
     /// Writes the fields in order, then the start of the list `list`, whose elements the caller appends.
     ///
-    /// The conversation is last, so that the bytes of a longer conversation begin with those of a shorter one.
+    /// The conversation is last, so that the bytes of a longer conversation begin with the bytes of a shorter one.
     pub(crate) fn into_body(self, list: &str) -> Body {
         let mut body = Body::default();
         body.write(b"{");

@@ -360,7 +360,7 @@ fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
     (!parts.is_empty()).then(|| named(json!({"role": "user", "content": parts}), message))
 }
 
-/// Adds the participant's name to a message. The name of a tool message is that of the tool, which is in its call.
+/// Adds the participant's name to a message. The name of a tool message is the name of the tool, which is in its call.
 fn named(mut body: Value, message: &Message) -> Value {
     if let (Some(fields), Some(name)) = (body.as_object_mut(), name_of(message)) {
         fields.insert("name".to_owned(), name.into());

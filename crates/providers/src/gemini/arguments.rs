@@ -44,7 +44,7 @@ pub(super) fn add(arguments: &mut Map<String, Value>, partial: PartialArg) -> Op
     Some(())
 }
 
-/// Returns the value at a path, creating missing values. A list grows by one element at a time.
+/// Returns the value at a path, creating missing values. A list grows element by element.
 fn descend<'a>(start: &'a mut Value, steps: &[PathStep]) -> Option<&'a mut Value> {
     let mut value = start;
     for step in steps {

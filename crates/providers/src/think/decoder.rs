@@ -91,7 +91,7 @@ impl<D: Decoder> ThinkDecoder<D> {
         State::Text(text)
     }
 
-    /// Emits what is held of the first text. Its further deltas are part of the answer.
+    /// Emits the held part of the first text. Its further deltas are part of the answer.
     fn settle(&mut self, mut text: FirstText, out: &mut Vec<StreamEvent>) {
         if let Some(piece) = self.splitter.finish() {
             text.push(piece, out);

@@ -189,7 +189,7 @@ impl<D: Decoder> Events<D> {
                 self.waited = Duration::ZERO;
             }
             if let StreamEvent::Finish { response, .. } = event {
-                // Id and model of the finish event override those of the start.
+                // Id and model of the finish event override the values of the start.
                 let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));
                 // Nothing follows, so the accumulator is moved out.
                 let accumulator = std::mem::replace(&mut self.accumulator, StreamAccumulator::new("", ""));

@@ -38,7 +38,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     /// Sends the request and waits for the first byte of the body, or for the headers of an error response. `sent`
-    /// resolves, to any value, when the request is sent; without it, the headers have no timeout of their own.
+    /// resolves, to any value, when the request is sent; without it, the headers have no separate timeout.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Exchange {
     ///
     /// # Errors
     ///
-    /// As for [`Exchange::read`], and that of `timeout`.
+    /// As for [`Exchange::read`], and the error of `timeout`.
     pub(crate) async fn read_within(
         &mut self,
         left: Duration,
@@ -152,7 +152,7 @@ impl Exchange {
                 body.extend_from_slice(&bytes);
             }
         };
-        // A timeout leaves what has arrived.
+        // A timeout keeps the received bytes.
         let _ = tokio::time::timeout_at(end, read).await;
         body.truncate(MAX_ERROR_BODY);
         body
@@ -226,7 +226,7 @@ pub(crate) struct Endpoint {
 pub(crate) struct ErrorContext {
     pub(crate) headers: Headers,
     endpoint: Arc<Endpoint>,
-    /// Headers that were sent in addition to those of the endpoint.
+    /// Headers that were sent in addition to the headers of the endpoint.
     sent: Vec<(&'static str, String)>,
     now: fn() -> SystemTime,
 }
@@ -242,7 +242,7 @@ impl ErrorContext {
 
     /// Returns the keys that no error may contain. They are collected when there is an error, which is rare.
     fn keys(&self) -> impl Iterator<Item = &str> {
-        // A gateway's key is in a header of its own or in the base URL.
+        // A gateway's key is in a separate header or in the base URL.
         let Endpoint { base_url, headers, .. } = self.endpoint.as_ref();
         let sent = self.sent.iter().map(|(name, value)| (*name, value.as_str()));
         let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
@@ -300,7 +300,7 @@ impl ErrorContext {
             }
             cause = found.source();
         }
-        // `Debug` shows all fields, including those of the causes.
+        // `Debug` shows all fields, including the fields of the causes.
         leaks(&format!("{error:?}"))
     }
 

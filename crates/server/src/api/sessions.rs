@@ -197,7 +197,7 @@ async fn tools(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let found = app.find_going(&caller, &id).await?;
-    let live = app.hub.open(&found.root).await?;
+    let live = app.hub.open_detached(&found.root).await?;
     let view = |tool: &ToolItem| ToolView {
         name: tool.name.clone(),
         description: tool.description.clone(),

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use axum::body::Body;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
 use pintle_agent::SessionId;
 use pintle_store::SessionStore as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::harness::{Fixture, PATIENCE, Setup, TestHost, scripted};
+use crate::api;
 use crate::hub::{Hub, Live};
 use crate::problem::{FAILED, NOT_FOUND, Problem, UNAVAILABLE};
-use crate::{HostError, NewSession, OpenSession, ServerLimits, SessionHost};
+use crate::{HostError, NewSession, OpenSession, Server, ServerLimits, SessionHost};
 
 /// Host that opens a session when the test lets it.
 #[derive(Debug)]
@@ -200,6 +204,45 @@ async fn a_cancelled_opening_leaves_no_slot_and_no_place() {
     let (_, opened) = openings.next_answer().await;
     opened.unwrap();
     assert_eq!(openings.hub.slot_users(&id), 0);
+}
+
+/// A client that disconnects drops its request.
+#[tokio::test]
+async fn an_opening_continues_without_the_request_that_started_it() {
+    let mut fixture = Setup::new(scripted()).start().await;
+    let id = SessionId::new(fixture.create().await);
+    fixture.shut_down().await;
+    let (openings, mut held) = mpsc::unbounded_channel();
+    let host = HeldHost { inner: fixture.host.clone(), openings };
+    let store = Arc::new(fixture.host.store.clone());
+    let server = Server::new(Arc::new(host), store, ServerLimits::default());
+    let router = TowerToHyperService::new(api::router(server.app(None, false)));
+    let tools = || {
+        let request = hyper::Request::builder().uri(format!("/v1/sessions/{id}/tools"));
+        router.call(request.body(Body::empty()).unwrap())
+    };
+    let mut first = Box::pin(tools());
+    let opening = tokio::select! {
+        opening = held.recv() => opening.unwrap(),
+        answer = &mut first => panic!("{answer:?}"),
+    };
+    drop(first);
+    assert!(!opening.result.is_closed(), "the host's opening continues");
+    let answer = async {
+        let succeed = async {
+            // The second request waits for the same opening.
+            while server.hub.slot_users(&id) != 2 {
+                tokio::task::yield_now().await;
+            }
+            opening.succeed();
+        };
+        tokio::join!(tools(), succeed).0
+    };
+    let answer = tokio::time::timeout(PATIENCE, answer).await.expect("the second request is answered");
+    assert_eq!(answer.unwrap().status(), 200);
+    assert!(held.try_recv().is_err(), "it was opened once");
+    assert!(server.hub.live(&id).is_some());
+    server.hub.shut_down().await;
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     let mut origin = create(store, "a").await;
     append(origin.as_mut(), &[r#"{"t":1}"#]).await;
     drop(origin);
-    let mut origin = store.open(&SessionId::new("a")).await.expect("nobody has it").writer;
+    let mut origin = store.open(&SessionId::new("a")).await.expect("no process has it open").writer;
     let at = append(origin.as_mut(), &[r#"{"t":2}"#]).await;
     append(origin.as_mut(), &[r#"{"t":3}"#]).await;
     let mut first = fork(store, "a", at.seq, "b").await;
@@ -32,7 +32,7 @@ pub async fn a_fork_begins_with_the_lines_of_its_origin(store: &dyn SessionStore
     let end = append(first.as_mut(), &[r#"{"t":5}"#]).await;
     assert!(first.epoch() > at.epoch, "an id of a line is used once");
     drop(first);
-    let mut first = store.open(&SessionId::new("b")).await.expect("nobody has it").writer;
+    let mut first = store.open(&SessionId::new("b")).await.expect("no process has it open").writer;
     append(first.as_mut(), &[r#"{"t":6}"#]).await;
     let mut second = fork(store, "b", end.seq, "c").await;
     append(second.as_mut(), &[r#"{"t":7}"#]).await;
@@ -62,11 +62,11 @@ pub async fn a_fork_survives_its_origin(store: &dyn SessionStore) {
     let at = append(origin.as_mut(), &[&format!("{{\"t\":{large:?}}}")]).await;
     append(origin.as_mut(), &[r#"{"t":1}"#]).await;
     drop((fork(store, "a", at.seq, "b").await, fork(store, "a", at.seq, "c").await, origin));
-    assert!(store.delete(&SessionId::new("c")).await.expect("nobody has it"));
+    assert!(store.delete(&SessionId::new("c")).await.expect("no process has it open"));
     assert_eq!(texts(store, "a").await, [format!("{large:?}"), "1".to_owned()]);
-    assert!(store.delete(&SessionId::new("a")).await.expect("nobody has it"));
+    assert!(store.delete(&SessionId::new("a")).await.expect("no process has it open"));
     store.sweep(pintle_agent::Timestamp::from_millis(i64::MAX)).await.expect("it is swept");
-    let mut fork = store.open(&SessionId::new("b")).await.expect("nobody has it").writer;
+    let mut fork = store.open(&SessionId::new("b")).await.expect("no process has it open").writer;
     append(fork.as_mut(), &[r#"{"t":2}"#]).await;
     assert_eq!(texts(store, "b").await, [format!("{large:?}"), "2".to_owned()]);
     verify(store, "b", &at).await;

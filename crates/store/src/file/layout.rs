@@ -9,7 +9,7 @@
 //! sessions/ID/blobs/3f9a…        the values of this session: other names of the same files
 //! sessions/ID/inbox/…            posted inputs
 //! ledgers/NAME.json              texts that an application keeps
-//! ledgers/lock                   locked by whoever replaces one
+//! ledgers/lock                   locked by a process that replaces one
 //! ```
 
 use std::path::{Path, PathBuf};

@@ -178,7 +178,7 @@ const OTHER_ITEMS: &[&str] = &[
 /// Maximum length of a call id, in characters.
 const MAX_CALL_ID: usize = 64;
 
-/// Maximum length of the name of a call, in characters. It is longer than that of a tool.
+/// Maximum length of the name of a call, in characters. The limit for a tool is lower.
 const MAX_CALL_NAME: usize = 128;
 
 pub(super) fn check(body: &Map<String, Value>, allow_item_ids: bool, report: &mut Report) {

@@ -47,7 +47,7 @@ pub(super) fn error(error: &ErrorBody<'_>) -> Value {
     json!({"error": body})
 }
 
-/// Returns the error for an invalid key, which unlike that of other providers is not a 401.
+/// Returns the error for an invalid key, which is not a 401 as with other providers.
 pub(super) fn wrong_key() -> Value {
     let reason = json!({
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",

@@ -36,7 +36,7 @@ pub enum FailureKind {
         /// Number of complete events sent before half of the next one.
         after_events: usize,
     },
-    /// An error event within a stream that began with status 200.
+    /// An error event within a stream that started with status 200.
     ///
     /// A request without streaming gets the status of the error.
     ErrorEvent(ErrorEvent),
@@ -137,7 +137,7 @@ impl TryFrom<RawFailure> for Failure {
             (None, None, Some(event)) => FailureKind::ErrorEvent(event),
             (None, None, None) if raw.stall_ms.is_some() => FailureKind::Silence,
             _ => {
-                return Err("failure is none or several kinds; expected one of status, cut_after_events, \
+                return Err("a failure has one kind; expected one of status, cut_after_events, \
                             error_event, stall_ms"
                     .to_owned());
             }

@@ -121,7 +121,7 @@ fn invalid_scripts_name_position_and_expectation() {
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 500\ncut_after_events = 1\n",
-            "invalid script at line 4, column 1: failure is none or several kinds; expected one of status",
+            "invalid script at line 4, column 1: a failure has one kind; expected one of status",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nretry_after = \"1\"\n",

@@ -11,7 +11,7 @@ use crate::response::Frame;
 pub(super) struct Reply {
     /// Silence before anything is sent.
     pub(super) stall: Duration,
-    /// Headers in addition to those of the framing.
+    /// Headers in addition to the headers of the framing.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: ReplyBody,
 }

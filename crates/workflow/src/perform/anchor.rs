@@ -2,7 +2,7 @@
 
 use super::clean::Clean;
 use super::runs::Line;
-use super::{Performance, StepError, control};
+use super::{Performance, StepError, answer_of, control};
 use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
 use crate::command_run::{Observation, Stability};
 use crate::contract::{AnchorPlan, CandidatePlan};
@@ -83,8 +83,7 @@ impl Performance<'_> {
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
         let worked = self.let_work(assignment).await?;
-        let answer =
-            worked.answer.ok_or_else(|| StepError::Other("the session named no command".to_owned()))?;
+        let answer = answer_of(worked, &session, "the session named no command")?;
         let proposal: prompts::Proposal = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
         let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;

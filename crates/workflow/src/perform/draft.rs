@@ -1,13 +1,26 @@
 //! Drafts of contracts: a session reads a clone of the repository, and proposes evidence for the goal.
 
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::{RepositoryPerformer, StepError};
+use super::{RepositoryPerformer, StepError, answer_of};
 use crate::contract::{Base, Contract, Draft, Drafted};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
 use crate::task::{Spent, WorkLimits};
 use crate::worker::{Assignment, WorkerError};
+
+/// Reason why there is no draft.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DraftError {
+    /// The session stopped at a limit of its budget.
+    #[error("its session stopped at a limit of its budget")]
+    AtLimit,
+    /// Three drafts were invalid, the session failed, or it was cancelled.
+    #[error(transparent)]
+    Failed(#[from] WorkerError),
+}
 
 /// Maximum number of drafts of a session. Each request after the first one contains the problems of the previous draft.
 const ATTEMPTS: usize = 3;
@@ -18,14 +31,19 @@ impl RepositoryPerformer {
     ///
     /// # Errors
     ///
-    /// [`WorkerError`], if three drafts are invalid, if the session fails, or if `cancel` is cancelled.
+    /// [`DraftError`], if the session stops at a limit of its budget or fails, if three drafts are invalid, or if `cancel`
+    /// is cancelled.
     pub async fn draft(
         &self,
         base: Base,
         text: &str,
         cancel: &CancellationToken,
-    ) -> Result<Contract, WorkerError> {
-        self.try_draft(base, text, cancel).await.map_err(|error| WorkerError(error.to_string()))
+    ) -> Result<Contract, DraftError> {
+        let drafted = self.try_draft(base, text, cancel).await;
+        drafted.map_err(|error| match matches!(error, StepError::AtLimit(_)) {
+            true => DraftError::AtLimit,
+            false => WorkerError(error.to_string()).into(),
+        })
     }
 
     async fn try_draft(
@@ -61,9 +79,7 @@ impl RepositoryPerformer {
             if let Some(error) = worked.error {
                 return Err(WorkerError(error).into());
             }
-            let Some(answer) = worked.answer else {
-                return Err(StepError::Other("the session drafted no contract".to_owned()));
-            };
+            let answer = answer_of(worked, &drafted.session, "the session drafted no contract")?;
             let draft = serde_json::from_value::<Draft>(answer).map_err(|error| error.to_string());
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {

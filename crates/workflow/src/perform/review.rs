@@ -1,6 +1,6 @@
 //! The review of a change.
 
-use super::{Performance, StepError};
+use super::{Performance, StepError, answer_of};
 use crate::contract::CandidatePlan;
 use crate::prompts;
 use crate::repository::remove_directory;
@@ -22,8 +22,9 @@ impl Performance<'_> {
         assignment.answer = Some(prompts::review_schema());
         let session = assignment.session.clone();
         let worked = self.let_work(assignment).await?;
-        let review = worked.answer.and_then(|answer| serde_json::from_value::<prompts::Review>(answer).ok());
-        let review = review.ok_or_else(|| StepError::Other("the reviewer gave no answer".to_owned()))?;
+        let answer = answer_of(worked, &session, "the reviewer gave no answer")?;
+        let review = serde_json::from_value::<prompts::Review>(answer)
+            .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
         remove_directory(self.performer.machine.as_ref(), place.directory()).await?;
         let prompts::Review { findings, remarks } = review;
         Ok(Found::Review(ReviewFacts { session, findings, remarks }))

@@ -192,6 +192,7 @@ fn row_of(moment: &Moment) -> Vec<String> {
         Input::Finished(result) => {
             let what = match &result.found {
                 Found::Failed { reason, .. } => format!("{} failed: {reason}", named(&result.step)),
+                Found::AtLimit { .. } => format!("{} stops at its budget", named(&result.step)),
                 Found::Baseline(_)
                 | Found::Anchor(_)
                 | Found::Work(_)

@@ -94,6 +94,7 @@ fn names_in_the_report_are_those_of_the_fixture() {
         Outcome::Limit { limit: LimitKind::Usd, best: Some(0) },
         Outcome::Limit { limit: LimitKind::Tokens, best: None },
         Outcome::Limit { limit: LimitKind::Minutes, best: None },
+        Outcome::Limit { limit: LimitKind::Session, best: None },
         Outcome::Aborted { reason: "enough".to_owned() },
         Outcome::Failed { step, reason: "disk full".to_owned() },
     ];
@@ -125,6 +126,12 @@ fn every_end_is_a_sentence() {
         let text = Report::of(task).to_markdown();
         text.lines().take(3).collect::<Vec<_>>().join(" ") + "\n"
     };
+    let at_limit = |kind: StepKind| {
+        move |step: &Step| match step.id.kind == kind {
+            true => Found::AtLimit { session: "s".to_owned() },
+            false => found_right(step.id.kind),
+        }
+    };
     let failing = |kind: StepKind| {
         move |step: &Step| match step.id.kind == kind {
             true => Found::failed("the | disk\nis <full>"),
@@ -142,6 +149,7 @@ fn every_end_is_a_sentence() {
         ended(&played(contract(), failing(StepKind::Anchor))),
         ended(&played(contract(), failing(StepKind::Work))),
         ended(&played(contract().with_budget(budget), |step| found_right(step.id.kind))),
+        ended(&played(contract(), at_limit(StepKind::Anchor))),
     ];
     insta::assert_snapshot!(said.concat(), @r#"
     # Under way  The task has not ended.
@@ -150,6 +158,7 @@ fn every_end_is_a_sentence() {
     # Blocked  Nothing was found that fails before the goal is reached, so nothing would prove that it is.
     # Blocked  No candidate reached the goal.
     # At its limit  The budget of dollars is used up. Candidate 0 has its evidence, and was not reviewed.
+    # At its limit  The budget of its sessions is used up.
     "#);
 }
 

@@ -17,7 +17,7 @@ pub enum Outcome {
     Blocked(BlockedBy),
     /// The budget is used up.
     Limit {
-        /// Part of the budget.
+        /// The limit.
         limit: LimitKind,
         /// Best candidate that is proved but not reviewed.
         best: Option<usize>,
@@ -62,7 +62,7 @@ pub enum BlockedBy {
     },
 }
 
-/// Part of a budget.
+/// Limit at which a task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitKind {
@@ -72,6 +72,8 @@ pub enum LimitKind {
     Tokens,
     /// Minutes.
     Minutes,
+    /// A budget of the sessions, such as the user's budget of a day. The contract has no budget.
+    Session,
 }
 
 impl Done {

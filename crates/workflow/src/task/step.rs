@@ -127,6 +127,11 @@ pub enum Found {
     Evidence(Box<CandidateFacts>),
     /// A review.
     Review(ReviewFacts),
+    /// The session for an anchor or a review stopped at a limit of its budget, without an answer.
+    AtLimit {
+        /// Session that stopped.
+        session: String,
+    },
     /// The step could not be carried out.
     Failed {
         /// Reason, as text for users.
@@ -254,6 +259,7 @@ impl Found {
             Self::Work(_) => kind == StepKind::Work,
             Self::Evidence(_) => kind == StepKind::Evidence,
             Self::Review(_) => kind == StepKind::Review,
+            Self::AtLimit { .. } => matches!(kind, StepKind::Anchor | StepKind::Review),
             Self::Failed { .. } => true,
         }
     }

@@ -424,6 +424,33 @@ fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
 }
 
 #[test]
+fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
+    let of_contract = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
+    for (kind, steps, best) in [
+        (StepKind::Anchor, "baseline-1 anchor-1", "None"),
+        (StepKind::Review, "baseline-1 anchor-1 work-0-1 evidence-0-1 review-0-1", "Some(0)"),
+    ] {
+        for (budget, limit) in [(TaskBudget::default(), "Session"), (of_contract, "Usd")] {
+            let mut played = Played::new(contract().with_budget(budget));
+            played.play(|step| match step.id.kind == kind {
+                true => (Found::AtLimit { session: "s".to_owned() }, 0.2),
+                false => (right(step).0, 0.1),
+            });
+            assert_eq!(played.end(), format!("Limit {{ limit: {limit}, best: {best} }}"));
+            assert_eq!(played.steps.join(" "), steps, "nothing is tried again");
+        }
+    }
+    // The budget of a candidate's session, which the contract does not contain.
+    let mut played = Played::new(contract());
+    played.play(|step| match step.id.kind {
+        StepKind::Work => (worked(WorkEnd::Limit), 0.0),
+        StepKind::Evidence => (evidence(3, 1), 0.0),
+        _ => right(step),
+    });
+    assert_eq!(played.end(), "Limit { limit: Session, best: None }");
+}
+
+#[test]
 fn a_candidate_at_a_limit_is_out_for_the_true_reason() {
     for (end, name, reason) in [
         (WorkEnd::Limit, "limit", "its share of the budget is used up"),
@@ -542,6 +569,7 @@ fn anything(kind: StepKind, number: u8) -> Found {
         (StepKind::Evidence, number @ 2..5) => evidence(u64::from(number), 0),
         (StepKind::Evidence, number) => evidence(1, i32::from(number)),
         (StepKind::Review, 2..5) => review(&[]),
+        (StepKind::Review, 5) => Found::AtLimit { session: "s".to_owned() },
         (StepKind::Review, _) => review(&["a fault"]),
     }
 }

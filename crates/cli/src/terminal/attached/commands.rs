@@ -25,13 +25,13 @@ const OFFERED: [Command; 9] = [
 const KEYS: [(&str, &str); 9] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
-    ("Esc", "interrupt the turn; what was said stays"),
+    ("Esc", "interrupt the turn; the conversation stays"),
     ("Ctrl+J, Shift+Enter", "begin another line"),
-    ("Up, Down, Ctrl+R", "inputs of before, one by one or searched"),
+    ("Up, Down, Ctrl+R", "input history, step by step or searched"),
     ("Ctrl+V", "paste the image on the clipboard"),
     ("Ctrl+G", "write in your editor"),
     ("Alt+A", "decide on calls that wait, or write on"),
-    ("Ctrl+C", "clear the input; twice, leave: the session goes on at the server"),
+    ("Ctrl+C", "clear the input; twice, leave: the session continues on the server"),
 ];
 
 impl Attached<'_> {
@@ -55,7 +55,7 @@ impl Attached<'_> {
             Command::Effort if arguments.is_empty() => {
                 vec![labelled(
                     "effort",
-                    status.effort.clone().unwrap_or_else(|| "that of the model".to_owned()),
+                    status.effort.clone().unwrap_or_else(|| "default of the model".to_owned()),
                 )]
             }
             Command::Mode if arguments.is_empty() => vec![labelled("mode", status.mode.clone())],

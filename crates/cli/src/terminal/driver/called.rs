@@ -23,9 +23,9 @@ use crate::{instructions, process_env};
 const KEYS: [(&str, &str); 18] = [
     ("Enter", "send; while a turn runs, steer it"),
     ("Tab, Alt+Enter", "queue for the end of the turn"),
-    ("Esc", "interrupt the turn; what was said stays"),
+    ("Esc", "interrupt the turn; the conversation stays"),
     ("Ctrl+J, Shift+Enter", "begin another line"),
-    ("Up, Down, Ctrl+R", "inputs of before, one by one or searched"),
+    ("Up, Down, Ctrl+R", "input history, step by step or searched"),
     ("@FILE", "name a file; an image goes with the message"),
     ("Ctrl+V", "paste the image on the clipboard; files that are dropped are taken as well"),
     ("!COMMAND", "run a command; the model sees it with your next message"),
@@ -36,7 +36,7 @@ const KEYS: [(&str, &str); 18] = [
     ("Ctrl+G", "write in your editor"),
     ("Alt+A", "decide on calls that wait, answer a server, or write on"),
     ("Ctrl+T", "look through the whole conversation"),
-    ("Ctrl+L", "draw anew"),
+    ("Ctrl+L", "redraw the screen"),
     ("Ctrl+Z", "back to the shell; `fg` returns"),
     ("Ctrl+C", "clear the input; twice, leave"),
 ];

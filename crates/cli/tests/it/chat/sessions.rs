@@ -135,7 +135,7 @@ fn a_turn_that_runs_is_not_left_for_another_session() {
     let mut terminal = begin(&harness, &["go"]);
     terminal.wait_for_text("shell sleep 600");
     terminal.type_keys("/new\r");
-    terminal.wait_for_text("a turn is under way");
+    terminal.wait_for_text("a turn is running");
     terminal.type_keys("\u{1b}");
     terminal.wait_for_text("✗ shell sleep 600 cancelled");
     leave(terminal);

@@ -62,7 +62,7 @@ fn a_draft_that_nobody_wants_is_no_task() {
     terminal.type_keys("n\n");
     let (code, screen, _) = terminal.finish();
     assert_eq!(code, Some(130), "{screen}");
-    assert!(screen.contains("no task was begun"), "{screen}");
+    assert!(screen.contains("no task was started"), "{screen}");
     assert_eq!(project.task(&["list"]).stdout, "no tasks\n");
 }
 

@@ -146,7 +146,7 @@ fn check_endings(messages: &Messages<'_>, report: &mut Report) {
     }
 }
 
-/// Checks that with a thinking budget, an open tool turn has begun with thinking.
+/// Checks that with a thinking budget, an open tool turn starts with thinking.
 ///
 /// Adaptive thinking has no such rule.
 fn check_leading_thinking(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {

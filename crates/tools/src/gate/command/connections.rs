@@ -10,16 +10,16 @@ use super::scanner::{Connections, ScannedLine};
 pub(super) fn text_commands(line: &ScannedLine) -> Vec<bool> {
     let commands = &line.commands;
     let has_texts: Vec<bool> =
-        commands.iter().map(|command| programs::has_text_arguments(&command.words)).collect();
+        commands.iter().map(|command| command.readings().all(programs::has_text_arguments)).collect();
     let may_rebind = commands
         .iter()
         .zip(&has_texts)
-        .any(|(command, has_texts)| !has_texts && programs::may_rebind(&command.words));
+        .any(|(command, has_texts)| !has_texts && command.readings().any(programs::may_rebind));
     if may_rebind || !line.has_known_connections {
         return vec![false; commands.len()];
     }
     // A program may run a file that another command writes.
-    let runs_no_file = commands.iter().all(|command| programs::runs_no_file(&command.words));
+    let runs_no_file = commands.iter().all(|command| command.readings().all(programs::runs_no_file));
     // Whether all commands of a pipeline from the current one on read texts.
     let mut pipelines: HashMap<usize, bool> = HashMap::new();
     let mut text_commands: HashSet<usize> = HashSet::new();

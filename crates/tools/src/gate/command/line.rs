@@ -1,13 +1,13 @@
 //! A parser for shell lines with the precision that rules need.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::computed::{EACH, PART, UNKNOWN};
 use super::connections;
 use super::mention::{CommandMention, SearchBudget, mention_in};
 use super::pattern::CommandPattern;
 use super::programs::{self, base_name};
-use super::scanner::{self, Content, ScannedInput};
+use super::scanner::{self, Content, ScannedCommand, ScannedInput};
 use super::scripts;
 
 /// Maximum nesting of scripts within scripts that is searched.
@@ -29,6 +29,8 @@ pub struct CommandLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ParsedCommand {
     words: Vec<String>,
+    /// The words of a shell that expands no braces, if they differ.
+    unexpanded: Option<Vec<String>>,
     /// Whether no command of the line runs its arguments or its input.
     is_text: bool,
 }
@@ -74,8 +76,11 @@ impl CommandLine {
         let owners: HashMap<usize, usize> =
             ids.map(|(index, command)| (command.connections.id, index)).collect();
         let commands = scanned.commands.into_iter().zip(is_text);
-        let commands: Vec<ParsedCommand> =
-            commands.map(|(command, is_text)| ParsedCommand { words: command.words, is_text }).collect();
+        let parsed = |(command, is_text): (ScannedCommand, bool)| {
+            let ScannedCommand { words, unexpanded, .. } = command;
+            ParsedCommand { words, unexpanded, is_text }
+        };
+        let commands: Vec<ParsedCommand> = commands.map(parsed).collect();
         let owner = |input: &ScannedInput| owners.get(&input.owner).and_then(|index| commands.get(*index));
         let inputs = scanned.inputs.into_iter().filter_map(|input| {
             let owner = owner(&input);
@@ -110,7 +115,8 @@ impl CommandLine {
 
     fn new(commands: Vec<ParsedCommand>, is_plain: bool, texts: Vec<NestedText>, depth: usize) -> Self {
         let run = commands.iter().filter(|command| !command.is_text);
-        let sets_alias = run.flat_map(|command| &command.words).any(|word| programs::sets_alias(word));
+        let sets_alias =
+            run.flat_map(ParsedCommand::readings).flatten().any(|word| programs::sets_alias(word));
         let is_cut = depth == 0 && !texts.is_empty();
         let nested = match depth.checked_sub(1) {
             Some(depth) => texts.into_iter().map(|nested| Self::parse_nested(nested, depth)).collect(),
@@ -132,7 +138,7 @@ impl CommandLine {
             return if is_known { Self::parse(script) } else { Self::parse_unreliable(script) };
         }
         let is_text = programs::has_text_arguments(&words);
-        let command = ParsedCommand { words, is_text };
+        let command = ParsedCommand { words, unexpanded: None, is_text };
         let texts = command.texts();
         Self::new(vec![command], true, texts, MAX_DEPTH)
     }
@@ -191,10 +197,11 @@ impl CommandLine {
         budget: &SearchBudget,
     ) -> Option<CommandMention> {
         let is_aliased = is_aliased || self.sets_alias;
-        let own = self
-            .commands
-            .iter()
-            .filter_map(|command| mention_in(&command.words, command.is_text, pattern, is_aliased, budget));
+        let own = self.commands.iter().flat_map(|command| {
+            let is_text = command.is_text;
+            let mention = move |words| mention_in(words, is_text, pattern, is_aliased, budget);
+            command.readings().filter_map(mention)
+        });
         let nested = self.nested.iter().filter_map(|nested| {
             let inner = nested.line.mention_within(pattern, is_aliased, budget)?;
             let outer = nested.mention.clone().filter(|_| inner != CommandMention::TooComplex);
@@ -212,15 +219,23 @@ impl CommandLine {
 }
 
 impl ParsedCommand {
+    /// Returns the words as each kind of shell reads them.
+    fn readings(&self) -> impl Iterator<Item = &[String]> {
+        std::iter::once(self.words.as_slice()).chain(self.unexpanded.as_deref())
+    }
+
     /// Returns the arguments that may be lines.
     fn texts(&self) -> Vec<NestedText> {
         if self.is_text {
             return Vec::new();
         }
-        let texts = scripts::texts(&self.words).into_iter().map(|(text, content)| {
+        let mut known = HashSet::new();
+        let texts = self.readings().flat_map(scripts::texts).filter_map(|(text, content)| {
             let is_data = content == Content::Data;
+            // Most texts are the same in each reading.
+            let is_new = self.unexpanded.is_none() || known.insert((text.clone(), is_data));
             let mention = is_data.then(|| CommandMention::of_argument(&self.words));
-            NestedText { text, content, mention }
+            is_new.then_some(NestedText { text, content, mention })
         });
         texts.collect()
     }
@@ -275,7 +290,13 @@ mod tests {
             ("a ${x:-$(b c)}", "? b_c / :_x:-$ / a_$"),
             ("a $x$1y", "? a_$$y"),
             ("a *.rs b? [ab]c", "? a_*.rs_b*_*c"),
-            ("a pre{b,c}d {e} f", "? a_pre*d_*_f"),
+            ("a pre{b,c}d {e} f", "? a_prebd_precd_*_f"),
+            ("a {b,}{c,d} {,} x{1,2}'{y,z}'", "? a_bc_bd_c_d_x1{y,z}_x2{y,z}"),
+            ("a ''{b,} {,}\"\"", "? a_b___"),
+            ("a {b,$c} {b,'c'} {b,{c,d}} {b..c} {b,c", "? a_*_*_*_*_{b,c"),
+            ("X={a,b} c d={e,f} >{g,h} $i{j,k}", "? X=*_c_d=e_d=f_$j_$k"),
+            ("[[ {a,b} ]]; case {a,b} in {c,d}) e;; esac", "? [[_*_]] / case_*_in / :_* / e / :_esac"),
+            ("{if,case} a in b", "? if_case_a_in_b"),
             ("a {} {b d} [ x ] e}", "? a_%_{b_d}_[_x_]_e}"),
             ("{ a; }", "? a"),
             ("a() { b; }", "? a / b"),

@@ -21,12 +21,13 @@ pub struct PatternError {
 ///
 /// * A rule that **denies** or **asks** matches anywhere ([`CommandLine::mention`](super::CommandLine::mention)): in
 ///   every command of a line, after words such as `sudo` or `xargs`, in a quoted script, and with options before the
-///   subcommand as in `git -C dir push`. A word that the shell computes, such as `$x`, `$(cmd)` or `pus{h,}`, matches
-///   every word that it may become, including the program. A variable before a path, as in `$HOME/bin/tool`, counts as
-///   a directory. Arguments and inputs of programs that only read or print them do not match, such as a message of
-///   `git commit`, unless another command of the line may run the output. Such rules catch mistakes but are not a
-///   security boundary. They do not detect a command in an encoded script, in a script file, behind an alias in a
-///   configuration file, or in a program that runs others.
+///   subcommand as in `git -C dir push`. A word that the shell computes, such as `$x`, `$(cmd)` or `pus?`, matches
+///   every word that it may become, including the program. Braces with literal choices, such as
+///   `pus{h,}`, match as the words that they expand to, and also as written: some shells expand no braces. A variable
+///   before a path, as in `$HOME/bin/tool`, counts as a directory. Arguments and inputs of programs that only read or
+///   print them do not match, such as a message of `git commit`, unless another command of the line may run the output.
+///   Such rules catch mistakes but are not a security boundary. They do not detect a command in an encoded script, in a
+///   script file, behind an alias in a configuration file, or in a program that runs others.
 /// * A rule that **allows** is strict ([`CommandLine::is_only`](super::CommandLine::is_only)): every command of the
 ///   line must match a pattern, and the line must not contain anything that the shell would expand, substitute or
 ///   redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless. The `*` at the end of a pattern does not match

@@ -1,5 +1,6 @@
 //! A scanner that splits shell lines into commands, with the precision that rules need.
 
+mod braces;
 mod escapes;
 mod groups;
 mod redirections;
@@ -54,7 +55,16 @@ pub(super) struct ScannedLine {
 pub(super) struct ScannedCommand {
     /// The words without quotes. Computed parts are represented as in the module `computed`.
     pub(super) words: Vec<String>,
+    /// The words of a shell that expands no braces, such as dash, if they differ.
+    pub(super) unexpanded: Option<Vec<String>>,
     pub(super) connections: Connections,
+}
+
+impl ScannedCommand {
+    /// Returns the words as each kind of shell reads them.
+    pub(super) fn readings(&self) -> impl Iterator<Item = &[String]> {
+        std::iter::once(self.words.as_slice()).chain(self.unexpanded.as_deref())
+    }
 }
 
 /// Input of a command.
@@ -380,6 +390,7 @@ impl Scanner<'_> {
             // A pattern as in `@(a|b)`, or an array.
             if is_pattern {
                 word.pop();
+                self.current.braces.clear();
             }
             return self.open(')', EACH, Content::Data);
         }
@@ -424,9 +435,13 @@ impl Scanner<'_> {
         self.end_groups();
         let Some(word) = self.current.word.take() else { return };
         let has_quotes = std::mem::take(&mut self.current.has_quotes);
+        let braces = std::mem::take(&mut self.current.braces);
         match self.current.redirection.take() {
             Some(redirection) => self.redirect(redirection, word, has_quotes),
-            None => self.add_word(word),
+            None => match braces::expand(&word, &braces) {
+                Some(words) => self.add_expanded(words, braces::source(&word, &braces), has_quotes),
+                None => self.add_word(word),
+            },
         }
     }
 
@@ -454,11 +469,26 @@ impl Scanner<'_> {
             current.has_program = true;
             current.is_case = word == "case";
         }
+        if let Some(unexpanded) = &mut current.unexpanded {
+            unexpanded.push(word.clone());
+        }
         current.words.push(word);
         if content == Content::Commands && next == Content::Patterns {
             self.end_command();
         }
         self.current.content = next;
+    }
+
+    /// Adds the words that a word with braces expands to. They are no words of the shell's grammar.
+    fn add_expanded(&mut self, words: Vec<String>, source: String, has_quotes: bool) {
+        let current = &mut self.current;
+        current.unexpanded.get_or_insert_with(|| current.words.clone()).push(source);
+        // The shell removes empty words without quotes.
+        let words = words.into_iter().filter(|word| has_quotes || !word.is_empty());
+        for word in words {
+            current.has_program = true;
+            current.words.push(word);
+        }
     }
 
     /// Ends a command whose output is the input of the next one.
@@ -473,6 +503,7 @@ impl Scanner<'_> {
     fn end_command(&mut self) {
         self.end_word();
         self.current.redirection = None;
+        let unexpanded = self.current.unexpanded.take();
         if self.current.words.is_empty() {
             return;
         }
@@ -481,7 +512,8 @@ impl Scanner<'_> {
         let connections = Connections::new(id, current.connections.captured_by);
         let connections = std::mem::replace(&mut current.connections, connections);
         (current.has_program, current.is_case) = (false, false);
-        self.commands.push(ScannedCommand { words: std::mem::take(&mut current.words), connections });
+        let words = std::mem::take(&mut current.words);
+        self.commands.push(ScannedCommand { words, unexpanded, connections });
     }
 
     fn next_id(&mut self) -> usize {

@@ -91,6 +91,8 @@ pub(super) struct Scripted {
     scripts: BTreeMap<String, Vec<(String, Option<Value>)>>,
     /// Sessions that end with an error of their provider.
     pub(super) failing: Vec<String>,
+    /// Sessions that stop at a limit of their budget.
+    pub(super) at_limit: Vec<String>,
     pub(super) messages: Mutex<Vec<(String, String)>>,
     pub(super) steered: Mutex<Vec<String>>,
 }
@@ -210,7 +212,8 @@ impl Worker for InPlaces {
         open.environment().cleanup().await.map_err(|error| WorkerError(error.to_string()))?;
         let spent = Spent { usd: 0.01, tokens: 10, ..Spent::default() };
         let error = scripted.failing.contains(&name).then(|| "overloaded".to_owned());
-        Ok(Worked::new(WorkEnd::Finished, spent).with_answer(answer).with_error(error))
+        let end = if scripted.at_limit.contains(&name) { WorkEnd::Limit } else { WorkEnd::Finished };
+        Ok(Worked::new(end, spent).with_answer(answer).with_error(error))
     }
 
     async fn steer(&self, session: &str, SteeringMessage { text, .. }: SteeringMessage) -> bool {

@@ -8,14 +8,15 @@ use pintle_agent::SessionId;
 use pintle_store::{MemoryStore, SessionStore as _};
 use pintle_test_conditions::is_full;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::project::{FILES, PATIENCE, Project, RIGHT, Scripted};
 use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
 use crate::report::Report;
 use crate::repository::{UserRepository, kept};
 use crate::results::ResultsFormat;
-use crate::task::{BlockedBy, Outcome, Signal};
-use crate::{LocalHost, post_signal};
+use crate::task::{BlockedBy, LimitKind, Outcome, Signal};
+use crate::{DraftError, LocalHost, WorkerError, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
 
@@ -622,6 +623,39 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         assert!(report.starts_with("# Failed\n") && report.contains(expected), "{report}");
         assert!(!report.contains("no anchor"), "{report}");
         assert_eq!(task.spent().tokens, tokens, "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
+    let project = Project::new().await;
+    for (session, best) in [("anchor", None), ("review-0-1", Some(0))] {
+        let anchor = if session == "anchor" { Scripted::default() } else { Scripted::new() };
+        let mut scripted = anchor.with("0", RIGHT, None).with(session, "true", None);
+        scripted.at_limit.push(session.to_owned());
+        let mut contract = project.contract(1).await;
+        contract.review = ReviewPlan { rounds: 1, model: None };
+        let (outcome, task) = project.run(contract, scripted).await;
+        assert_eq!(outcome, Outcome::Limit { limit: LimitKind::Session, best }, "{session}");
+        assert!(task.proposals().is_empty(), "{session}: it says nothing about an anchor");
+    }
+}
+
+#[tokio::test]
+async fn a_draft_whose_session_stops_at_its_budget_names_the_limit() {
+    let project = Project::new().await;
+    let base = project.contract(1).await.base.unwrap();
+    for (is_at_limit, expected) in [
+        (true, DraftError::AtLimit),
+        (false, DraftError::Failed(WorkerError("the session drafted no contract".to_owned()))),
+    ] {
+        let mut scripted = Scripted::default().with("draft", "true", None);
+        scripted.at_limit.extend(is_at_limit.then(|| "draft".to_owned()));
+        let store = MemoryStore::new();
+        let performer = project.performer(&store, &Arc::new(scripted)).await;
+        let drafted = performer.draft(base.clone(), "Sums are right.", &CancellationToken::new()).await;
+        assert_eq!(drafted.unwrap_err(), expected);
+        performer.clean().await.unwrap();
     }
 }
 

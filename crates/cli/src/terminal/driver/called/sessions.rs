@@ -40,7 +40,7 @@ impl Driver<'_> {
     /// Switches to another session, unless a turn is running.
     pub(in crate::terminal::driver) fn turn_to(&mut self, next: Next) -> Lines {
         if self.session.state() == SessionState::Processing {
-            return Err("a turn is under way: interrupt it first, with Esc".to_owned());
+            return Err("a turn is running: interrupt it first, with Esc".to_owned());
         }
         if !matches!(next, Next::New(_)) {
             self.kept()?;
@@ -119,7 +119,7 @@ impl Driver<'_> {
         self.ask_store(|kept| async move {
             let text = kept.diff().await?;
             if text.is_empty() {
-                return Ok(vec![labelled("diff", "nothing has changed since the session began")]);
+                return Ok(vec![labelled("diff", "no changes since the session started")]);
             }
             let mut lines = diff(&text);
             let more = lines.len().saturating_sub(DIFF_ROWS);
@@ -136,8 +136,7 @@ impl Driver<'_> {
         self.ask_store(|kept| async move {
             let found = kept.neighbours().await?;
             let mut lines: Vec<Line> = found.iter().map(|line| Line::plain(expand_tabs(line))).collect();
-            lines
-                .push(Line::new("/resume ID goes on with one; the beginning of its id is enough", Face::DIM));
+            lines.push(Line::new("/resume ID resumes one; the start of its id is enough", Face::DIM));
             Ok(lines)
         });
     }

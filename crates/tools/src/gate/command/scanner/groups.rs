@@ -8,7 +8,11 @@ impl Scanner<'_> {
         let is_alone =
             self.current.word.is_none() && self.rest.peek().is_none_or(|next| next.is_whitespace());
         if !is_alone {
-            return self.open_group('{');
+            self.is_plain = false;
+            if !self.known_braces() {
+                self.open_group('{');
+            }
+            return;
         }
         self.is_plain = false;
         let words = &self.current.words;

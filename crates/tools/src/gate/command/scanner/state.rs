@@ -1,13 +1,18 @@
 //! State of a line that is being read.
 
 use super::Content;
+use super::braces::KnownBraces;
 
 /// Command that is being read.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) words: Vec<String>,
+    /// The words of a shell that expands no braces, if they differ.
+    pub(super) unexpanded: Option<Vec<String>>,
     /// The current word; `None` between words. An empty pair of quotes is a word.
     pub(super) word: Option<String>,
+    /// Braces of the current word whose expansions are known.
+    pub(super) braces: Vec<KnownBraces>,
     /// Whether a part of the current word is quoted.
     pub(super) has_quotes: bool,
     /// Redirection whose target is the next word.
@@ -24,7 +29,9 @@ impl Command {
     pub(super) fn new(content: Content, connections: Connections) -> Self {
         Self {
             words: Vec::new(),
+            unexpanded: None,
             word: None,
+            braces: Vec::new(),
             has_quotes: false,
             redirection: None,
             content,
