@@ -61,8 +61,9 @@ impl Asking<'_> {
         };
         performer.clean().await.or_failed("the files of the draft cannot be removed")?;
         let drafted = drafted.map_err(|error| {
-            let exit = if error == DraftError::AtLimit { Exit::LimitReached } else { Exit::Failed };
-            Failure::new(exit, format!("there is no draft: {error}"))
+            let kind =
+                if error == DraftError::AtLimit { FailureKind::LimitReached } else { FailureKind::Other };
+            Failure::new(kind, format!("there is no draft: {error}"))
         });
         let drafted = drafted.map_err(|failure| self.interrupts.reclassify(failure))?;
         let contract = drafted.with_candidates(self.candidates.clone());
