@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use pintle_agent::{SessionId, SystemClock};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Revocations};
+use pintle_governance::{
+    GateChain, GatePosition, Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Revocations,
+};
 use pintle_tools::Effect;
-use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
+use pintle_tools::gate::{Permission, ProtectedPathGate};
 
 use crate::args::ConfinementArgs;
 use crate::environment::{HiddenPaths, SandboxState};
@@ -16,39 +18,24 @@ use crate::policy::PROJECT_DIRECTORY;
 use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
 
-/// Gates by protected files, hidden files, and rules and mode.
-#[derive(Debug)]
-pub(crate) struct Gates {
-    pub(crate) protected: ProtectedPathGate,
-    pub(crate) hidden: HiddenPathGate,
-    pub(crate) policy: PolicyGate,
-}
-
-impl Gates {
-    /// Creates the gates of an environment that hides these files. In mode plan, commands may run if a sandbox confines
-    /// them. The sandbox confines only commands; the gates confine file tools to the same directories.
-    pub(crate) fn new(
-        environment: &Arc<dyn ExecutionEnvironment>,
-        hidden: &HiddenPaths,
-        policy: &Policy,
-        holds_commands: bool,
-        temporary: Option<&Path>,
-    ) -> Self {
-        let by_hidden = HiddenPathGate::new(Arc::clone(environment), hidden.paths.clone());
-        let protected = ProtectedPathGate::new(Arc::clone(environment));
-        let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
-        let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
-        Self {
-            protected: protected.with(PROJECT_DIRECTORY).permission(Permission::Deny),
-            hidden: hidden.visible.iter().fold(by_hidden, HiddenPathGate::with_visible),
-            policy: temporary.into_iter().fold(by_policy, PolicyGate::with_root),
-        }
-    }
-
-    /// Returns the gates in the order of their checks.
-    pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
-        [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
-    }
+/// Returns the gates by hidden files, protected files, and rules and mode, for an environment that hides these files. In
+/// mode plan, commands may run if a sandbox confines them. The sandbox confines only commands; the gates confine file
+/// tools to the same directories.
+pub(crate) fn chain(
+    environment: &Arc<dyn ExecutionEnvironment>,
+    hidden: &HiddenPaths,
+    policy: &Policy,
+    holds_commands: bool,
+    temporary: Option<&Path>,
+) -> GateChain {
+    let by_hidden = HiddenPathGate::new(Arc::clone(environment), hidden.paths.clone());
+    let protected = ProtectedPathGate::new(Arc::clone(environment));
+    let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
+    let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
+    GateChain::new()
+        .with(GatePosition::Hidden, hidden.visible.iter().fold(by_hidden, HiddenPathGate::with_visible))
+        .with(GatePosition::Protected, protected.with(PROJECT_DIRECTORY).permission(Permission::Deny))
+        .with(GatePosition::Policy, temporary.into_iter().fold(by_policy, PolicyGate::with_root))
 }
 
 /// Returns the gate that enforces the grant of a session.

@@ -14,7 +14,7 @@ use pintle_agent::{
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
-    ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
+    ExternalHooks, GatePosition, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
 };
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_tools::RegisteredTool;
@@ -29,7 +29,7 @@ use crate::environment::{
     EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
 };
 use crate::failure::{Failure, OrFailure as _};
-use crate::gates::{self, Gates};
+use crate::gates;
 use crate::hardening;
 use crate::instructions;
 use crate::model::Model;
@@ -276,22 +276,25 @@ impl Opening<'_> {
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
-        let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
-            .config(config)
-            .id(id.clone())
-            .principal(prompter.user());
+        let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+        let mut gates =
+            gates::chain(&environment, env_session.hidden(), policy, is_held, env_session.temporary())
+                .with(GatePosition::Watch, env_session.guarded_watch(&args.environment.env));
+        if args.confinement.read_before_write {
+            let gate = ReadBeforeWrite::new(Arc::clone(&environment));
+            gates = gates.with(GatePosition::ReadBeforeWrite, gate);
+        }
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
             note_useless_grant(&grant, &offered);
-            builder = builder.gate(gates::of_grant(grant, id, &name, &environment, process_env)?);
+            let gate = gates::of_grant(grant, id.clone(), &name, &environment, process_env)?;
+            gates = gates.with(GatePosition::Grant, gate);
         }
-        let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-        let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
-        let mut builder = builder
-            .gate(gates.protected)
-            .gate(gates.hidden)
-            .gate(gates.policy)
-            .gate(env_session.guarded_watch(&args.environment.env))
+        let mut builder = Session::builder(model.client.clone(), profile, environment)
+            .config(config)
+            .id(id)
+            .principal(prompter.user())
+            .gates(gates.in_order())
             .approver(prompter);
         builder = match (hooks, beside.hooks) {
             (None, None) => builder,
@@ -301,9 +304,6 @@ impl Opening<'_> {
         };
         if let Some(source) = budget {
             builder = builder.budget_source(source);
-        }
-        if args.confinement.read_before_write {
-            builder = builder.gate(ReadBeforeWrite::new(environment));
         }
         let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
         if let Some(Kept { checkpoints, journal, origin, .. }) = kept {

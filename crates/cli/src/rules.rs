@@ -16,7 +16,7 @@ use crate::console;
 use crate::environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gates::Gates;
+use crate::gates;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
@@ -70,7 +70,7 @@ async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, 
     let holds_commands = environment::has_sandbox(&local).await;
     let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
     let hidden = environment::hidden(environment.working_directory(), process_env)?;
-    let gates = Gates::new(&environment, &hidden, &loaded.policy, holds_commands, None).in_order();
+    let gates = gates::chain(&environment, &hidden, &loaded.policy, holds_commands, None).in_order();
     let call = DescribedCall::parse(&args.call, environment.as_ref()).await?;
     let judgement = match call.judged_by(&gates, environment.as_ref()).await? {
         Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,

@@ -9,8 +9,9 @@ use pintle_agent::{
     Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Run, Session, SessionBuilder,
     SessionError, SessionId,
 };
-use pintle_tools::gate::{Permission, ProtectedPathGate};
+use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
+use crate::chain::{GateChain, GatePosition};
 use crate::gate::GrantGate;
 use crate::grant::Grant;
 use crate::hidden::HiddenPathGate;
@@ -23,11 +24,11 @@ const OWN_FILES: &str = ".pintle";
 
 /// Session with a grant, a record and an approver. It derefs to the [`Session`].
 ///
-/// Calls pass the gates that the application has added to the session's builder. Then they pass the grant, protected and
-/// hidden paths, and rules and mode, in this order. Protected are git's configuration, hooks and attributes, and
-/// `.pintle`; a command that changes one of them ends the run. The lower limit of the grant and the configuration applies
-/// to spending and subagents. Each record starts with the complete grant, the mode, the rules and the user of the
-/// session.
+/// Calls pass the gates that the application has added to the session's builder. Then they pass the grant, hidden and
+/// protected paths, rules and mode, and the watch, in the order of [`GatePosition`]. Protected are git's configuration,
+/// hooks and attributes, and `.pintle`; a command that changes one of them ends the run. The lower limit of the grant and
+/// the configuration applies to spending and subagents. Each record starts with the complete grant, the mode, the rules
+/// and the user of the session.
 #[derive(Debug)]
 pub struct GovernedSession {
     session: Session,
@@ -47,7 +48,11 @@ pub struct GovernedBuilder {
     policy: Option<Policy>,
     revocations: Revocations,
     hidden: Vec<PathBuf>,
+    gates: GateChain,
     recorded: Option<Record>,
+    /// Position whose gates are left out.
+    #[cfg(test)]
+    without: Option<GatePosition>,
 }
 
 /// Reason why a session did not start.
@@ -82,7 +87,10 @@ impl GovernedSession {
             policy: None,
             revocations: Revocations::new(),
             hidden: Vec::new(),
+            gates: GateChain::new(),
             recorded: None,
+            #[cfg(test)]
+            without: None,
         }
     }
 
@@ -187,6 +195,13 @@ impl GovernedBuilder {
         self
     }
 
+    /// Adds a gate, which judges before the session's own gate at the same position.
+    #[must_use]
+    pub fn gate(mut self, position: GatePosition, gate: impl Gate + 'static) -> Self {
+        self.gates = self.gates.with(position, gate);
+        self
+    }
+
     /// Sets the hooks.
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
@@ -248,16 +263,22 @@ impl GovernedBuilder {
         grant.limit(&mut config);
         let limits = config.limits.clone();
 
+        let protected = ProtectedPathGate::new(Arc::clone(&env)).with(OWN_FILES).permission(Permission::Deny);
+        let gates = self
+            .gates
+            .with(GatePosition::Grant, gate)
+            .with(GatePosition::Hidden, HiddenPathGate::new(Arc::clone(&env), self.hidden))
+            .with(GatePosition::Protected, protected)
+            .with(GatePosition::Policy, PolicyGate::new(policy.clone(), Arc::clone(&env)))
+            .with(GatePosition::Watch, ProtectedPathWatch::new(env, [OWN_FILES]));
+        #[cfg(test)]
+        let gates = self.without.into_iter().fold(gates, GateChain::without);
         let session = self
             .session
             .id(id)
             .config(config)
             .principal(Some(principal.clone()))
-            .gate(gate)
-            .gate(ProtectedPathGate::new(Arc::clone(&env)).with(OWN_FILES).permission(Permission::Deny))
-            .gate(ProtectedPathWatch::new(Arc::clone(&env), [OWN_FILES]))
-            .gate(HiddenPathGate::new(Arc::clone(&env), self.hidden))
-            .gate(PolicyGate::new(policy.clone(), env))
+            .gates(gates.in_order())
             .build()?;
         policy.attach(session.handle());
         // A resumed session has the limits of its record.

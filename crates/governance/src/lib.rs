@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod budget;
+mod chain;
 mod gate;
 mod governed;
 mod grant;
@@ -21,6 +22,7 @@ pub use budget::{
     Agreement, AtLimit, BudgetApprover, BudgetError, BudgetLimits, BudgetQuestion, SessionBudget,
     UnknownPrice, parse_dollars,
 };
+pub use chain::{GateChain, GatePosition};
 pub use gate::GrantGate;
 pub use governed::{GovernError, GovernedBuilder, GovernedSession};
 pub use grant::{
