@@ -1,41 +1,30 @@
 //! Gates that check the calls of a run, and the described calls of `pintle rules check`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::{SessionId, SystemClock};
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::{
-    GateChain, GatePosition, Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Revocations,
-};
+use pintle_governance::{Grant, GrantGate, Revocations, WorkspacePolicy};
 use pintle_tools::Effect;
-use pintle_tools::gate::{Permission, ProtectedPathGate};
 
 use crate::args::ConfinementArgs;
-use crate::environment::{HiddenPaths, SandboxState};
+use crate::environment::{EnvSession, SandboxState};
 use crate::failure::Failure;
-use crate::policy::PROJECT_DIRECTORY;
 use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
 
-/// Returns the gates by hidden files, protected files, and rules and mode, for an environment that hides these files. In
-/// mode plan, commands may run if a sandbox confines them. The sandbox confines only commands; the gates confine file
-/// tools to the same directories.
-pub(crate) fn chain(
-    environment: &Arc<dyn ExecutionEnvironment>,
-    hidden: &HiddenPaths,
-    policy: &Policy,
-    holds_commands: bool,
-    temporary: Option<&Path>,
-) -> GateChain {
-    let by_hidden = HiddenPathGate::new(Arc::clone(environment), hidden.paths.clone());
-    let protected = ProtectedPathGate::new(Arc::clone(environment));
-    let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
-    let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
-    GateChain::new()
-        .with(GatePosition::Hidden, hidden.visible.iter().fold(by_hidden, HiddenPathGate::with_visible))
-        .with(GatePosition::Protected, protected.with(PROJECT_DIRECTORY).permission(Permission::Deny))
-        .with(GatePosition::Policy, temporary.into_iter().fold(by_policy, PolicyGate::with_root))
+/// Returns the policy of the session's workspace. With a grant, it has the revocations of this machine's user.
+pub(crate) fn workspace_policy(
+    env_session: &EnvSession,
+    has_grant: bool,
+    process_env: &ProcessEnv,
+) -> Result<WorkspacePolicy, Failure> {
+    let workspace = env_session.workspace().clone();
+    if !has_grant {
+        return Ok(workspace);
+    }
+    let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
+    Ok(workspace.with_revocations(revocations))
 }
 
 /// Returns the gate that enforces the grant of a session.
@@ -46,12 +35,10 @@ pub(crate) fn of_grant(
     session: SessionId,
     environment_name: &str,
     environment: &Arc<dyn ExecutionEnvironment>,
-    process_env: &ProcessEnv,
+    workspace: &WorkspacePolicy,
 ) -> Result<GrantGate, Failure> {
-    let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
-    let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
     let clock = Arc::new(SystemClock);
-    let gate = GrantGate::new(grant, session, environment, environment_name, clock, revocations);
+    let gate = workspace.grant_gate(Arc::new(grant), session, environment, environment_name, clock);
     match gate.standing() {
         None => Ok(gate),
         Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),

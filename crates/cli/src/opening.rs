@@ -25,9 +25,7 @@ use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
 use crate::console;
-use crate::environment::{
-    EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
-};
+use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, UNUSABLE, without_network};
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates;
 use crate::hardening;
@@ -125,7 +123,7 @@ impl Opening<'_> {
     ) -> Result<Opened, Failure> {
         let (args, model) = (self.args, self.model);
         let environment = env_session.environment();
-        env_session.compare_with_earlier(&args.environment.env).await?;
+        env_session.compare_with_earlier().await?;
         let mut budget = budget::load(&args.budget, environment.as_ref(), process_env).await?;
         if model.is_scripted() {
             budget = budget::without_cost(budget);
@@ -136,7 +134,7 @@ impl Opening<'_> {
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {
-            self.kept = Some(in_place(kept, args, environment.as_ref(), process_env).await?);
+            self.kept = Some(in_place(kept, args, env_session, process_env).await?);
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
@@ -276,10 +274,9 @@ impl Opening<'_> {
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
-        let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
+        let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
         let mut gates =
-            gates::chain(&environment, env_session.hidden(), policy, is_held, env_session.temporary())
-                .with(GatePosition::Watch, env_session.guarded_watch(&args.environment.env));
+            workspace.gates(&environment, policy).with(GatePosition::Watch, env_session.guarded_watch());
         if args.confinement.read_before_write {
             let gate = ReadBeforeWrite::new(Arc::clone(&environment));
             gates = gates.with(GatePosition::ReadBeforeWrite, gate);
@@ -287,7 +284,7 @@ impl Opening<'_> {
         if let Some(grant) = grant {
             let name = args.environment.env.to_string();
             note_useless_grant(&grant, &offered);
-            let gate = gates::of_grant(grant, id.clone(), &name, &environment, process_env)?;
+            let gate = gates::of_grant(grant, id.clone(), &name, &environment, &workspace)?;
             gates = gates.with(GatePosition::Grant, gate);
         }
         let mut builder = Session::builder(model.client.clone(), profile, environment)
@@ -327,13 +324,13 @@ impl Opening<'_> {
 async fn in_place(
     kept: Kept,
     args: &RunArgs,
-    environment: &dyn ExecutionEnvironment,
+    env_session: &EnvSession,
     process_env: &ProcessEnv,
 ) -> Result<Kept, Failure> {
-    let rules = policy::denials(&args.policy.deny, environment, process_env).await?;
-    let spec = &args.environment.env;
-    let excluded = excluded_from_checkpoints(environment, spec, &rules, process_env).await?;
-    kept.in_place(environment, excluded).await
+    let environment = env_session.environment();
+    let rules = policy::denials(&args.policy.deny, environment.as_ref(), process_env).await?;
+    let excluded = env_session.workspace().excluded_from_checkpoints(environment.as_ref(), &rules);
+    kept.in_place(environment.as_ref(), excluded.await.or_failed(UNUSABLE)?).await
 }
 
 /// Returns the reasoning effort at the end of a record.

@@ -66,6 +66,13 @@ impl GateChain {
         self
     }
 
+    /// Adds the gates of another chain.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.gates.extend(other.gates);
+        self
+    }
+
     /// Removes the gates of a position, to see an attack succeed without them.
     #[cfg(test)]
     pub(crate) fn without(mut self, position: GatePosition) -> Self {
@@ -119,8 +126,8 @@ mod tests {
             .with(GatePosition::ReadBeforeWrite, Named("read"))
             .with(GatePosition::Protected, Named("protected"))
             .with(GatePosition::Hidden, Named("hidden"))
-            .with(GatePosition::Policy, Named("second policy"))
-            .with(GatePosition::Grant, Named("grant"));
+            .with(GatePosition::Grant, Named("grant"))
+            .and(GateChain::new().with(GatePosition::Policy, Named("second policy")));
         let expected = ["grant", "hidden", "protected", "read", "policy", "second policy", "watch"];
         assert_eq!(names(&chain), expected);
         let without = chain.without(GatePosition::Policy);

@@ -1,7 +1,6 @@
 //! Sessions that require a grant, a record and an approver.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_agent::protocol::InputKind;
@@ -9,18 +8,13 @@ use pintle_agent::{
     Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Run, Session, SessionBuilder,
     SessionError, SessionId,
 };
-use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
+use pintle_tools::gate::Gate;
 
 use crate::chain::{GateChain, GatePosition};
-use crate::gate::GrantGate;
 use crate::grant::Grant;
-use crate::hidden::HiddenPathGate;
-use crate::policy::{Policy, PolicyError, PolicyGate};
+use crate::policy::{Policy, PolicyError};
 use crate::revocation::Revocations;
-use crate::watch::ProtectedPathWatch;
-
-/// Directory with a project's settings for agents.
-const OWN_FILES: &str = ".pintle";
+use crate::workspace::WorkspacePolicy;
 
 /// Session with a grant, a record and an approver. It derefs to the [`Session`].
 ///
@@ -46,8 +40,7 @@ pub struct GovernedBuilder {
     has_approver: bool,
     principal: Option<Principal>,
     policy: Option<Policy>,
-    revocations: Revocations,
-    hidden: Vec<PathBuf>,
+    workspace: WorkspacePolicy,
     gates: GateChain,
     recorded: Option<Record>,
     /// Position whose gates are left out.
@@ -85,8 +78,7 @@ impl GovernedSession {
             has_approver: false,
             principal: None,
             policy: None,
-            revocations: Revocations::new(),
-            hidden: Vec::new(),
+            workspace: WorkspacePolicy::new(),
             gates: GateChain::new(),
             recorded: None,
             #[cfg(test)]
@@ -181,17 +173,10 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets the revoked grants, which sessions share.
+    /// Sets hidden and protected files, and the revoked grants; default [`WorkspacePolicy::new`].
     #[must_use]
-    pub fn revocations(mut self, revocations: Revocations) -> Self {
-        self.revocations = revocations;
-        self
-    }
-
-    /// Adds a file or directory that file tools must not touch.
-    #[must_use]
-    pub fn hidden(mut self, path: impl Into<PathBuf>) -> Self {
-        self.hidden.push(path.into());
+    pub fn workspace(mut self, workspace: WorkspacePolicy) -> Self {
+        self.workspace = workspace;
         self
     }
 
@@ -248,14 +233,8 @@ impl GovernedBuilder {
         let env = Arc::clone(self.session.environment());
         let clock = Arc::clone(self.session.session_clock());
         let grant = Arc::new(grant);
-        let gate = GrantGate::new(
-            Arc::clone(&grant),
-            id.clone(),
-            Arc::clone(&env),
-            environment,
-            clock,
-            self.revocations.clone(),
-        );
+        let workspace = self.workspace;
+        let gate = workspace.grant_gate(Arc::clone(&grant), id.clone(), &env, &environment, clock);
         if let Some(reason) = gate.standing() {
             return Err(GovernError::Grant(reason));
         }
@@ -263,14 +242,11 @@ impl GovernedBuilder {
         grant.limit(&mut config);
         let limits = config.limits.clone();
 
-        let protected = ProtectedPathGate::new(Arc::clone(&env)).with(OWN_FILES).permission(Permission::Deny);
         let gates = self
             .gates
+            .and(workspace.gates(&env, &policy))
             .with(GatePosition::Grant, gate)
-            .with(GatePosition::Hidden, HiddenPathGate::new(Arc::clone(&env), self.hidden))
-            .with(GatePosition::Protected, protected)
-            .with(GatePosition::Policy, PolicyGate::new(policy.clone(), Arc::clone(&env)))
-            .with(GatePosition::Watch, ProtectedPathWatch::new(env, [OWN_FILES]));
+            .with(GatePosition::Watch, workspace.watch(&env));
         #[cfg(test)]
         let gates = self.without.into_iter().fold(gates, GateChain::without);
         let session = self
@@ -286,7 +262,7 @@ impl GovernedBuilder {
         let mut beginning: PolicyChange = policy.on_record().by(Some(principal));
         beginning.grant = serde_json::to_value(grant.as_ref()).ok();
         session.handle().record_policy(beginning).await?;
-        Ok(GovernedSession { session, policy, revocations: self.revocations, grant })
+        Ok(GovernedSession { session, policy, revocations: workspace.revocations, grant })
     }
 }
 

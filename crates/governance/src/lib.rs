@@ -16,6 +16,7 @@ mod revocation;
 mod rules;
 mod tool_names;
 mod watch;
+mod workspace;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
@@ -40,3 +41,4 @@ pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput}
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::{FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};
+pub use workspace::WorkspacePolicy;

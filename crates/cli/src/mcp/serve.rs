@@ -61,18 +61,20 @@ async fn answer(
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());
+    let grant = policy::grant::load(args.grant.as_deref(), None)?;
+    let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
     let mut chain = chain(args, env_session, &policy);
-    if let Some(grant) = policy::grant::load(args.grant.as_deref(), None)? {
+    if let Some(grant) = grant {
         if grant.budget != GrantBudget::default() {
             return Err(Failure::usage(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &args.confinement, false)?;
-        let gate = gates::of_grant(grant, SessionId::generate(), &name, &environment, process_env)?;
+        let gate = gates::of_grant(grant, SessionId::generate(), &name, &environment, &workspace)?;
         chain = chain.with(GatePosition::Grant, gate);
     }
-    env_session.compare_with_earlier(&args.environment.env).await?;
+    env_session.compare_with_earlier().await?;
     let options = RunOptions::new().with_gates(chain.in_order());
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);
@@ -87,9 +89,8 @@ async fn answer(
 /// Returns the gates of a session without a grant.
 fn chain(args: &ServeToolsArgs, env_session: &EnvSession, policy: &Policy) -> GateChain {
     let environment = env_session.environment();
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let chain = gates::chain(&environment, env_session.hidden(), policy, is_held, env_session.temporary())
-        .with(GatePosition::Watch, env_session.guarded_watch(&args.environment.env));
+    let chain = env_session.workspace().gates(&environment, policy);
+    let chain = chain.with(GatePosition::Watch, env_session.guarded_watch());
     match args.confinement.read_before_write {
         true => chain.with(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment)),
         false => chain,

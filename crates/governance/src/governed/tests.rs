@@ -88,7 +88,7 @@ impl Fixture {
             .approver(Approves)
             .principal(Principal::new("jan"))
             .policy(Policy::new(Mode::Ask, Rules::new(), "/w"))
-            .hidden("/w/src/keys")
+            .workspace(WorkspacePolicy::new().with_hidden(["/w/src/keys"]))
     }
 }
 
@@ -132,7 +132,8 @@ async fn a_grant_that_does_not_hold_starts_nothing() {
     }
     let revocations = Revocations::new();
     revocations.revoke(GrantId::new("g"));
-    let error = fixture.governed(&[], grant()).revocations(revocations).start().await.unwrap_err();
+    let workspace = WorkspacePolicy::new().with_revocations(revocations);
+    let error = fixture.governed(&[], grant()).workspace(workspace).start().await.unwrap_err();
     assert!(error.to_string().contains("was revoked"), "{error}");
 }
 

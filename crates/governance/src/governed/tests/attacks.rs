@@ -313,7 +313,8 @@ impl Scene {
         };
         let builder = if refuses { builder.approver(Refuses) } else { builder.approver(Approves) };
         let hides = is_on && attack.guard == Guard::Hidden;
-        let mut builder = if hides { builder.hidden(self.at("keys")) } else { builder };
+        let workspace = WorkspacePolicy::new().with_hidden(hides.then(|| self.at("keys")));
+        let mut builder = builder.workspace(workspace);
         if is_on && attack.guard == Guard::Unread {
             let gate = ReadBeforeWrite::new(Arc::clone(&self.env) as _);
             builder = builder.gate(GatePosition::ReadBeforeWrite, gate);
