@@ -1,10 +1,6 @@
-//! Gates that check the calls of a run, and the described calls of `pintle rules check`.
+//! The workspace and the network of a session with a grant.
 
-use std::sync::Arc;
-
-use pintle_agent::{SessionId, SystemClock};
-use pintle_env::ExecutionEnvironment;
-use pintle_governance::{Grant, GrantGate, Revocations, WorkspacePolicy};
+use pintle_governance::{Grant, Revocations, WorkspacePolicy};
 use pintle_tools::Effect;
 
 use crate::args::ConfinementArgs;
@@ -25,24 +21,6 @@ pub(crate) fn workspace_policy(
     }
     let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
     Ok(workspace.with_revocations(revocations))
-}
-
-/// Returns the gate that enforces the grant of a session.
-///
-/// A grant that is not valid here and now is a usage failure, so that the model is not called.
-pub(crate) fn of_grant(
-    grant: Grant,
-    session: SessionId,
-    environment_name: &str,
-    environment: &Arc<dyn ExecutionEnvironment>,
-    workspace: &WorkspacePolicy,
-) -> Result<GrantGate, Failure> {
-    let clock = Arc::new(SystemClock);
-    let gate = workspace.grant_gate(Arc::new(grant), session, environment, environment_name, clock);
-    match gate.standing() {
-        None => Ok(gate),
-        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
-    }
 }
 
 /// Fails if a grant forbids the network and the environment does not block it for commands, or for hooks that run where

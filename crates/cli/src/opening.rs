@@ -1,7 +1,5 @@
 //! Opens the session of a run with its model, tools, policy, hooks, budget and record.
 
-mod joined_hooks;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +12,13 @@ use pintle_agent::{
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
-    ExternalHooks, GatePosition, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
+    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, HookCommands, HookRun,
+    Mode, Policy, PresentPlan, RecordedSettings, TrustedPrograms,
 };
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
-use self::joined_hooks::JoinedHooks;
 use crate::approve::Prompter;
 use crate::args::RunArgs;
 use crate::budget;
@@ -139,7 +137,6 @@ impl Opening<'_> {
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
             self.rule(env_session, prompter, process_env).await?;
-        let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let profile = self.profile(prompter, &policy, grant.is_some())?;
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
         if let Some(text) = self.beside.base_instructions.take() {
@@ -170,17 +167,8 @@ impl Opening<'_> {
         }
         let budget = budget::source(budget, prompter, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
-        let is_effort_given = self.is_effort_given;
-        let session = self.build(config, profile, env_session, governed, prompter.clone(), process_env)?;
-        policy.attach(session.handle());
-        let mut beginning = policy.on_record();
-        beginning.grant = held_to;
-        beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
-        session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
-        if is_resumed && is_effort_given {
-            let set = session.handle().set_reasoning_effort(effort.clone().map(ReasoningEffort::from));
-            set.or_failed("cannot set the reasoning effort of the session")?;
-        }
+        let builder = self.governed(config, profile, env_session, governed, prompter.clone(), process_env)?;
+        let session = builder.start().await.map_err(|error| start_failure(&error))?.into_session();
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
@@ -201,7 +189,8 @@ impl Opening<'_> {
         }
         let mut effort = args.model.reasoning_effort.clone();
         if let Some(kept) = &self.kept {
-            kept.policy.restore(&policy, self.is_mode_given)?;
+            let restored = kept.policy.restore(&policy, self.is_mode_given);
+            restored.or_failed("the rules of the session cannot be restored")?;
             // A remembered flag is older than an effort set since.
             if let (Origin::Resumed(record), false) = (&kept.origin, self.is_effort_given) {
                 effort = recorded_effort(record);
@@ -248,7 +237,8 @@ impl Opening<'_> {
         profile.with_tool(tool).or_failed("cannot offer the tool for plans")
     }
 
-    fn build(
+    /// Returns the builder of the session.
+    fn governed(
         self,
         mut config: SessionConfig,
         profile: ProviderProfile,
@@ -256,13 +246,15 @@ impl Opening<'_> {
         governed: Governed<'_>,
         prompter: Prompter,
         process_env: &ProcessEnv,
-    ) -> Result<Session, Failure> {
-        let Self { args, model, kept, id, beside, .. } = self;
+    ) -> Result<GovernedBuilder, Failure> {
+        let Self { args, model, kept, id, beside, is_effort_given, .. } = self;
         let Governed { policy, hooks, budget, grant } = governed;
-        if let Some(grant) = &grant {
-            grant.limit(&mut config);
-        }
-        let limits = config.limits.clone();
+        let mut settings = RecordedSettings::new();
+        // Mode and rules are restored already, since the tools depend on them.
+        (settings.mode, settings.rules) = (false, false);
+        settings.effort = !is_effort_given;
+        // A session keeps its limits unless others are given.
+        settings.limits = config.limits == default_limits();
         let of_mode =
             (policy.mode() == Mode::Plan).then(|| match prompter.is_attended() || args.wait_approval {
                 true => PresentPlan::INSTRUCTIONS,
@@ -274,50 +266,44 @@ impl Opening<'_> {
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
-        let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
-        let mut gates =
-            workspace.gates(&environment, policy).with(GatePosition::Watch, env_session.guarded_watch());
+        let session =
+            Session::builder(model.client.clone(), profile, Arc::clone(&environment)).config(config).id(id);
+        let mut builder = GovernedSession::builder(session)
+            .workspace(gates::workspace_policy(env_session, grant.is_some(), process_env)?)
+            .sandbox(env_session.sandbox().on_record())
+            .policy(policy.clone())
+            .watch(env_session.guarded_watch())
+            .principal(prompter.user())
+            .approver(prompter)
+            .recorded(settings);
         if args.confinement.read_before_write {
-            let gate = ReadBeforeWrite::new(Arc::clone(&environment));
-            gates = gates.with(GatePosition::ReadBeforeWrite, gate);
+            builder = builder.gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment));
         }
         if let Some(grant) = grant {
-            let name = args.environment.env.to_string();
             note_useless_grant(&grant, &offered);
-            let gate = gates::of_grant(grant, id.clone(), &name, &environment, &workspace)?;
-            gates = gates.with(GatePosition::Grant, gate);
+            builder = builder.grant(grant, args.environment.env.to_string());
         }
-        let mut builder = Session::builder(model.client.clone(), profile, environment)
-            .config(config)
-            .id(id)
-            .principal(prompter.user())
-            .gates(gates.in_order())
-            .approver(prompter);
-        builder = match (hooks, beside.hooks) {
-            (None, None) => builder,
-            (Some(hooks), None) => builder.hooks(hooks),
-            (None, Some(hooks)) => builder.hooks(JoinedHooks::new(None, hooks)),
-            (Some(first), Some(hooks)) => builder.hooks(JoinedHooks::new(Some(first), hooks)),
-        };
+        let of_user = hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Hooks>);
+        builder = of_user.into_iter().chain(beside.hooks).fold(builder, GovernedBuilder::hooks);
         if let Some(source) = budget {
-            builder = builder.budget_source(source);
+            builder = builder.budget(source);
         }
-        let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
-        if let Some(Kept { checkpoints, journal, origin, .. }) = kept {
-            builder = match origin {
-                Origin::New => builder,
-                Origin::Resumed(record) => builder.resume(*record),
-                Origin::Forked(start) => builder.start(*start),
-            };
-            builder = builder.journal(journal).checkpoints(checkpoints);
-        }
-        let session = builder.build().or_failed("cannot start the session")?;
-        // A session keeps its limits unless others are given.
-        if goes_on && limits != default_limits() {
-            session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
-        }
-        Ok(session)
+        let Some(Kept { checkpoints, journal, origin, .. }) = kept else { return Ok(builder.unkept()) };
+        builder = match origin {
+            Origin::New => builder,
+            Origin::Resumed(record) => builder.resume(*record),
+            Origin::Forked(start) => builder.fork(*start),
+        };
+        Ok(builder.journal(journal).checkpoints(checkpoints))
     }
+}
+
+/// Returns the failure of a session that did not start. A grant that is not valid here and now is a usage failure.
+fn start_failure(error: &GovernError) -> Failure {
+    if let GovernError::Grant(reason) = error {
+        return Failure::usage(format!("the grant is not valid: {reason}"));
+    }
+    Failure::failed("cannot start the session").caused_by(error)
 }
 
 /// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.

@@ -25,7 +25,7 @@ pub use budget::{
 };
 pub use chain::{GateChain, GatePosition};
 pub use gate::GrantGate;
-pub use governed::{GovernError, GovernedBuilder, GovernedSession};
+pub use governed::{GovernError, GovernedBuilder, GovernedSession, RecordedSettings};
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,
@@ -37,7 +37,9 @@ pub use hooks::{
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
-pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
+pub use policy::{
+    APPROVAL_SOURCE, Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput, RecordedPolicy,
+};
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::{FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pintle_agent::{SessionId, Toolset, ToolsetOptions};
-use pintle_env::WriteSwitch;
-use pintle_governance::{GateChain, GatePosition, GrantBudget, HookCommand, Mode, Policy};
+use pintle_agent::{SessionId, SystemClock, Toolset, ToolsetOptions};
+use pintle_env::{ExecutionEnvironment, WriteSwitch};
+use pintle_governance::{
+    GateChain, GatePosition, Grant, GrantBudget, GrantGate, HookCommand, Mode, Policy, WorkspacePolicy,
+};
 use pintle_mcp::McpServer;
 use pintle_tools::ToolContext;
 use pintle_tools::gate::ReadBeforeWrite;
@@ -71,7 +73,7 @@ async fn answer(
             ));
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &args.confinement, false)?;
-        let gate = gates::of_grant(grant, SessionId::generate(), &name, &environment, &workspace)?;
+        let gate = grant_gate(grant, SessionId::generate(), &name, &environment, &workspace)?;
         chain = chain.with(GatePosition::Grant, gate);
     }
     env_session.compare_with_earlier().await?;
@@ -84,6 +86,24 @@ async fn answer(
     let context = ToolContext::new(Arc::clone(&environment), String::new());
     let server = McpServer::new(profile.tool_registry, context, options).with_instructions(instructions);
     server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client is gone")
+}
+
+/// Returns the gate that enforces the grant of a session.
+///
+/// A grant that is not valid here and now is a usage failure, so that the model is not called.
+fn grant_gate(
+    grant: Grant,
+    session: SessionId,
+    environment_name: &str,
+    environment: &Arc<dyn ExecutionEnvironment>,
+    workspace: &WorkspacePolicy,
+) -> Result<GrantGate, Failure> {
+    let clock = Arc::new(SystemClock);
+    let gate = workspace.grant_gate(Arc::new(grant), session, environment, environment_name, clock);
+    match gate.standing() {
+        None => Ok(gate),
+        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
+    }
 }
 
 /// Returns the gates of a session without a grant.
