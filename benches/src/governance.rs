@@ -7,7 +7,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal, Session, SessionId, Timestamp};
 use pintle_env::{ExecutionEnvironment, MemoryEnvironment, Protection, SandboxLevel, Sandboxed};
-use pintle_governance::{CallFacts, GovernedSession, Grant, GrantId, Mode, Policy, Rule, Rules};
+use pintle_governance::{
+    CallFacts, GovernedSession, Grant, GrantId, Mode, Policy, Rule, Rules, WorkspacePolicy,
+};
 use pintle_store::{FileStore, SessionStore as _, StoredJournal, Summary};
 use pintle_tools::gate::Permission;
 use tempfile::TempDir;
@@ -138,7 +140,7 @@ async fn governed_work(endpoint: &Endpoint, directory: &Path) {
         .approver(Denies)
         .principal(Principal::new("bench"))
         .policy(Policy::new(Mode::Auto, rules(30, &workspace), &workspace))
-        .hidden(directory.join("keys"))
+        .workspace(WorkspacePolicy::new().with_hidden([directory.join("keys")]))
         .start()
         .await
         .expect("it is complete");

@@ -15,7 +15,7 @@ use pintle_agent::{
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_governance::{
     BudgetLimits, Delegation, EffectCeiling, GovernedBuilder, GovernedSession, Grant, GrantId, Mode,
-    PathScope, Pattern, Policy, Revocations, Rules, SessionBudget,
+    PathScope, Pattern, Policy, Rules, SessionBudget,
 };
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{
@@ -206,7 +206,6 @@ impl Tree {
             .approver(Approves)
             .principal(Principal::new("jan"))
             .policy(Policy::new(Mode::Auto, Rules::new(), "/w"))
-            .revocations(Revocations::new())
             .budget(Arc::new(budget));
         match record {
             Some(record) => governed.resume(record),

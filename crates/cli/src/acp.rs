@@ -133,7 +133,7 @@ impl EditorHost {
         let Opened { session, policy, servers, effort, offered, is_kept, .. } = opened;
         let environment = env_session.environment();
         let conversed = match is_kept {
-            true => Some(Conversed::open(session.id().clone(), Arc::clone(&environment), process_env).await?),
+            true => Some(Conversed::open(session.id().clone(), &env_session, process_env).await?),
             false => None,
         };
         let surroundings = Surroundings {

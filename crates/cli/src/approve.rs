@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
-use pintle_governance::{Mode, Policy, PresentPlan};
+use pintle_governance::{APPROVAL_SOURCE, Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
 use pintle_tools::{OUTSIDE_SANDBOX, SandboxSide};
 use serde_json::Value;
@@ -25,7 +25,6 @@ pub(crate) use self::question::Question;
 use crate::attendant::{Attendant, unattended_denial};
 use crate::console;
 use crate::failure::{Failure, FailureKind};
-use crate::policy::APPROVAL_SOURCE;
 use crate::process_env;
 use crate::render::{self, Section, Style, TerminalSize, call_key};
 

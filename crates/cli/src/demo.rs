@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{Session, TurnLimits};
+use pintle_agent::{Principal, Session, TurnLimits};
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
+use pintle_governance::{GovernedSession, Mode, Policy, Rules};
 use pintle_testkit::Script;
 
+use crate::approve::Prompter;
 use crate::args::{DemoArgs, OutputFormat};
 use crate::command_failure::CommandFailure;
 use crate::console::{self, Console};
@@ -129,10 +131,18 @@ async fn run_agent(
 ) -> Result<Exit, CommandFailure> {
     let script = Script::parse(project::SCRIPT).or_failed("the demo script is invalid")?;
     let model = Model::scripted(start_script(script, args.dialect).await?)?;
-    let session = Session::builder(model.client.clone(), model.profile(), Arc::clone(env))
-        .shared_environment()
-        .build()
-        .or_failed("cannot start the session")?;
+    let session =
+        Session::builder(model.client.clone(), model.profile(), Arc::clone(env)).shared_environment();
+    let session = GovernedSession::builder(session)
+        .unkept()
+        .sandbox("off")
+        .approver(Prompter::from_process(console::style(process_env), None, false))
+        .principal(None::<Principal>)
+        .policy(Policy::new(Mode::Auto, Rules::new(), process_env.real_path(directory)))
+        .start()
+        .await
+        .or_failed("cannot start the session")?
+        .into_session();
     let mut view = View::new(args.output, Detail::Normal, console::style(process_env));
     let mut console = Console::new();
     if args.output == OutputFormat::Text {

@@ -8,9 +8,8 @@ mod secrets;
 mod temporary;
 mod watch_record;
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
@@ -18,26 +17,25 @@ use pintle_env::{
     DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
     WriteSwitch,
 };
-use pintle_governance::{FinalCheck, ProtectedPathWatch, Rules};
+use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
-use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource, UNUSABLE};
+use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
 pub(crate) use self::confinement::{
-    Confinement, HINT as SANDBOX_HINT, SandboxName, SandboxState, SandboxUse, has_sandbox, without_network,
+    Confinement, HINT as SANDBOX_HINT, SandboxName, SandboxState, SandboxUse, UNUSABLE, has_sandbox,
+    without_network,
 };
 use self::repository_guard::{GuardedWatch, RepositoryGuard};
-pub(crate) use self::secrets::HiddenPaths;
+use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
 #[cfg(feature = "server")]
 pub(crate) use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
-use crate::args::SandboxName;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 use crate::interrupt::Interrupts;
 use crate::notice::Notices;
-use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
 /// Validated target that has not been connected to yet.
@@ -62,10 +60,8 @@ pub(crate) struct EnvSession {
     /// Directory for temporary files of sandboxed commands.
     temporary: Option<TemporaryDirectory>,
     sandbox: SandboxState,
-    /// Files that tools must not access.
-    hidden: HiddenPaths,
-    /// Files that the sandbox keeps commands from changing.
-    protected: Vec<PathBuf>,
+    /// Hidden and protected files, for gates, the watch and checkpoints.
+    workspace: WorkspacePolicy,
     /// Returns the protected files that a command was able to change.
     replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
@@ -78,37 +74,28 @@ pub(crate) struct EnvSession {
     notices: Notices,
 }
 
-/// Returns the files and directories that file tools of a local run must not access: keys of the user.
+/// Returns the policy of a workspace on this machine before a sandbox is set up: with a sandbox of this level, keys of
+/// the user are hidden. They are never in checkpoints.
 ///
-/// A working directory that is hidden itself is a usage failure.
-pub(crate) fn hidden(workspace: &Path, process_env: &ProcessEnv) -> Result<HiddenPaths, Failure> {
-    secrets::hidden(workspace, process_env)
-}
-
-/// Returns the paths below the working directory that checkpoints leave out, relative to it: on this machine the hidden files,
-/// whether there is a sandbox or not, and everywhere the existing files that `rules` deny to read.
-pub(crate) async fn excluded_from_checkpoints(
-    environment: &dyn ExecutionEnvironment,
-    spec: &EnvSpec,
-    rules: &Rules,
+/// A workspace that is hidden itself is a usage failure.
+pub(crate) fn local_policy(
+    workspace: &Path,
+    level: SandboxName,
     process_env: &ProcessEnv,
-) -> Result<BTreeSet<PathBuf>, Failure> {
-    let is_local = *spec == EnvSpec::Local;
-    // Without a home directory, only runs without a sandbox get here.
-    let hidden = if is_local { secrets::hidden_paths(process_env).unwrap_or_default() } else { Vec::new() };
-    let denied = rules.denied_reads(environment).await.or_failed(UNUSABLE)?;
-    let given = environment.working_directory().to_path_buf();
-    let real = environment.canonicalize(&given).await.unwrap_or_else(|_| given.clone());
-    let below_root = |path: &Path| {
-        let below = [&given, &real].into_iter().find_map(|root| path.strip_prefix(root).ok());
-        below.filter(|below| !below.as_os_str().is_empty()).map(Path::to_path_buf)
+) -> Result<WorkspacePolicy, Failure> {
+    let HiddenPaths { paths, visible } = match level {
+        // Commands can read all of them.
+        SandboxName::Off => secrets::hidden_without_sandbox(workspace, process_env)?,
+        SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
+            secrets::hidden(workspace, process_env)?
+        }
     };
-    let named = hidden.into_iter().chain(denied.paths);
-    let with_targets = named.flat_map(|path| {
-        let target = is_local.then(|| process_env.real_path(&path));
-        std::iter::once(path).chain(target)
-    });
-    Ok(with_targets.filter_map(|path| below_root(&path)).collect())
+    let mut policy = WorkspacePolicy::new();
+    policy.hidden = paths;
+    policy.visible = visible;
+    // Without a home directory, only runs without a sandbox get here.
+    policy.secret = secrets::hidden_paths(process_env).unwrap_or_default();
+    Ok(policy)
 }
 
 impl<'a> EnvTarget<'a> {
@@ -165,14 +152,15 @@ impl<'a> EnvTarget<'a> {
                 SandboxState::Unavailable { reasons: format!("there is no sandbox in {}", self.choice.spec) }
             }
         };
+        let mut workspace = WorkspacePolicy::new();
+        workspace.is_local = false;
         Ok(EnvSession {
             of_servers: Arc::clone(&environment),
             environment,
             kill_all: None,
             temporary: None,
             sandbox,
-            hidden: HiddenPaths::default(),
-            protected: Vec::new(),
+            workspace,
             replaced: None,
             repositories: RepositoryGuard::default(),
             writes: self.use_of.writes.clone(),
@@ -188,14 +176,8 @@ impl<'a> EnvTarget<'a> {
         let directory = self.process_env.directory(self.choice.directory.as_deref())?;
         let builder = self.process_env.environment_builder(&directory);
         let record = WatchRecord::open(&directory, self.use_of.keeps_state, self.process_env)?;
-        let hidden = match self.confinement.level {
-            // Commands can read all of them.
-            SandboxName::Off => secrets::hidden_without_sandbox(&directory, self.process_env)?,
-            SandboxName::Auto | SandboxName::Full | SandboxName::Writes => {
-                secrets::hidden(&directory, self.process_env)?
-            }
-        };
-        let files = GuardedFiles { record: &record, hidden: &hidden, denials: self.denials };
+        let policy = local_policy(&directory, self.confinement.level, self.process_env)?;
+        let files = GuardedFiles { record: &record, policy: &policy, denials: self.denials };
         let confined = async |use_of| {
             confinement::local(&self.confinement, use_of, builder.clone(), &files, self.process_env).await
         };
@@ -207,7 +189,7 @@ impl<'a> EnvTarget<'a> {
             initialized = self.initialize(local.environment).await;
         }
         let ConfinedLocal {
-            of_servers, kill_all, temporary, sandbox, protected, replaced, repositories, ..
+            of_servers, kill_all, temporary, sandbox, workspace, replaced, repositories, ..
         } = local;
         let environment = initialized?;
         let writes = self.use_of.writes.clone();
@@ -218,8 +200,7 @@ impl<'a> EnvTarget<'a> {
             kill_all,
             temporary,
             sandbox,
-            hidden,
-            protected,
+            workspace,
             replaced,
             repositories,
             writes,
@@ -332,17 +313,15 @@ impl EnvSession {
         }
     }
 
-    /// Returns the files and directories that file tools must not access: keys of the user.
-    pub(crate) fn hidden(&self) -> &HiddenPaths {
-        &self.hidden
+    /// Returns hidden and protected files, for gates, the watch and checkpoints.
+    pub(crate) fn workspace(&self) -> &WorkspacePolicy {
+        &self.workspace
     }
 
     /// Returns the watch that checks protected files after each command, and at the end of runs and of the session. In
     /// remote environments it does not search the workspace, since a walk takes too long.
-    fn watch(&self, spec: &EnvSpec) -> ProtectedPathWatch {
-        let watch = ProtectedPathWatch::new(self.environment(), [PROJECT_DIRECTORY]);
-        let watch = watch.with_sandboxed_paths(self.protected.clone());
-        let watch = if *spec == EnvSpec::Local { watch } else { watch.without_search() };
+    fn watch(&self) -> ProtectedPathWatch {
+        let watch = self.workspace.watch(&self.environment);
         let watch = match self.replaced.clone() {
             Some(replaced) => watch.with_replaced_paths(move || replaced()),
             None => watch,
@@ -354,18 +333,18 @@ impl EnvSession {
     }
 
     /// Returns the gate that has the [watch](Self::watch), and restores the history of a repository that a command removes.
-    pub(crate) fn guarded_watch(&self, spec: &EnvSpec) -> GuardedWatch {
-        self.repositories.with_watch(self.watch(spec))
+    pub(crate) fn guarded_watch(&self) -> GuardedWatch {
+        self.repositories.with_watch(self.watch())
     }
 
     /// Compares protected files with the record of a session that ended before its final check.
     ///
     /// Changes are a failure that contains them. The next session accepts the current files.
-    pub(crate) async fn compare_with_earlier(&self, spec: &EnvSpec) -> Result<(), Failure> {
+    pub(crate) async fn compare_with_earlier(&self) -> Result<(), Failure> {
         if self.record.earlier().is_final() {
             return Ok(());
         }
-        match self.watch(spec).check_recorded().await.or_failed("protected files cannot be compared")? {
+        match self.watch().check_recorded().await.or_failed("protected files cannot be compared")? {
             None => Ok(()),
             Some(change) => {
                 let message = format!("an earlier session ended before its final check: {change}");
@@ -385,7 +364,7 @@ impl EnvSession {
     }
 
     /// Returns the directory for temporary files of sandboxed commands.
-    pub(crate) fn temporary(&self) -> Option<&Path> {
+    fn temporary(&self) -> Option<&Path> {
         self.temporary.as_ref().map(TemporaryDirectory::path)
     }
 

@@ -1,73 +1,25 @@
-//! Gates that check the calls of a run, and the described calls of `pintle rules check`.
+//! The workspace and the network of a session with a grant.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use pintle_agent::{SessionId, SystemClock};
-use pintle_env::ExecutionEnvironment;
-use pintle_governance::{Grant, GrantGate, HiddenPathGate, Policy, PolicyGate, Revocations};
+use pintle_governance::{Grant, Revocations, WorkspacePolicy};
 use pintle_tools::Effect;
-use pintle_tools::gate::{Gate, Permission, ProtectedPathGate};
 
-use crate::environment::{Confinement, HiddenPaths, SandboxState};
+use crate::environment::{Confinement, EnvSession, SandboxState};
 use crate::failure::Failure;
-use crate::policy::PROJECT_DIRECTORY;
 use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
 
-/// Gates by protected files, hidden files, and rules and mode.
-#[derive(Debug)]
-pub(crate) struct Gates {
-    pub(crate) protected: ProtectedPathGate,
-    pub(crate) hidden: HiddenPathGate,
-    pub(crate) policy: PolicyGate,
-}
-
-impl Gates {
-    /// Creates the gates of an environment that hides these files. In mode plan, commands may run if a sandbox confines
-    /// them. The sandbox confines only commands; the gates confine file tools to the same directories.
-    pub(crate) fn new(
-        environment: &Arc<dyn ExecutionEnvironment>,
-        hidden: &HiddenPaths,
-        policy: &Policy,
-        holds_commands: bool,
-        temporary: Option<&Path>,
-    ) -> Self {
-        let by_hidden = HiddenPathGate::new(Arc::clone(environment), hidden.paths.clone());
-        let protected = ProtectedPathGate::new(Arc::clone(environment));
-        let by_policy = PolicyGate::new(policy.clone(), Arc::clone(environment));
-        let by_policy = if holds_commands { by_policy.holding_commands_to_reading() } else { by_policy };
-        Self {
-            protected: protected.with(PROJECT_DIRECTORY).permission(Permission::Deny),
-            hidden: hidden.visible.iter().fold(by_hidden, HiddenPathGate::with_visible),
-            policy: temporary.into_iter().fold(by_policy, PolicyGate::with_root),
-        }
-    }
-
-    /// Returns the gates in the order of their checks.
-    pub(crate) fn in_order(self) -> [Arc<dyn Gate>; 3] {
-        [Arc::new(self.protected), Arc::new(self.hidden), Arc::new(self.policy)]
-    }
-}
-
-/// Returns the gate that enforces the grant of a session.
-///
-/// A grant that is not valid here and now is a usage failure, so that the model is not called.
-pub(crate) fn of_grant(
-    grant: Grant,
-    session: SessionId,
-    environment_name: &str,
-    environment: &Arc<dyn ExecutionEnvironment>,
+/// Returns the policy of the session's workspace. With a grant, it has the revocations of this machine's user.
+pub(crate) fn workspace_policy(
+    env_session: &EnvSession,
+    has_grant: bool,
     process_env: &ProcessEnv,
-) -> Result<GrantGate, Failure> {
-    let (grant, environment) = (Arc::new(grant), Arc::clone(environment));
-    let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
-    let clock = Arc::new(SystemClock);
-    let gate = GrantGate::new(grant, session, environment, environment_name, clock, revocations);
-    match gate.standing() {
-        None => Ok(gate),
-        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
+) -> Result<WorkspacePolicy, Failure> {
+    let workspace = env_session.workspace().clone();
+    if !has_grant {
+        return Ok(workspace);
     }
+    let revocations = Revocations::new().with_source(RevocationFile::open(process_env)?);
+    Ok(workspace.with_revocations(revocations))
 }
 
 /// Fails if a grant forbids the network and the environment does not block it for commands, or for hooks that run where

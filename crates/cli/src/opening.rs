@@ -1,7 +1,5 @@
 //! Opens the session of a run with its model, tools, policy, hooks, budget and record.
 
-mod joined_hooks;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +12,19 @@ use pintle_agent::{
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{
-    ExternalHooks, Grant, HookCommands, HookRun, Mode, Policy, PresentPlan, TrustedPrograms,
+    ExternalHooks, GatePosition, GovernError, GovernedBuilder, GovernedSession, Grant, HookCommands, HookRun,
+    Mode, Policy, PresentPlan, RecordedSettings, TrustedPrograms,
 };
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_tools::RegisteredTool;
 use pintle_tools::gate::ReadBeforeWrite;
 
-use self::joined_hooks::JoinedHooks;
 use crate::args::RunArgs;
 use crate::attendant::{Attendant, AttendantApprover};
 use crate::budget;
-use crate::env_spec::EnvSpec;
-use crate::environment::{
-    EnvSession, SANDBOX_HINT, SandboxState, excluded_from_checkpoints, without_network,
-};
+use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, UNUSABLE, without_network};
 use crate::failure::{Failure, OrFailure as _};
-use crate::gates::{self, Gates};
+use crate::gates;
 use crate::hardening;
 use crate::instructions;
 use crate::model::Model;
@@ -139,7 +134,7 @@ impl Opening<'_> {
     ) -> Result<Opened, Failure> {
         let (args, model) = (self.args, self.model);
         let environment = env_session.environment();
-        env_session.compare_with_earlier(&args.environment.env).await?;
+        env_session.compare_with_earlier().await?;
         let mut budget = budget::load(&(&args.budget).into(), environment.as_ref(), process_env).await?;
         if model.is_scripted() {
             budget = budget::without_cost(budget);
@@ -150,15 +145,11 @@ impl Opening<'_> {
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {
-            self.kept = Some(
-                in_place(kept, &args.policy.deny, &args.environment.env, environment.as_ref(), process_env)
-                    .await?,
-            );
+            self.kept = Some(in_place(kept, &args.policy.deny, env_session, process_env).await?);
         }
         let is_resumed = matches!(&self.kept, Some(Kept { origin: Origin::Resumed(_), .. }));
         let Ruled { policy, hooks, grant, effort, server_files } =
             self.rule(env_session, attendant, process_env).await?;
-        let held_to = grant.as_ref().and_then(|grant| serde_json::to_value(grant).ok());
         let profile = self.profile(attendant, &policy, grant.is_some())?;
         let mut profile = instructions::with_skills(profile, &args.environment.env, process_env);
         if let Some(text) = self.beside.base_instructions.take() {
@@ -189,18 +180,9 @@ impl Opening<'_> {
         }
         let budget = budget::source(budget, attendant, process_env).await?;
         let governed = Governed { policy: &policy, hooks, budget, grant };
-        let is_effort_given = self.is_effort_given;
-        let session =
-            self.build(config, profile, env_session, governed, Arc::clone(attendant), process_env)?;
-        policy.attach(session.handle());
-        let mut beginning = policy.on_record();
-        beginning.grant = held_to;
-        beginning.sandbox = Some(env_session.sandbox().on_record().to_owned());
-        session.handle().record_policy(beginning).await.or_failed("cannot start the session")?;
-        if is_resumed && is_effort_given {
-            let set = session.handle().set_reasoning_effort(effort.clone().map(ReasoningEffort::from));
-            set.or_failed("cannot set the reasoning effort of the session")?;
-        }
+        let builder =
+            self.governed(config, profile, env_session, governed, Arc::clone(attendant), process_env)?;
+        let session = builder.start().await.map_err(|error| start_failure(&error))?.into_session();
         Ok(Opened { session, policy, servers, effort, offered, limits, is_kept, is_resumed })
     }
 
@@ -221,7 +203,8 @@ impl Opening<'_> {
         }
         let mut effort = args.model.reasoning_effort.clone();
         if let Some(kept) = &self.kept {
-            kept.policy.restore(&policy, self.is_mode_given)?;
+            let restored = kept.policy.restore(&policy, self.is_mode_given);
+            restored.or_failed("the rules of the session cannot be restored")?;
             // A remembered flag is older than an effort set since.
             if let (Origin::Resumed(record), false) = (&kept.origin, self.is_effort_given) {
                 effort = recorded_effort(record);
@@ -270,7 +253,8 @@ impl Opening<'_> {
         profile.with_tool(tool).or_failed("cannot offer the tool for plans")
     }
 
-    fn build(
+    /// Returns the builder of the session.
+    fn governed(
         self,
         mut config: SessionConfig,
         profile: ProviderProfile,
@@ -278,13 +262,15 @@ impl Opening<'_> {
         governed: Governed<'_>,
         attendant: Arc<dyn Attendant>,
         process_env: &ProcessEnv,
-    ) -> Result<Session, Failure> {
-        let Self { args, model, kept, id, beside, .. } = self;
+    ) -> Result<GovernedBuilder, Failure> {
+        let Self { args, model, kept, id, beside, is_effort_given, .. } = self;
         let Governed { policy, hooks, budget, grant } = governed;
-        if let Some(grant) = &grant {
-            grant.limit(&mut config);
-        }
-        let limits = config.limits.clone();
+        let mut settings = RecordedSettings::new();
+        // Mode and rules are restored already, since the tools depend on them.
+        (settings.mode, settings.rules) = (false, false);
+        settings.effort = !is_effort_given;
+        // A session keeps its limits unless others are given.
+        settings.limits = config.limits == default_limits();
         let of_mode =
             (policy.mode() == Mode::Plan).then(|| match attendant.is_attended() || args.wait_approval {
                 true => PresentPlan::INSTRUCTIONS,
@@ -296,64 +282,57 @@ impl Opening<'_> {
         let environment = env_session.environment();
         let offered: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
         let id = kept.as_ref().map(|kept| kept.id.clone()).or(id).unwrap_or_else(SessionId::generate);
-        let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
-            .config(config)
-            .id(id.clone())
-            .principal(attendant.user());
-        if let Some(grant) = grant {
-            let name = args.environment.env.to_string();
-            process_env.notices().report_all(useless_grant(&grant, &offered));
-            builder = builder.gate(gates::of_grant(grant, id, &name, &environment, process_env)?);
-        }
-        let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-        let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
-        let mut builder = builder
-            .gate(gates.protected)
-            .gate(gates.hidden)
-            .gate(gates.policy)
-            .gate(env_session.guarded_watch(&args.environment.env))
-            .approver(AttendantApprover(attendant));
-        builder = match (hooks, beside.hooks) {
-            (None, None) => builder,
-            (Some(hooks), None) => builder.hooks(hooks),
-            (None, Some(hooks)) => builder.hooks(JoinedHooks::new(None, hooks)),
-            (Some(first), Some(hooks)) => builder.hooks(JoinedHooks::new(Some(first), hooks)),
-        };
-        if let Some(source) = budget {
-            builder = builder.budget_source(source);
-        }
+        let session =
+            Session::builder(model.client.clone(), profile, Arc::clone(&environment)).config(config).id(id);
+        let mut builder = GovernedSession::builder(session)
+            .workspace(gates::workspace_policy(env_session, grant.is_some(), process_env)?)
+            .sandbox(env_session.sandbox().on_record())
+            .policy(policy.clone())
+            .watch(env_session.guarded_watch())
+            .principal(attendant.user())
+            .approver(AttendantApprover(attendant))
+            .recorded(settings);
         if args.confinement.read_before_write {
-            builder = builder.gate(ReadBeforeWrite::new(environment));
+            builder = builder.gate(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment));
         }
-        let goes_on = kept.as_ref().is_some_and(|kept| !matches!(kept.origin, Origin::New));
-        if let Some(Kept { checkpoints, journal, origin, .. }) = kept {
-            builder = match origin {
-                Origin::New => builder,
-                Origin::Resumed(record) => builder.resume(*record),
-                Origin::Forked(start) => builder.start(*start),
-            };
-            builder = builder.journal(journal).checkpoints(checkpoints);
+        if let Some(grant) = grant {
+            note_useless_grant(&grant, &offered);
+            builder = builder.grant(grant, args.environment.env.to_string());
         }
-        let session = builder.build().or_failed("cannot start the session")?;
-        // A session keeps its limits unless others are given.
-        if goes_on && limits != default_limits() {
-            session.handle().set_limits(limits).or_failed("cannot set the limits of the session")?;
+        let of_user = hooks.map(|hooks| Arc::new(hooks) as Arc<dyn Hooks>);
+        builder = of_user.into_iter().chain(beside.hooks).fold(builder, GovernedBuilder::hooks);
+        if let Some(source) = budget {
+            builder = builder.budget(source);
         }
-        Ok(session)
+        let Some(Kept { checkpoints, journal, origin, .. }) = kept else { return Ok(builder.unkept()) };
+        builder = match origin {
+            Origin::New => builder,
+            Origin::Resumed(record) => builder.resume(*record),
+            Origin::Forked(start) => builder.fork(*start),
+        };
+        Ok(builder.journal(journal).checkpoints(checkpoints))
     }
+}
+
+/// Returns the failure of a session that did not start. A grant that is not valid here and now is a usage failure.
+fn start_failure(error: &GovernError) -> Failure {
+    if let GovernError::Grant(reason) = error {
+        return Failure::usage(format!("the grant is not valid: {reason}"));
+    }
+    Failure::failed("cannot start the session").caused_by(error)
 }
 
 /// Checks that the tools reach the files of a session, and leaves hidden and denied files out of its checkpoints.
 async fn in_place(
     kept: Kept,
     denials: &[String],
-    spec: &EnvSpec,
-    environment: &dyn ExecutionEnvironment,
+    env_session: &EnvSession,
     process_env: &ProcessEnv,
 ) -> Result<Kept, Failure> {
-    let rules = policy::denials(denials, environment, process_env).await?;
-    let excluded = excluded_from_checkpoints(environment, spec, &rules, process_env).await?;
-    kept.in_place(environment, excluded, process_env.notices()).await
+    let environment = env_session.environment();
+    let rules = policy::denials(denials, environment.as_ref(), process_env).await?;
+    let excluded = env_session.workspace().excluded_from_checkpoints(environment.as_ref(), &rules);
+    kept.in_place(environment.as_ref(), excluded.await.or_failed(UNUSABLE)?, process_env.notices()).await
 }
 
 /// Returns the reasoning effort at the end of a record.

@@ -7,8 +7,6 @@ mod trust;
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use pintle_agent::protocol::InputKind;
-use pintle_agent::{PolicyChange, PolicyRule, Record};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
@@ -21,9 +19,6 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
 use crate::toolset;
-
-/// Source of rules that were added in an approval. They apply for the rest of the session.
-pub(crate) const APPROVAL_SOURCE: &str = "approval of ";
 
 /// Mode and rules that a run asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -283,50 +278,6 @@ impl UntrustedRules {
     }
 }
 
-/// Policy at the end of the record of a session. The session resumes with it, and a fork inherits it. Rules of files and flags
-/// are loaded again instead.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct RecordedPolicy {
-    /// Mode; `None` if the record contains no known mode.
-    pub(crate) mode: Option<Mode>,
-    /// Rules that were added in approvals, the oldest first.
-    pub(crate) rules: Vec<PolicyRule>,
-}
-
-impl RecordedPolicy {
-    /// Reads the policy from a record, which may end at damage.
-    pub(crate) fn from_record(record: &Record) -> Self {
-        let mut recorded = Self::default();
-        for entry in &record.entries {
-            if let InputKind::PolicyChanged { change } = &entry.input.kind {
-                recorded.apply(change);
-            }
-        }
-        recorded
-    }
-
-    fn apply(&mut self, change: &PolicyChange) {
-        let mode: Option<Mode> = change.mode.as_deref().and_then(|mode| mode.parse().ok());
-        self.mode = mode.or(self.mode);
-        for rule in change.rules.iter().filter(|rule| rule.source.starts_with(APPROVAL_SOURCE)) {
-            // A process that resumes a session records all rules again.
-            if !self.rules.contains(rule) {
-                self.rules.push(rule.clone());
-            }
-        }
-    }
-
-    /// Applies the recorded rules to a policy, and the mode unless `keeps_mode`.
-    ///
-    /// A rule that this version cannot parse is a failure if it denies something.
-    pub(crate) fn restore(&self, policy: &Policy, keeps_mode: bool) -> Result<(), Failure> {
-        let mut change = PolicyChange::default();
-        change.mode = self.mode.filter(|_| !keeps_mode).map(|mode| mode.to_string());
-        change.rules.clone_from(&self.rules);
-        policy.apply_recorded(&change).or_failed("the rules of the session cannot be restored")
-    }
-}
-
 /// Checks rules that a client sets. `place` names them in messages, such as `rules.deny`.
 ///
 /// An unknown tool whose name resembles a known one is a usage failure.
@@ -407,33 +358,9 @@ fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, Stri
 }
 
 #[cfg(test)]
+#[cfg(feature = "server")]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_newest_mode_and_the_rules_of_approvals_are_restored() {
-        let rule = |permission, rule: &str, source: &str| PolicyRule {
-            permission,
-            rule: rule.to_owned(),
-            source: source.to_owned(),
-        };
-        let approved = rule(Permission::Deny, "shell(rm *)", "approval of ann");
-        let mut first = PolicyChange::mode("auto");
-        first.rules = vec![rule(Permission::Deny, "shell", "--deny"), approved.clone()];
-        let mut again = PolicyChange::mode("plan");
-        again.rules = vec![approved.clone()];
-        let unknown = PolicyChange::mode("no such mode");
-        let mut recorded = RecordedPolicy::default();
-        for change in [first, again, unknown] {
-            recorded.apply(&change);
-        }
-        assert_eq!(recorded, RecordedPolicy { mode: Some(Mode::Plan), rules: vec![approved] });
-        for (keeps_mode, mode) in [(false, Mode::Plan), (true, Mode::Ask)] {
-            let policy = Policy::new(Mode::Ask, Rules::new(), "/project");
-            recorded.restore(&policy, keeps_mode).unwrap();
-            assert_eq!((policy.mode(), policy.rules().len()), (mode, 1), "{keeps_mode}");
-        }
-    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test writes the file of a user")]

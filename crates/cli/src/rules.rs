@@ -11,12 +11,11 @@ use serde_json::json;
 
 use self::described::DescribedCall;
 
-use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope};
+use crate::args::{CheckRulesArgs, ListFormat, RulesArgs, RulesCommand, RulesScope, SandboxName};
 use crate::console;
 use crate::environment;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::gates::Gates;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
@@ -67,10 +66,10 @@ async fn list(scope: &RulesScope, process_env: &ProcessEnv) -> Result<Exit, Fail
 /// Evaluates a call like a run without sandbox flags.
 async fn check(args: &CheckRulesArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let (loaded, local) = load(&args.scope, process_env).await?;
-    let holds_commands = environment::has_sandbox(&local).await;
+    let mut workspace = environment::local_policy(local.working_directory(), SandboxName::Auto, process_env)?;
+    workspace.sandbox_holds_commands = environment::has_sandbox(&local).await;
     let environment: Arc<dyn ExecutionEnvironment> = Arc::new(local);
-    let hidden = environment::hidden(environment.working_directory(), process_env)?;
-    let gates = Gates::new(&environment, &hidden, &loaded.policy, holds_commands, None).in_order();
+    let gates = workspace.gates(&environment, &loaded.policy).in_order();
     let call = DescribedCall::parse(&args.call, environment.as_ref()).await?;
     let judgement = match call.judged_by(&gates, environment.as_ref()).await? {
         Preparation::Ready { judgement, .. } | Preparation::Ask { judgement, .. } => judgement,

@@ -403,9 +403,7 @@ impl SessionRun<'_> {
         let unfinished = session.resumed();
         if let Some(questions) = questions {
             let conversed = match is_kept {
-                true => {
-                    Some(Conversed::open(session.id().clone(), Arc::clone(&environment), process_env).await?)
-                }
+                true => Some(Conversed::open(session.id().clone(), env_session, process_env).await?),
                 false => None,
             };
             let begun = Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device };

@@ -23,6 +23,7 @@ use futures_util::future::BoxFuture;
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
+use pintle_governance::RecordedPolicy;
 use pintle_store::checkpoint::{Limits, StoredCheckpoints};
 use pintle_store::{
     FileStore, Filter, Fork, ForkError, IntactRecord, Page, Reached, SessionStore, SessionWriter, StoreError,
@@ -41,7 +42,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::kept_in::{self, KeptIn};
 use crate::model::Model;
 use crate::notice::Notices;
-use crate::policy::{self, RecordedPolicy};
+use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
 use crate::render::{plural, was_or_were};
 

@@ -1,39 +1,35 @@
-//! Sessions that require a grant, a record and an approver.
+//! Sessions with gates, a record and an approver.
 
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pintle_agent::protocol::InputKind;
 use pintle_agent::{
-    Approver, BudgetSource, Hooks, Journal, PolicyChange, Principal, Record, Run, Session, SessionBuilder,
-    SessionError, SessionId,
+    Approver, BudgetSource, Checkpoints, Hooks, Journal, Principal, Record, Run, Session, SessionBuilder,
+    SessionConfig, SessionError, SessionId, Start,
 };
-use pintle_tools::gate::{Permission, ProtectedPathGate};
+use pintle_tools::gate::Gate;
 
-use crate::gate::GrantGate;
+use crate::chain::{GateChain, GatePosition};
 use crate::grant::Grant;
-use crate::hidden::HiddenPathGate;
-use crate::policy::{Policy, PolicyError, PolicyGate};
+use crate::hooks::JoinedHooks;
+use crate::policy::{Policy, PolicyError, RecordedPolicy};
 use crate::revocation::Revocations;
-use crate::watch::ProtectedPathWatch;
+use crate::workspace::WorkspacePolicy;
 
-/// Directory with a project's settings for agents.
-const OWN_FILES: &str = ".pintle";
-
-/// Session with a grant, a record and an approver. It derefs to the [`Session`].
+/// Session with gates, a record and an approver. It derefs to the [`Session`].
 ///
-/// Calls pass the gates that the application has added to the session's builder. Then they pass the grant, protected and
-/// hidden paths, and rules and mode, in this order. Protected are git's configuration, hooks and attributes, and
-/// `.pintle`; a command that changes one of them ends the run. The lower limit of the grant and the configuration applies
-/// to spending and subagents. Each record starts with the complete grant, the mode, the rules and the user of the
-/// session.
+/// Calls pass the gates that the application has added to the session's builder. Then they pass the grant, hidden and
+/// protected paths, rules and mode, and the watch, in the order of [`GatePosition`]. Protected are git's configuration,
+/// hooks and attributes, and `.pintle`; a command that changes one of them ends the run. With a grant, the lower limit of
+/// the grant and the configuration applies to spending and subagents. Each process records the complete grant, the mode,
+/// the rules and the user of the session first.
 #[derive(Debug)]
 pub struct GovernedSession {
     session: Session,
     policy: Policy,
     revocations: Revocations,
-    grant: Arc<Grant>,
+    grant: Option<Arc<Grant>>,
 }
 
 /// Builder of a [`GovernedSession`].
@@ -41,13 +37,66 @@ pub struct GovernedSession {
 pub struct GovernedBuilder {
     session: SessionBuilder,
     grant: Option<(Grant, String)>,
-    has_journal: bool,
+    is_kept_decided: bool,
     has_approver: bool,
-    principal: Option<Principal>,
+    has_principal: bool,
     policy: Option<Policy>,
-    revocations: Revocations,
-    hidden: Vec<PathBuf>,
-    recorded: Option<Record>,
+    workspace: WorkspacePolicy,
+    sandbox: Option<String>,
+    gates: GateChain,
+    has_watch: bool,
+    hooks: Vec<Arc<dyn Hooks>>,
+    history: History,
+    recorded: RecordedSettings,
+    /// Position whose gates are left out.
+    #[cfg(test)]
+    without: Option<GatePosition>,
+}
+
+/// History with which a session starts.
+#[derive(Debug)]
+enum History {
+    New,
+    Resumed(Box<Record>),
+    Forked(Box<Start>),
+}
+
+/// Recorded settings that a session keeps when it continues, in place of the settings of its builder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordedSettings {
+    /// The last mode; default true. Only for a resumed session.
+    pub mode: bool,
+    /// The rules that were added; default true. Only for a resumed session. See [`RecordedPolicy`].
+    pub rules: bool,
+    /// The reasoning effort; default true. A fork always has the effort of its start.
+    pub effort: bool,
+    /// The limits of turns and spending; default false. A grant that lowers the limits of the configuration sets them
+    /// nevertheless.
+    pub limits: bool,
+}
+
+impl RecordedSettings {
+    /// Returns the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { mode: true, rules: true, effort: true, limits: false }
+    }
+
+    /// Applies the recorded mode and rules to a policy.
+    fn restore(self, record: &Record, policy: &Policy) -> Result<(), PolicyError> {
+        let mut changes = RecordedPolicy::from_record(record);
+        if !self.rules {
+            changes.rules.clear();
+        }
+        changes.restore(policy, !self.mode)
+    }
+}
+
+impl Default for RecordedSettings {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// Reason why a session did not start.
@@ -70,19 +119,25 @@ pub enum GovernError {
 
 impl GovernedSession {
     /// Creates a builder. `session` contains the parts of a session without governance: client, profile, environment,
-    /// configuration, and an id or a record to resume. It contains no journal and no approver.
+    /// configuration, and an id. It contains no journal, no history, no hooks and no approver.
     #[must_use]
     pub fn builder(session: SessionBuilder) -> GovernedBuilder {
         GovernedBuilder {
             session,
             grant: None,
-            has_journal: false,
+            is_kept_decided: false,
             has_approver: false,
-            principal: None,
+            has_principal: false,
             policy: None,
-            revocations: Revocations::new(),
-            hidden: Vec::new(),
-            recorded: None,
+            workspace: WorkspacePolicy::new(),
+            sandbox: None,
+            gates: GateChain::new(),
+            has_watch: false,
+            hooks: Vec::new(),
+            history: History::New,
+            recorded: RecordedSettings::new(),
+            #[cfg(test)]
+            without: None,
         }
     }
 
@@ -92,20 +147,29 @@ impl GovernedSession {
         &self.policy
     }
 
-    /// Returns the grant.
+    /// Returns the grant; `None` if the session is unrestricted.
     #[must_use]
-    pub fn grant(&self) -> &Grant {
-        &self.grant
+    pub fn grant(&self) -> Option<&Grant> {
+        self.grant.as_deref()
     }
 
-    /// Revokes the grant: no further call runs, and the current turn is stopped with its running calls.
+    /// Returns the session without the means to revoke its grant. It stays governed.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+
+    /// Revokes the grant: no further call runs, and the current turn is stopped with its running calls. Without a grant,
+    /// only the turn is stopped.
     ///
     /// # Errors
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`] if the turn cannot be stopped. The grant is revoked
     /// nevertheless.
     pub fn revoke(&self) -> Result<(), SessionError> {
-        self.revocations.revoke(self.grant.id.clone());
+        if let Some(grant) = &self.grant {
+            self.revocations.revoke(grant.id.clone());
+        }
         self.session.handle().interrupt()
     }
 }
@@ -136,7 +200,8 @@ impl Deref for GovernedSession {
 }
 
 impl GovernedBuilder {
-    /// Sets the grant, and the name of the environment in the grant, such as `local` or `docker:IMAGE`.
+    /// Sets the grant, and the name of the environment in the grant, such as `local` or `docker:IMAGE`. Without a grant,
+    /// the session is unrestricted: it has no gate at [`GatePosition::Grant`].
     #[must_use]
     pub fn grant(mut self, grant: Grant, environment: impl Into<String>) -> Self {
         self.grant = Some((grant, environment.into()));
@@ -147,7 +212,22 @@ impl GovernedBuilder {
     #[must_use]
     pub fn journal(mut self, journal: impl Journal) -> Self {
         self.session = self.session.journal(journal);
-        self.has_journal = true;
+        self.is_kept_decided = true;
+        self
+    }
+
+    /// Does not keep the session: it has no journal, and ends with this process. It cannot be resumed or audited later.
+    /// It emits the same events as a session with a journal.
+    #[must_use]
+    pub fn unkept(mut self) -> Self {
+        self.is_kept_decided = true;
+        self
+    }
+
+    /// Takes checkpoints of the workspace, like [`SessionBuilder::checkpoints`].
+    #[must_use]
+    pub fn checkpoints(mut self, checkpoints: impl Checkpoints) -> Self {
+        self.session = self.session.checkpoints(checkpoints);
         self
     }
 
@@ -159,10 +239,11 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets the user of the session. The record names this principal for inputs.
+    /// Sets the user of the session. The record names this principal for inputs. `None` is an unknown user.
     #[must_use]
-    pub fn principal(mut self, principal: Principal) -> Self {
-        self.principal = Some(principal);
+    pub fn principal(mut self, principal: impl Into<Option<Principal>>) -> Self {
+        self.session = self.session.principal(principal.into());
+        self.has_principal = true;
         self
     }
 
@@ -173,24 +254,40 @@ impl GovernedBuilder {
         self
     }
 
-    /// Sets the revoked grants, which sessions share.
+    /// Sets hidden and protected files, and the revoked grants; default [`WorkspacePolicy::new`].
     #[must_use]
-    pub fn revocations(mut self, revocations: Revocations) -> Self {
-        self.revocations = revocations;
+    pub fn workspace(mut self, workspace: WorkspacePolicy) -> Self {
+        self.workspace = workspace;
         self
     }
 
-    /// Adds a file or directory that file tools must not touch.
+    /// Adds a gate, which judges before the session's own gate at the same position.
     #[must_use]
-    pub fn hidden(mut self, path: impl Into<PathBuf>) -> Self {
-        self.hidden.push(path.into());
+    pub fn gate(mut self, position: GatePosition, gate: impl Gate + 'static) -> Self {
+        self.gates = self.gates.with(position, gate);
         self
     }
 
-    /// Sets the hooks.
+    /// Sets the gate that watches protected files, in place of [`WorkspacePolicy::watch`].
     #[must_use]
-    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
-        self.session = self.session.hooks(hooks);
+    pub fn watch(mut self, watch: impl Gate + 'static) -> Self {
+        self.gates = self.gates.with(GatePosition::Watch, watch);
+        self.has_watch = true;
+        self
+    }
+
+    /// Sets the level of the sandbox in which commands run, for the record.
+    #[must_use]
+    pub fn sandbox(mut self, level: impl Into<String>) -> Self {
+        self.sandbox = Some(level.into());
+        self
+    }
+
+    /// Adds a source of hooks. Sources run in the order in which they were added, and the strictest answer applies. A
+    /// change of arguments by an earlier source precedes one by a later source.
+    #[must_use]
+    pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.hooks.push(hooks);
         self
     }
 
@@ -202,83 +299,129 @@ impl GovernedBuilder {
         self
     }
 
-    /// Resumes the session of this record, with its recorded changes of mode and rules.
+    /// Resumes the session of this record. [`recorded`](Self::recorded) selects the recorded settings that it keeps.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
-        self.recorded = Some(record);
+        self.history = History::Resumed(Box::new(record));
         self
     }
 
-    /// Starts the session.
+    /// Starts with the history of another session, like [`SessionBuilder::start`]. Mode and rules of the other session
+    /// are not in `start`: [restore](RecordedPolicy::restore) them before.
+    #[must_use]
+    pub fn fork(mut self, start: Start) -> Self {
+        self.history = History::Forked(Box::new(start));
+        self
+    }
+
+    /// Sets which recorded settings a session keeps that continues; default [`RecordedSettings::new`].
+    #[must_use]
+    pub fn recorded(mut self, settings: RecordedSettings) -> Self {
+        self.recorded = settings;
+        self
+    }
+
+    /// Starts the session, and records its policy.
+    ///
+    /// Dropping the future drops the session. Its record may have the policy.
     ///
     /// # Errors
     ///
-    /// [`GovernError::Missing`] without a grant, a journal, an approver, a principal or a policy; otherwise the cause.
+    /// [`GovernError::Missing`] without an approver, a principal, a policy, a decision to [keep](Self::journal) the
+    /// session or [not](Self::unkept), or a grant for a resumed session that had one; otherwise the cause.
     pub async fn start(mut self) -> Result<GovernedSession, GovernError> {
-        let (grant, environment) = self.grant.ok_or(GovernError::Missing("a grant"))?;
-        if !self.has_journal {
+        let policy = self.complete()?;
+        let recorded = self.recorded;
+        let is_new = matches!(self.history, History::New);
+        let is_resumed = matches!(self.history, History::Resumed(_));
+        if let History::Resumed(record) = &self.history {
+            if self.grant.is_none() && has_grant(record) {
+                return Err(GovernError::Missing("the grant of its record"));
+            }
+            recorded.restore(record, &policy)?;
+        }
+        let grant = self.grant.take().map(|(grant, environment)| (Arc::new(grant), environment));
+        let mut config = self.session.session_config().clone();
+        let configured = config.limits.clone();
+        if let Some((grant, _)) = &grant {
+            grant.limit(&mut config);
+        }
+        let (limits, effort) = (config.limits.clone(), config.reasoning_effort.clone());
+        let (sandbox, revocations) = (self.sandbox.take(), self.workspace.revocations.clone());
+
+        let session = self.build(config, &policy, grant.as_ref())?;
+        let handle = session.handle();
+        policy.attach(handle.clone());
+        if !is_new && (!recorded.limits || limits != configured) {
+            handle.set_limits(limits)?;
+        }
+        let grant = grant.map(|(grant, _)| grant);
+        let mut beginning = policy.on_record();
+        beginning.grant = grant.as_ref().and_then(|grant| serde_json::to_value(grant.as_ref()).ok());
+        beginning.sandbox = sandbox;
+        handle.record_policy(beginning).await?;
+        if is_resumed && !recorded.effort {
+            handle.set_reasoning_effort(effort)?;
+        }
+        Ok(GovernedSession { session, policy, revocations, grant })
+    }
+
+    /// Returns the policy if no part is missing.
+    fn complete(&self) -> Result<Policy, GovernError> {
+        if !self.is_kept_decided {
             return Err(GovernError::Missing("a store: a journal"));
         }
         if !self.has_approver {
             return Err(GovernError::Missing("an approver"));
         }
-        let principal = self.principal.ok_or(GovernError::Missing("a principal, who uses it"))?;
-        let policy = self.policy.ok_or(GovernError::Missing("a policy: mode and rules"))?;
-        if let Some(record) = self.recorded {
-            restore(&policy, &record)?;
-            self.session = self.session.resume(record);
+        if !self.has_principal {
+            return Err(GovernError::Missing("a principal, who uses it"));
         }
+        self.policy.clone().ok_or(GovernError::Missing("a policy: mode and rules"))
+    }
 
-        let id = self.session.session_id().cloned().unwrap_or_else(SessionId::generate);
-        let env = Arc::clone(self.session.environment());
-        let clock = Arc::clone(self.session.session_clock());
-        let grant = Arc::new(grant);
-        let gate = GrantGate::new(
-            Arc::clone(&grant),
-            id.clone(),
-            Arc::clone(&env),
-            environment,
-            clock,
-            self.revocations.clone(),
-        );
-        if let Some(reason) = gate.standing() {
-            return Err(GovernError::Grant(reason));
+    /// Builds the session with its history, gates and hooks. `grant` has the name of the environment.
+    fn build(
+        self,
+        config: SessionConfig,
+        policy: &Policy,
+        grant: Option<&(Arc<Grant>, String)>,
+    ) -> Result<Session, GovernError> {
+        let session = self.session.config(config);
+        let session = match self.history {
+            History::New => session,
+            History::Resumed(record) => session.resume(*record),
+            History::Forked(start) => session.start(*start),
+        };
+        let id = session.session_id().cloned().unwrap_or_else(SessionId::generate);
+        let env = Arc::clone(session.environment());
+        let mut gates = self.gates.and(self.workspace.gates(&env, policy));
+        if !self.has_watch {
+            gates = gates.with(GatePosition::Watch, self.workspace.watch(&env));
         }
-        let mut config = self.session.session_config().clone();
-        grant.limit(&mut config);
-        let limits = config.limits.clone();
-
-        let session = self
-            .session
-            .id(id)
-            .config(config)
-            .principal(Some(principal.clone()))
-            .gate(gate)
-            .gate(ProtectedPathGate::new(Arc::clone(&env)).with(OWN_FILES).permission(Permission::Deny))
-            .gate(ProtectedPathWatch::new(Arc::clone(&env), [OWN_FILES]))
-            .gate(HiddenPathGate::new(Arc::clone(&env), self.hidden))
-            .gate(PolicyGate::new(policy.clone(), env))
-            .build()?;
-        policy.attach(session.handle());
-        // A resumed session has the limits of its record.
-        session.handle().set_limits(limits)?;
-        let mut beginning: PolicyChange = policy.on_record().by(Some(principal));
-        beginning.grant = serde_json::to_value(grant.as_ref()).ok();
-        session.handle().record_policy(beginning).await?;
-        Ok(GovernedSession { session, policy, revocations: self.revocations, grant })
+        if let Some((grant, environment)) = grant {
+            let clock = Arc::clone(session.session_clock());
+            let gate = self.workspace.grant_gate(Arc::clone(grant), id.clone(), &env, environment, clock);
+            if let Some(reason) = gate.standing() {
+                return Err(GovernError::Grant(reason));
+            }
+            gates = gates.with(GatePosition::Grant, gate);
+        }
+        #[cfg(test)]
+        let gates = self.without.into_iter().fold(gates, GateChain::without);
+        let session = session.id(id).gates(gates.in_order());
+        let session = match JoinedHooks::of(self.hooks) {
+            Some(hooks) => session.hooks(hooks),
+            None => session,
+        };
+        Ok(session.build()?)
     }
 }
 
-/// Applies the recorded changes of mode and rules, except the policy with which each process started.
-fn restore(policy: &Policy, record: &Record) -> Result<(), GovernError> {
-    for entry in &record.entries {
-        let InputKind::PolicyChanged { change } = &entry.input.kind else { continue };
-        // A change with a grant is the start of a process, whose rules the caller supplies again.
-        if change.grant.is_none() {
-            policy.apply_recorded(change)?;
-        }
-    }
-    Ok(())
+/// Returns whether a process had a grant for the session of this record.
+fn has_grant(record: &Record) -> bool {
+    let mut inputs = record.entries.iter().map(|entry| &entry.input.kind);
+    inputs.any(|kind| matches!(kind, InputKind::PolicyChanged { change } if change.grant.is_some()))
 }
 
 #[cfg(test)]

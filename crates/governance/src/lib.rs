@@ -3,6 +3,7 @@
 
 pub mod audit;
 mod budget;
+mod chain;
 mod gate;
 mod governed;
 mod grant;
@@ -15,14 +16,16 @@ mod revocation;
 mod rules;
 mod tool_names;
 mod watch;
+mod workspace;
 
 pub use audit::{Audit, AuditError, AuditReport, CallHistory};
 pub use budget::{
     Agreement, AtLimit, BudgetApprover, BudgetError, BudgetLimits, BudgetQuestion, SessionBudget,
     UnknownPrice, parse_dollars,
 };
+pub use chain::{GateChain, GatePosition};
 pub use gate::GrantGate;
-pub use governed::{GovernError, GovernedBuilder, GovernedSession};
+pub use governed::{GovernError, GovernedBuilder, GovernedSession, RecordedSettings};
 pub use grant::{
     ArgumentScope, Attenuation, Axis, Delegation, EffectCeiling, Grant, GrantBudget, GrantError, GrantId,
     PathScope, Window,
@@ -34,7 +37,10 @@ pub use hooks::{
 };
 pub use mode::{CallTraits, Mode, UnknownMode};
 pub use pattern::Pattern;
-pub use policy::{Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput};
+pub use policy::{
+    APPROVAL_SOURCE, Policy, PolicyError, PolicyGate, PresentPlan, PresentPlanInput, RecordedPolicy,
+};
 pub use revocation::{RevocationSource, Revocations, RevokedGrants};
 pub use rules::{Address, CallFacts, DeniedReads, Rule, RuleError, Rules, RulesError, Ruling};
 pub use watch::{FinalCheck, ProtectedPathWatch, ProtectedPaths, WatchedFiles, protected_paths};
+pub use workspace::WorkspacePolicy;

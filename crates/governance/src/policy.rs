@@ -1,6 +1,7 @@
 //! Rules and mode of a session, and the gate that applies them.
 
 mod present_plan;
+mod recorded;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use pintle_tools::pipeline::{Execution, PreparedCall};
 use pintle_tools::{Effect, SandboxSide};
 
 pub use self::present_plan::{PresentPlan, PresentPlanInput};
+pub use self::recorded::{APPROVAL_SOURCE, RecordedPolicy};
 use crate::mode::{CallTraits, Mode};
 use crate::rules::{CallFacts, Rule, RuleError, RuleLinks, Rules, Ruling, are_below};
 

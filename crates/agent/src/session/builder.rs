@@ -78,6 +78,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Adds the gates of a chain, which judge calls in this order after the gates that were added earlier.
+    #[must_use]
+    pub fn gates(mut self, gates: impl IntoIterator<Item = Arc<dyn Gate>>) -> Self {
+        self.parts.gates.extend(gates);
+        self
+    }
+
     /// Sets the hooks of the session and of its subagents.
     #[must_use]
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {

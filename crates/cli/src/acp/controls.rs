@@ -9,7 +9,7 @@ use pintle_acp::{
     SessionControls, SessionSettings, TerminalSwitch,
 };
 use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
-use pintle_governance::{Mode, Policy};
+use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_store::title_of;
 use pintle_tools::gate::Permission;
@@ -20,7 +20,6 @@ use crate::console;
 use crate::cost::Costs;
 use crate::environment::{EnvSession, SandboxState};
 use crate::model::{Model, ResolvedModel};
-use crate::policy::APPROVAL_SOURCE;
 use crate::servers::SessionServers;
 use crate::sessions::conversed::Conversed;
 use crate::terminal::user_commands::UserCommand;

@@ -8,6 +8,7 @@ use pintle_compat::claude::{
     Event, HostRequest, Initialize, InitializeAnswer, McpServerStatus, RewindAnswer, RuleBehavior,
     StreamOptions, ToolRule, UserLine,
 };
+use pintle_governance::APPROVAL_SOURCE;
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
 use serde_json::{Value, json};
@@ -30,7 +31,6 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::output_schema;
-use crate::policy::APPROVAL_SOURCE;
 use crate::process_env::{self, ProcessEnv};
 use crate::run::keep;
 use crate::sessions::Selected;

@@ -7,14 +7,13 @@ use pintle_agent::{ApprovalRequest, Approver, Decision, SessionHandle};
 use pintle_compat::claude::{
     PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, RuleBehavior, ToolRule,
 };
-use pintle_governance::{Mode, Policy, PresentPlan};
+use pintle_governance::{APPROVAL_SOURCE, Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
 
 use super::channel::{Channel, lock};
 use super::rules::own_rules;
 use crate::command_line::own_mode;
 use crate::console;
-use crate::policy::APPROVAL_SOURCE;
 
 /// Forwards decisions on calls to the host.
 #[derive(Debug)]

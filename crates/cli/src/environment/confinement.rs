@@ -9,11 +9,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pintle_env::{Confined, ExecutionEnvironment, LocalEnvironmentBuilder, WriteSwitch};
+use pintle_governance::WorkspacePolicy;
 
 #[cfg(target_os = "linux")]
 use self::linux::sandboxed;
 use super::repository_guard::RepositoryGuard;
-use super::secrets::HiddenPaths;
 use super::temporary::TemporaryDirectory;
 use super::watch_record::WatchRecord;
 use crate::env_spec::EnvSpec;
@@ -22,7 +22,7 @@ use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
 
 /// Message for an environment that cannot be set up.
-pub(super) const UNUSABLE: &str = "cannot use the execution environment";
+pub(crate) const UNUSABLE: &str = "cannot use the execution environment";
 
 /// Hint at the way out of a sandbox that cannot be set up.
 pub(crate) const HINT: &str =
@@ -107,8 +107,8 @@ pub(super) struct ConfinedLocal {
     pub(super) sandbox: SandboxState,
     /// The sandbox support comes from an earlier probe, not from this run.
     pub(super) is_remembered: bool,
-    /// Files of git and of projects that the sandbox keeps commands from changing.
-    pub(super) protected: Vec<PathBuf>,
+    /// Policy with the files that the sandbox protects.
+    pub(super) workspace: WorkspacePolicy,
     /// Returns the paths that lost their protection while a command ran.
     pub(super) replaced: Option<ReplacedPathsSource>,
     /// Restores git histories that commands remove.
@@ -122,7 +122,7 @@ pub(super) type ReplacedPathsSource = Arc<dyn Fn() -> BTreeSet<PathBuf> + Send +
 #[derive(Clone, Copy)]
 pub(super) struct GuardedFiles<'a> {
     pub(super) record: &'a WatchRecord,
-    pub(super) hidden: &'a HiddenPaths,
+    pub(super) policy: &'a WorkspacePolicy,
     /// Rules of `--deny`.
     pub(super) denials: &'a [String],
 }
@@ -255,7 +255,7 @@ pub(super) async fn local(
         temporary: None,
         sandbox,
         is_remembered: false,
-        protected: Vec::new(),
+        workspace: files.policy.clone(),
         replaced: None,
         repositories: RepositoryGuard::default(),
     })

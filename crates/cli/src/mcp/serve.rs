@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pintle_agent::{SessionId, Toolset, ToolsetOptions};
-use pintle_env::WriteSwitch;
-use pintle_governance::{GrantBudget, HookCommand, Mode, Policy};
+use pintle_agent::{SessionId, SystemClock, Toolset, ToolsetOptions};
+use pintle_env::{ExecutionEnvironment, WriteSwitch};
+use pintle_governance::{
+    GateChain, GatePosition, Grant, GrantBudget, GrantGate, HookCommand, Mode, Policy, WorkspacePolicy,
+};
 use pintle_mcp::McpServer;
 use pintle_tools::ToolContext;
 use pintle_tools::gate::ReadBeforeWrite;
@@ -16,7 +18,7 @@ use crate::console;
 use crate::environment::{EnvSession, EnvTarget, SandboxState, SandboxUse};
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::gates::{self, Gates};
+use crate::gates;
 use crate::interrupt::Interrupts;
 use crate::policy::{self, LoadedPolicy};
 use crate::process_env::ProcessEnv;
@@ -61,24 +63,21 @@ async fn answer(
         policy.set_mode(Mode::Ask).await.or_failed("cannot set the mode")?;
     }
     policy.drive(env_session.writes().clone());
-    let mut options = RunOptions::new();
-    if let Some(grant) = policy::grant::load(args.grant.as_deref(), None)? {
+    let grant = policy::grant::load(args.grant.as_deref(), None)?;
+    let workspace = gates::workspace_policy(env_session, grant.is_some(), process_env)?;
+    let mut chain = chain(args, env_session, &policy);
+    if let Some(grant) = grant {
         if grant.budget != GrantBudget::default() {
             return Err(Failure::usage(
                 "the grant has a budget, which only a session can keep to: what a client spends is not known here",
             ));
         }
         gates::require_network_blocked(&grant, env_session.sandbox(), &(&args.confinement).into(), false)?;
-        options = options.with_gate(gates::of_grant(
-            grant,
-            SessionId::generate(),
-            &name,
-            &environment,
-            process_env,
-        )?);
+        let gate = grant_gate(grant, SessionId::generate(), &name, &environment, &workspace)?;
+        chain = chain.with(GatePosition::Grant, gate);
     }
-    env_session.compare_with_earlier(&args.environment.env).await?;
-    let options = with_gates(options, args, env_session, &policy);
+    env_session.compare_with_earlier().await?;
+    let options = RunOptions::new().with_gates(chain.in_order());
     let toolset = Toolset::from(args.toolset);
     let profile = Provider::OpenAi.profile(ANY_MODEL);
     let profile = profile.with_toolset_options(toolset, &ToolsetOptions::new().with_background(true));
@@ -89,25 +88,33 @@ async fn answer(
     server.serve(tokio::io::stdin(), tokio::io::stdout()).await.or_failed("the client is gone")
 }
 
-/// Adds the gates of a session.
-fn with_gates(
-    options: RunOptions,
-    args: &ServeToolsArgs,
-    env_session: &EnvSession,
-    policy: &Policy,
-) -> RunOptions {
-    let environment = env_session.environment();
-    let is_held = matches!(env_session.sandbox(), SandboxState::Level(_));
-    let gates = Gates::new(&environment, env_session.hidden(), policy, is_held, env_session.temporary());
-    let options = options
-        .with_gate(gates.protected)
-        .with_gate(gates.hidden)
-        .with_gate(gates.policy)
-        .with_gate(env_session.guarded_watch(&args.environment.env));
-    if args.confinement.read_before_write {
-        return options.with_gate(ReadBeforeWrite::new(environment));
+/// Returns the gate that enforces the grant of a session.
+///
+/// A grant that is not valid here and now is a usage failure, so that the model is not called.
+fn grant_gate(
+    grant: Grant,
+    session: SessionId,
+    environment_name: &str,
+    environment: &Arc<dyn ExecutionEnvironment>,
+    workspace: &WorkspacePolicy,
+) -> Result<GrantGate, Failure> {
+    let clock = Arc::new(SystemClock);
+    let gate = workspace.grant_gate(Arc::new(grant), session, environment, environment_name, clock);
+    match gate.standing() {
+        None => Ok(gate),
+        Some(reason) => Err(Failure::usage(format!("the grant is not valid: {reason}"))),
     }
-    options
+}
+
+/// Returns the gates of a session without a grant.
+fn chain(args: &ServeToolsArgs, env_session: &EnvSession, policy: &Policy) -> GateChain {
+    let environment = env_session.environment();
+    let chain = env_session.workspace().gates(&environment, policy);
+    let chain = chain.with(GatePosition::Watch, env_session.guarded_watch());
+    match args.confinement.read_before_write {
+        true => chain.with(GatePosition::ReadBeforeWrite, ReadBeforeWrite::new(environment)),
+        false => chain,
+    }
 }
 
 /// Prints a notice that hooks do not run: only sessions run them.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment, ExecutionEnvironmentExt as _};
-use pintle_governance::{HookCommands, TrustedPrograms};
+use pintle_governance::{HookCommands, TrustedPrograms, WorkspacePolicy};
 use pintle_store::Hash;
 use pintle_tools::gate::CommandLine;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Directory of a project's own files.
-pub(crate) const DIRECTORY: &str = ".pintle";
+pub(crate) const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
 
 /// Its files. The trusted hash covers them.
 const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];

@@ -1,13 +1,13 @@
 //! Permissions that a fork inherits from its origin.
 
 use pintle_agent::SessionId;
+use pintle_governance::RecordedPolicy;
 use pintle_store::StoreError;
 use pintle_tools::gate::Permission;
 
 use super::host::MODE;
 use crate::args::RunArgs;
 use crate::environment::{Confinement, SandboxName};
-use crate::policy::RecordedPolicy;
 
 /// Returns the reason why a fork with these flags, and with the recorded policy of its origin, may do more without a decision
 /// than a new session of the server; `None` if it may not.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_agent::SessionId;
-use pintle_governance::Mode;
+use pintle_governance::{Mode, RecordedPolicy};
 use pintle_llm::{Catalog, Usage};
 use pintle_server::{
     DocumentKind, FileChanges, FileLeft, FilePoint, FileStep, HostError, ModelSummary, NewSession,
@@ -28,7 +28,7 @@ use crate::environment::{EnvTarget, SandboxUse, hidden};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
-use crate::policy::{RecordedPolicy, check_rules};
+use crate::policy::check_rules;
 use crate::process_env::ProcessEnv;
 use crate::run::keep_for_good;
 use crate::sessions::delete::delete_one;

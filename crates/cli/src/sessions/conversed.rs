@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
+use pintle_governance::WorkspacePolicy;
 
 use super::files::{Files, Point};
 use super::{Place, Sessions, export, files, list};
 use crate::args::{ExportFormat, ListFormat, RewindArgs};
+use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 
@@ -20,6 +22,7 @@ pub(crate) struct Conversed {
     sessions: Sessions,
     id: SessionId,
     environment: Arc<dyn ExecutionEnvironment>,
+    workspace: WorkspacePolicy,
     process_env: ProcessEnv,
 }
 
@@ -27,11 +30,12 @@ impl Conversed {
     /// Returns the session with this id, whose tools work in the environment.
     pub(crate) async fn open(
         id: SessionId,
-        environment: Arc<dyn ExecutionEnvironment>,
+        env_session: &EnvSession,
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
         let sessions = Sessions::open(process_env).await?;
-        Ok(Self { sessions, id, environment, process_env: process_env.clone() })
+        let (environment, workspace) = (env_session.environment(), env_session.workspace().clone());
+        Ok(Self { sessions, id, environment, workspace, process_env: process_env.clone() })
     }
 
     /// Returns the id of the only session whose id starts with `prefix`, if no other process runs it.
@@ -75,7 +79,7 @@ impl Conversed {
         let record = self.sessions.record(&self.id).await?;
         let replay = record.replay().or_failed("the session cannot be read")?;
         let environment = Arc::clone(&self.environment);
-        Files::open(&self.sessions, summary, replay, environment, &self.process_env).await
+        Files::open(&self.sessions, summary, replay, (environment, &self.workspace), &self.process_env).await
     }
 }
 

@@ -8,7 +8,7 @@ use pintle_agent::{
     Checkpoint, CheckpointReason, Checkpoints as _, Journal as _, RecordEntry, Replay, RewindError,
 };
 use pintle_env::ExecutionEnvironment;
-use pintle_governance::Rules;
+use pintle_governance::{Rules, WorkspacePolicy};
 use pintle_store::checkpoint::{
     Action, Comparison, DiffLimits, LeftReason, Limits, Manifest, Patch, RepositoryPosition, RestorePlan,
     Restored, StoredCheckpoints, git_patch, plan_restore, restore, unified_diff,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::{Place, Sessions, flags, now, place};
 use crate::args::{ListFormat, RewindArgs};
 use crate::console;
-use crate::environment::{Confinement, EnvTarget, excluded_from_checkpoints};
+use crate::environment::{Confinement, EnvTarget, UNUSABLE};
 use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
@@ -84,7 +84,8 @@ pub(crate) async fn in_place<'a, T>(
     let choice = Place::of_summary(&summary).to_choice(&summary.id)?;
     let target = EnvTarget::new(choice, Confinement::none(), process_env)?;
     let connected = target.connect().await?;
-    let result = match Files::open(sessions, summary, replay, connected.environment(), process_env).await {
+    let place = (connected.environment(), connected.workspace());
+    let result = match Files::open(sessions, summary, replay, place, process_env).await {
         Ok(files) => work(&files).await,
         Err(failure) => Err(failure),
     };
@@ -99,13 +100,13 @@ impl<'a> Files<'a> {
         sessions: &'a Sessions,
         summary: Summary,
         replay: Replay,
-        environment: Arc<dyn ExecutionEnvironment>,
+        (environment, workspace): (Arc<dyn ExecutionEnvironment>, &WorkspacePolicy),
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let spec = Place::of_summary(&summary).to_choice(&summary.id)?.spec;
         let denials = flags::denials(&summary)?;
         let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
-        let excluded = excluded_from_checkpoints(environment.as_ref(), &spec, &rules, process_env).await?;
+        let excluded = workspace.excluded_from_checkpoints(environment.as_ref(), &rules);
+        let excluded = excluded.await.or_failed(UNUSABLE)?;
         let directory = environment.working_directory();
         let root = environment.canonicalize(directory).await.unwrap_or_else(|_| directory.to_path_buf());
         Ok(Self { sessions, summary, replay, environment, rules, root, excluded })

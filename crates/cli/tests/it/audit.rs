@@ -276,8 +276,8 @@ fn call_reads_back_by_a_prefix() {
     proposed    #17 [time] by claude-opus-4-6, response [id], effect execute
     arguments   {"command":"touch b"}
     judged      #18 [time] ask by rules: mode edit
-      gate      protected_paths allow
       gate      hidden_paths allow
+      gate      protected_paths allow
       gate      rules ask, mode edit, by default: it runs a command, and mode edit asks about that
       gate      protected_path_watch allow
     approval    #19 [time] requested: it runs a command, and mode edit asks about that

@@ -88,20 +88,19 @@ impl Fixture {
             .approver(Approves)
             .principal(Principal::new("jan"))
             .policy(Policy::new(Mode::Ask, Rules::new(), "/w"))
-            .hidden("/w/src/keys")
+            .workspace(WorkspacePolicy::new().with_hidden(["/w/src/keys"]))
     }
 }
 
 #[tokio::test]
-async fn nothing_starts_without_grant_store_approver_and_principal() {
+async fn nothing_starts_without_store_approver_principal_and_policy() {
     let fixture = Fixture::new();
     let complete = || fixture.governed(&[], grant());
     type Leave = fn(&mut GovernedBuilder);
-    let cases: [(Leave, &str); 5] = [
-        (|builder| builder.grant = None, "a grant"),
-        (|builder| builder.has_journal = false, "a store: a journal"),
+    let cases: [(Leave, &str); 4] = [
+        (|builder| builder.is_kept_decided = false, "a store: a journal"),
         (|builder| builder.has_approver = false, "an approver"),
-        (|builder| builder.principal = None, "a principal, who uses it"),
+        (|builder| builder.has_principal = false, "a principal, who uses it"),
         (|builder| builder.policy = None, "a policy: mode and rules"),
     ];
     for (leave, missing) in cases {
@@ -132,7 +131,8 @@ async fn a_grant_that_does_not_hold_starts_nothing() {
     }
     let revocations = Revocations::new();
     revocations.revoke(GrantId::new("g"));
-    let error = fixture.governed(&[], grant()).revocations(revocations).start().await.unwrap_err();
+    let workspace = WorkspacePolicy::new().with_revocations(revocations);
+    let error = fixture.governed(&[], grant()).workspace(workspace).start().await.unwrap_err();
     assert!(error.to_string().contains("was revoked"), "{error}");
 }
 
@@ -239,6 +239,57 @@ async fn a_resumed_session_has_the_rules_that_were_added() {
     assert_eq!((session.policy().mode(), session.policy().rules().len()), (Mode::Edit, 1));
     session.submit("go on").await.unwrap();
     assert!(fixture.env.files().is_empty());
+}
+
+#[tokio::test]
+async fn a_resumed_session_keeps_the_selected_settings() {
+    let fixture = Fixture::new();
+    let session = fixture.governed(&[], grant()).sandbox("full").start().await.unwrap();
+    session.policy().add_rule(pintle_tools::gate::Permission::Deny, "@write(src/**)", "jan").await.unwrap();
+    session.policy().set_mode(Mode::Edit).await.unwrap();
+    drop(session);
+    let record = fixture.record();
+    for (keeps_mode, keeps_rules, expected) in [
+        (true, true, (Mode::Edit, 1)),
+        (false, true, (Mode::Ask, 1)),
+        (true, false, (Mode::Edit, 0)),
+        (false, false, (Mode::Ask, 0)),
+    ] {
+        let mut settings = RecordedSettings::new();
+        (settings.mode, settings.rules) = (keeps_mode, keeps_rules);
+        let builder = fixture.governed(&[], grant()).resume(record.clone()).recorded(settings);
+        let session = builder.start().await.unwrap();
+        assert_eq!((session.policy().mode(), session.policy().rules().len()), expected);
+    }
+    let mut builder = fixture.governed(&[], grant()).resume(record);
+    builder.grant = None;
+    let error = builder.start().await.unwrap_err().to_string();
+    assert_eq!(error, "a governed session needs the grant of its record");
+}
+
+#[tokio::test]
+async fn a_session_without_a_grant_is_unrestricted_and_may_be_unkept() {
+    let fixture = Fixture::new();
+    let replies = [writes("a", "/w/a"), writes("b", "/w/.pintle/rules.toml")];
+    let session = GovernedSession::builder(fixture.session(&replies).record(true))
+        .unkept()
+        .approver(Approves)
+        .principal(None::<Principal>)
+        .policy(Policy::new(Mode::Edit, Rules::new(), "/w"))
+        .sandbox("off")
+        .start()
+        .await
+        .unwrap();
+    assert!(session.grant().is_none());
+    session.submit("go").await.unwrap();
+    let files: Vec<String> = fixture.env.files().keys().map(|path| path.display().to_string()).collect();
+    assert_eq!(files, ["/w/a"], "the other gates hold");
+    let record = session.record().unwrap();
+    let beginnings = record.entries.iter().filter_map(|entry| match &entry.input.kind {
+        InputKind::PolicyChanged { change } => Some((change.sandbox.as_deref(), &change.grant, &change.by)),
+        _ => None,
+    });
+    assert_eq!(beginnings.collect::<Vec<_>>(), [(Some("off"), &None, &None)]);
 }
 
 /// A provider with one fake model for each task.

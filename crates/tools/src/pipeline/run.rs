@@ -38,6 +38,13 @@ impl RunOptions {
         self
     }
 
+    /// Adds the gates of a chain, in this order.
+    #[must_use]
+    pub fn with_gates(mut self, gates: impl IntoIterator<Item = Arc<dyn Gate>>) -> Self {
+        self.gates.extend(gates);
+        self
+    }
+
     /// Sets the limits on the output that the model reads.
     #[must_use]
     pub fn with_limits(mut self, limits: TruncationLimits) -> Self {

@@ -13,14 +13,12 @@ use super::{
     ConfinedLocal, Confinement, GuardedFiles, Sandbox, SandboxName, SandboxState, SandboxUse, UNUSABLE,
     confine,
 };
-use crate::args::SandboxName;
 use crate::environment::machine::Machine;
 use crate::environment::repository_guard::RepositoryGuard;
 use crate::environment::secrets;
 use crate::environment::temporary::TemporaryDirectory;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::{Notice, Notices};
-use crate::policy::PROJECT_DIRECTORY;
 use crate::process_env::ProcessEnv;
 
 /// Protections that only cause a notice if the machine lacks them.
@@ -61,30 +59,34 @@ pub(super) async fn sandboxed(
         .with_caches(caches, temporary.path().join("copies-of-caches"), &use_of.writes)
         .with_writable_while(&workspace, &use_of.writes)
         .leavable(use_of.can_be_left);
-    let mut writable = secrets::of_repository(&workspace, process_env);
-    for root in &writable {
+    let mut policy = files.policy.clone();
+    policy.sandbox_holds_commands = true;
+    policy.temporary = Some(temporary.path().to_path_buf());
+    policy.writable_roots = secrets::of_repository(&workspace, process_env);
+    for root in &policy.writable_roots {
         sandbox = sandbox.with_writable_while(root, &use_of.writes);
     }
-    writable.push(process_env.real_path(&workspace));
-    let mut found =
-        protected_paths(&plain, [PROJECT_DIRECTORY], files.record.earlier()).await.or_failed(UNUSABLE)?;
+    let mut found = protected_paths(&plain, &policy.settings_directories, files.record.earlier())
+        .await
+        .or_failed(UNUSABLE)?;
     if use_of.is_disposable {
         leave_out_nested(&mut found, &process_env.real_path(&workspace));
     }
+    let real_workspace = process_env.real_path(&workspace);
     let is_writable = |git: &PathBuf| {
-        writable.iter().any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
+        let mut writable = policy.writable_roots.iter().chain([&real_workspace]);
+        writable.any(|root| git.starts_with(root) || process_env.real_path(root).starts_with(git))
     };
     let repositories: Vec<PathBuf> = found.git_directories.into_iter().filter(is_writable).collect();
-    let mut protected = Vec::new();
     match level {
         SandboxLevel::Full => {
             let denied = denied_reads(files.denials, &plain, process_env).await?;
-            let hidden = || files.hidden.paths.iter().chain(&denied);
+            let hidden = || policy.hidden.iter().chain(&denied);
             process_env.notices().report_all(other_names(hidden(), process_env));
             sandbox = hidden().fold(sandbox, Sandboxed::with_hidden);
             files.record.note(&found.found);
-            protected = found.paths;
-            sandbox = protected.iter().fold(sandbox, Sandboxed::with_protected);
+            sandbox = found.paths.iter().fold(sandbox, Sandboxed::with_protected);
+            policy.protected = found.paths;
         }
         SandboxLevel::Writes => {
             // Without a reason, the user has chosen the level.
@@ -110,7 +112,7 @@ pub(super) async fn sandboxed(
         temporary: Some(temporary),
         sandbox: SandboxState::Level(level.to_string()),
         is_remembered,
-        protected,
+        workspace: policy,
         replaced: Some(Arc::new(move || held.replaced_paths())),
         repositories: RepositoryGuard::new(&repositories, &workspace, process_env),
     })))

@@ -20,6 +20,7 @@ use pintle_agent::{ApprovalRequest, Decision, JsonLines, ProviderProfile, Sessio
 use pintle_env::{ExecutionEnvironment as _, LocalEnvironment};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, ContentPart, Message, Role, ToolCall};
+use pintle_tools::gate::ReadBeforeWrite;
 use serde_json::{Value, json};
 
 use super::*;
@@ -80,6 +81,10 @@ enum Guard {
     Protected,
     /// Hidden paths.
     Hidden,
+    /// Reading files before they are changed.
+    Unread,
+    /// The watch on protected files, which each governed session has.
+    Watch,
 }
 
 impl Guard {
@@ -94,6 +99,8 @@ impl Guard {
             Self::OnlyLs | Self::DenyRule | Self::DenyRead | Self::DenyLinked | Self::Person => "rules",
             Self::Protected => "protected_paths",
             Self::Hidden => "hidden_paths",
+            Self::Unread => "read_before_write",
+            Self::Watch => "protected_path_watch",
         }
     }
 }
@@ -217,7 +224,9 @@ impl Scene {
                 | Guard::DenyLinked
                 | Guard::Person
                 | Guard::Protected
-                | Guard::Hidden,
+                | Guard::Hidden
+                | Guard::Unread
+                | Guard::Watch,
             )
             | None => everything,
         }
@@ -243,8 +252,24 @@ impl Scene {
         Session::builder(client, profile, env).config(config).record(true)
     }
 
-    /// Runs the session of an attack. Returns the results of all its calls, and the steps that denied some.
+    /// Runs the session of an attack with its guard on or off. Returns the results of all its calls, and the steps that
+    /// denied some.
     async fn run(&self, attack: &Attack, is_on: bool) -> (String, Vec<String>) {
+        let without = match (attack.guard, is_on) {
+            (Guard::Protected, false) => Some(GatePosition::Protected),
+            (Guard::Watch, false) => Some(GatePosition::Watch),
+            (_, _) => None,
+        };
+        self.run_without(attack, is_on, without).await
+    }
+
+    /// Runs the session of an attack without the gates of a position.
+    async fn run_without(
+        &self,
+        attack: &Attack,
+        is_on: bool,
+        without: Option<GatePosition>,
+    ) -> (String, Vec<String>) {
         let calls = (attack.calls)(self);
         let uses = |name| calls.iter().any(|(tool, _)| *tool == name);
         let (name, profile) = if uses("apply_patch") {
@@ -260,14 +285,6 @@ impl Scene {
         let client = Client::builder().provider(models).build().unwrap();
         let session = self.session(client, profile);
         let policy = self.policy(attack.guard, is_on);
-        if attack.guard == Guard::Protected && !is_on {
-            // A session without governance: rules and mode alone.
-            let session =
-                session.gate(PolicyGate::new(policy, Arc::clone(&self.env) as _)).approver(Approves);
-            let session = session.build().unwrap();
-            session.submit("go").await.unwrap();
-            return (results(&session), Vec::new());
-        }
         let journal = self.directory.path().join("journal");
         let file = std::fs::OpenOptions::new().create(true).append(true).open(journal).unwrap();
         let builder = GovernedSession::builder(session)
@@ -290,15 +307,26 @@ impl Scene {
             | Guard::DenyLinked
             | Guard::DenyRule
             | Guard::Protected
-            | Guard::Hidden => false,
+            | Guard::Hidden
+            | Guard::Unread
+            | Guard::Watch => false,
         };
         let builder = if refuses { builder.approver(Refuses) } else { builder.approver(Approves) };
         let hides = is_on && attack.guard == Guard::Hidden;
-        let builder = if hides { builder.hidden(self.at("keys")) } else { builder };
+        let workspace = WorkspacePolicy::new().with_hidden(hides.then(|| self.at("keys")));
+        let mut builder = builder.workspace(workspace);
+        if is_on && attack.guard == Guard::Unread {
+            let gate = ReadBeforeWrite::new(Arc::clone(&self.env) as _);
+            builder = builder.gate(GatePosition::ReadBeforeWrite, gate);
+        }
+        builder.without = without;
         let session = builder.start().await.unwrap();
-        session.submit("go").await.unwrap();
+        let outcome = session.submit("go").await.unwrap();
         let mut text = results(&session);
         let mut denied = Vec::new();
+        if outcome.error.is_some_and(|error| error.message.contains("changed the protected file")) {
+            denied.push("protected_path_watch".to_owned());
+        }
         for record in session.tree_records().unwrap() {
             let audit = Audit::of_record(&record).unwrap();
             for call in &audit.calls {
@@ -364,6 +392,31 @@ async fn whole_sessions_hold_what_was_not_granted() {
         }
     }
     assert!(wrong.is_empty(), "{} attacks: {wrong:#?}", all().len());
+}
+
+/// An attack that the gate of each position holds.
+const HELD_BY_POSITION: &[(GatePosition, &str)] = &[
+    (GatePosition::Grant, "`write_file` by an absolute path"),
+    (GatePosition::Hidden, "`read_file` of a key"),
+    (GatePosition::Protected, "`write_file` of a hook of git"),
+    (GatePosition::ReadBeforeWrite, "`apply_patch` of a file that the session has not read"),
+    (GatePosition::Policy, "`rm x`"),
+    (GatePosition::Watch, "a command that sets a program of git, and another that runs it"),
+];
+
+#[tokio::test]
+async fn an_attack_succeeds_without_the_gate_of_any_position() {
+    let positions: Vec<GatePosition> = HELD_BY_POSITION.iter().map(|(position, _)| *position).collect();
+    assert_eq!(positions, GatePosition::ORDER);
+    for (position, name) in HELD_BY_POSITION {
+        let attack = all().into_iter().find(|attack| attack.name == *name).unwrap();
+        for (without, succeeds) in [(Some(*position), true), (None, false)] {
+            let scene = Scene::new();
+            let (results, denied) = scene.run_without(attack, true, without).await;
+            let got = (attack.got)(&scene, &results);
+            assert_eq!(got, succeeds, "{name} without {without:?}: {denied:?}: {results}");
+        }
+    }
 }
 
 /// The page on attacks lists these, with the step that holds each, and no others.

@@ -95,6 +95,17 @@ pub(super) const ATTACKS: &[Attack] = &[
             names.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("touched"))
         },
     ),
+    attack(
+        "a command that sets a program of git, and another that runs it",
+        Guard::Watch,
+        |scene| {
+            scene.plant("bin/x");
+            let mut calls = runs("printf '\\tfsmonitor = bin/x\\n' >>.git/config");
+            calls.extend(runs("$(sed -n 's/.*fsmonitor = //p' .git/config)"));
+            calls
+        },
+        touched,
+    ),
     attack("`ls; rm x`, granted `ls*`", Guard::LsArguments, |_| runs("ls; rm x"), is_gone),
     attack("`ls $(rm x)`, granted `ls*`", Guard::LsArguments, |_| runs("ls $(rm x)"), is_gone),
     attack("a newline after `ls`, granted `ls*`", Guard::LsArguments, |_| runs("ls\nrm x"), is_gone),

@@ -41,6 +41,12 @@ fn source_changed(scene: &Scene, _: &str) -> bool {
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
+    attack(
+        "`apply_patch` of a file that the session has not read",
+        Guard::Unread,
+        |_| patches("*** Update File: src/lib.rs\n@@\n-old\n+new"),
+        source_changed,
+    ),
     attack("`read_many_files` of keys by a pattern", Guard::Hidden, |_| reads_many("k*/*"), knows),
     attack("`grep` above what a grant excepts", Guard::Exception, |_| searches("."), knows),
     attack("`read_many_files` above what a grant excepts", Guard::Exception, |_| reads_many("k*/*"), knows),

@@ -1,4 +1,4 @@
-//! Hooks of the user, followed by the hooks of the embedding application.
+//! Hooks of several sources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,24 @@ use pintle_agent::{
     ApprovalRequest, CallAnswer, CompactionTrigger, Decision, EndAnswer, HookContext, HookSession, Hooks,
     InputAnswer, ResultAnswer, SessionEndReason, SessionSource,
 };
-use pintle_governance::ExternalHooks;
 use pintle_tools::gate::{Judgement, Permission};
 use pintle_tools::pipeline::{Execution, PreparedCall};
 
-/// Two sets of hooks. The stricter answer applies.
+/// Two sources of hooks, such as hooks of the user and of the application. The stricter answer applies.
 #[derive(Debug)]
-pub(super) struct JoinedHooks {
-    first: Option<ExternalHooks>,
+pub(crate) struct JoinedHooks {
+    first: Option<Arc<dyn Hooks>>,
     second: Arc<dyn Hooks>,
 }
 
 impl JoinedHooks {
-    pub(super) fn new(first: Option<ExternalHooks>, second: Arc<dyn Hooks>) -> Self {
-        Self { first, second }
+    /// Joins sources; `None` without one. Each judges after the sources before it.
+    pub(crate) fn of(sources: Vec<Arc<dyn Hooks>>) -> Option<Self> {
+        let join = |first: Option<Self>, second| {
+            let first = first.map(|first| Arc::new(first) as Arc<dyn Hooks>);
+            Some(Self { first, second })
+        };
+        sources.into_iter().fold(None, join)
     }
 }
 
@@ -70,13 +74,13 @@ impl Hooks for JoinedHooks {
         if is_denial(&second) {
             return second;
         }
-        // The second hook allowed the original call, not the changed one.
+        // The second source allowed the original call, not the changed one.
         let is_other_call = first.arguments.is_some() && second.permission == Some(Permission::Allow);
         if first.permission == Some(Permission::Ask) || second.permission.is_none() || is_other_call {
             (second.permission, second.reason) = (first.permission, first.reason);
             second.hook = first.hook.or(second.hook);
         }
-        // A change by the application's hooks must not discard a change by the user's.
+        // A change by a later source must not discard a change by an earlier one.
         second.arguments = first.arguments.or(second.arguments);
         second.context = joined(first.context, second.context);
         second
@@ -140,5 +144,43 @@ fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
         (Some(first), Some(second)) => Some(format!("{first}\n\n{second}")),
         (first, second) => first.or(second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_agent::SessionId;
+
+    use super::*;
+
+    /// Adds its name to inputs, and refuses the inputs that are its name.
+    #[derive(Debug)]
+    struct Source(&'static str);
+
+    #[async_trait]
+    impl Hooks for Source {
+        async fn before_input(&self, _session: &HookSession, text: &str) -> InputAnswer {
+            if text == self.0 { InputAnswer::refuse(self.0) } else { InputAnswer::add(self.0) }
+        }
+    }
+
+    #[tokio::test]
+    async fn sources_answer_in_their_order_until_one_refuses() {
+        let session = HookSession::new(SessionId::new("s"), "/w", None);
+        let named = |names: &[&'static str]| {
+            let sources = names.iter().map(|name| Arc::new(Source(*name)) as Arc<dyn Hooks>);
+            JoinedHooks::of(sources.collect())
+        };
+        assert!(named(&[]).is_none());
+        for (names, text, refused, context) in [
+            (&["a"][..], "go", None, Some("a")),
+            (&["a"], "a", Some("a"), None),
+            (&["a", "b", "c"], "go", None, Some("a\n\nb\n\nc")),
+            (&["a", "b", "c"], "b", Some("b"), Some("a")),
+        ] {
+            let answer = named(names).unwrap().before_input(&session, text).await;
+            let found = (answer.refused.as_deref(), answer.context.as_deref());
+            assert_eq!(found, (refused, context), "{names:?} {text}");
+        }
     }
 }
