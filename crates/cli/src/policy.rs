@@ -358,7 +358,6 @@ fn check_names<'a>(find: impl Fn(&dyn Fn(&str) -> bool) -> Option<(&'a str, Stri
 }
 
 #[cfg(test)]
-#[cfg(feature = "server")]
 mod tests {
     use super::*;
 
