@@ -15,7 +15,7 @@ use pintle_agent::{
     Principal, ReachedBudget, SessionId, SystemClock, error_chain,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::file::{BudgetError, parse_dollars};
 use self::ledger::{Amounts, DayLedger, Limits, Share};
@@ -41,7 +41,7 @@ pub struct BudgetLimits {
 }
 
 /// Behaviour at a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtLimit {
     /// The run stops before the call that would exceed it.
@@ -52,7 +52,7 @@ pub enum AtLimit {
 }
 
 /// Behaviour under a cost limit for a model without a known price.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownPrice {
     /// The model is not called.

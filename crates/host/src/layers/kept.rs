@@ -1,0 +1,115 @@
+//! The settings that a kept session stores, to be merged again with the current configuration when it is resumed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::flags::UnreadableFlag;
+use super::merge::{combine_values, discard_replaced, in_order};
+use super::row::{FieldRow, Kept};
+use super::{Layer, LayerSpec, Origin};
+use crate::spec::{Combine, PartialSpec, SessionSpec};
+
+/// The settings that a session was started with. They contain no key and no password.
+///
+/// The resolved specification is not part of it: a session that is resumed follows the current configuration, and gets
+/// every restriction that was added since.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct KeptSpec {
+    /// The settings of the command line and of the client.
+    pub given: PartialSpec,
+    /// Their origins, by the path of the field.
+    pub origins: BTreeMap<String, Origin>,
+    /// The values that the configuration of the user had, for the fields that it limits; `None` if they are unknown.
+    pub user: Option<PartialSpec>,
+}
+
+impl KeptSpec {
+    /// Selects the settings to keep from the layers of a session that starts. The working directory is left out, because the
+    /// session may work in a worktree; the store has it.
+    #[must_use]
+    pub fn from_layers(layers: &[LayerSpec]) -> Self {
+        let mut kept = Self { user: Some(PartialSpec::default()), ..Self::default() };
+        let (mut users, mut given) = (Vec::new(), Vec::new());
+        for mut layer in in_order(layers.iter().cloned()) {
+            match layer.layer {
+                Layer::User | Layer::UserProfile | Layer::Variables => {
+                    retain(&mut layer.spec, is_bounded);
+                    kept.user.get_or_insert_default().overlay(&layer.spec);
+                    users.push(layer);
+                }
+                Layer::Remembered { .. } => given.push(limited(layer, &users)),
+                Layer::CommandLine | Layer::Request { .. } => given.push(layer),
+                Layer::Default | Layer::Project { .. } | Layer::ProjectProfile { .. } => {}
+            }
+        }
+        discard_replaced(&mut given);
+        for mut layer in given {
+            let is_flag = layer.layer == Layer::CommandLine;
+            retain(&mut layer.spec, |path| match FieldRow::find(path).map(|row| row.kept) {
+                Some(Kept::Always) => true,
+                // The rules of a command line apply to one run.
+                Some(Kept::UnlessFlag) => !is_flag,
+                Some(Kept::Never) | None => false,
+            });
+            let url = layer.spec.model.base_url.take();
+            layer.spec.model.base_url = url.map(|url| url.redacted());
+            for path in layer.spec.set_paths() {
+                kept.origins.insert(path.to_owned(), layer.origin_of(path));
+            }
+            kept.given.overlay(&layer.spec);
+        }
+        kept
+    }
+
+    /// Converts the flags that an older version stored, by name without dashes, and the working directory of the session.
+    ///
+    /// # Errors
+    ///
+    /// [`UnreadableFlag`] for a flag that this version does not know.
+    pub fn from_flags(
+        flags: &BTreeMap<String, Vec<String>>,
+        directory: Option<&str>,
+    ) -> Result<Self, UnreadableFlag> {
+        let given = PartialSpec::from_remembered(flags, directory)?;
+        Ok(Self { given, origins: BTreeMap::new(), user: None })
+    }
+
+    /// Returns the layer for a session that is resumed.
+    #[must_use]
+    pub fn into_layer(self) -> LayerSpec {
+        let Self { given, origins, user } = self;
+        let layer = Layer::Remembered { user: user.map(Box::new) };
+        let origins = origins.into_iter().map(|(path, origin)| {
+            // A fork has remembered values already.
+            let is_remembered = matches!(origin, Origin::Remembered(_));
+            (path, if is_remembered { origin } else { Origin::Remembered(Some(Box::new(origin))) })
+        });
+        let origins = origins.collect();
+        LayerSpec { layer, spec: given, origin: Origin::Remembered(None), origins }
+    }
+}
+
+/// Returns the settings of a kept session within the current limits of the user, which a fork of it starts with.
+fn limited(mut remembered: LayerSpec, users: &[LayerSpec]) -> LayerSpec {
+    let layers: Vec<LayerSpec> = users.iter().chain([&remembered]).cloned().collect();
+    let mut limited = combine_values(&layers);
+    retain(&mut limited, |path| is_bounded(path) && remembered.spec.is_set(path));
+    remembered.spec.overlay(&limited);
+    remembered
+}
+
+/// Returns whether the user's value of a field limits the values of other layers.
+fn is_bounded(path: &str) -> bool {
+    SessionSpec::FIELDS.iter().any(|(name, combine)| *name == path && *combine == Combine::Bounded)
+}
+
+fn retain(spec: &mut PartialSpec, keep: impl Fn(&str) -> bool) {
+    for path in spec.set_paths() {
+        if !keep(path) {
+            spec.clear(path);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A row of the table of fields.
+
+use crate::spec::Combine;
+
+/// A field of [`SessionSpec`](crate::SessionSpec), with its names in each source of settings.
+///
+/// Programs with additional settings declare them as rows as well, with [`new`](Self::new).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldRow {
+    /// Path of the field, such as `policy.mode`.
+    pub path: &'static str,
+    /// Type of a value as text.
+    pub kind: ValueKind,
+    /// How the values of layers combine.
+    pub combine: Combine,
+    /// Meaning.
+    pub meaning: &'static str,
+    /// Default.
+    pub default: DefaultValue,
+    /// Files that may set the field.
+    pub access: Access,
+    /// Key of `config.toml` and of its profiles.
+    pub key: Option<&'static str>,
+    /// Environment variables other than [`variable`](Self::variable).
+    pub variables: &'static [&'static str],
+    /// Flags, without dashes.
+    pub flags: &'static [&'static str],
+    /// Field of a request to the HTTP server.
+    pub http: Option<HttpField>,
+    /// Option or parameter of ACP.
+    pub acp: Option<&'static str>,
+    /// Options of the SDKs of other agents, with the name of the agent.
+    pub sdk: &'static [&'static str],
+    /// Whether a kept session stores the value.
+    pub kept: Kept,
+}
+
+/// Type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ValueKind {
+    /// A text that is not empty.
+    Text,
+    /// An HTTP or HTTPS URL.
+    Url,
+    /// One of these names.
+    Choice(&'static [&'static str]),
+    /// A whole number.
+    Count,
+    /// A whole number from 0 to 100.
+    Percent,
+    /// A time such as `15m`.
+    Time,
+    /// True or false.
+    Switch,
+    /// Path of a file or directory.
+    Path,
+    /// Name of a profile, or path of a file.
+    Profile,
+    /// Rule for calls.
+    Rule,
+    /// A value with parts, which has its own form in each source.
+    Structure,
+}
+
+/// Default of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultValue {
+    /// This value.
+    Value(&'static str),
+    /// This percentage.
+    Percent(u8),
+    /// No value; the text describes the effect.
+    Description(&'static str),
+}
+
+/// Files that may set a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The user's file, and the file of every project.
+    Safe,
+    /// The user's file, and the file of a project that the user trusts.
+    Trusted,
+    /// Only the user's file.
+    User,
+}
+
+/// Field of a request to the HTTP server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpField {
+    /// Name, such as `rules.deny`.
+    pub name: &'static str,
+    /// Scope that the client needs.
+    pub scope: ClientScope,
+    /// Whether a flag of the server with another value makes the field invalid.
+    pub is_fixed_by_flag: bool,
+}
+
+/// Scope that a client needs for a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientScope {
+    /// The scope for new sessions.
+    Create,
+    /// The scope for new sessions. A value that allows more than the default of new sessions needs the scope for approvals
+    /// as well.
+    CreateOrApprove,
+    /// The scope for approvals.
+    Approve,
+}
+
+/// Whether a kept session stores a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Yes.
+    Always,
+    /// Unless it comes from the command line, where it applies to one run.
+    UnlessFlag,
+    /// No.
+    Never,
+}
+
+impl FieldRow {
+    /// Creates a row for a field that only the user can set.
+    #[must_use]
+    pub const fn new(path: &'static str, kind: ValueKind, combine: Combine, meaning: &'static str) -> Self {
+        Self {
+            path,
+            kind,
+            combine,
+            meaning,
+            default: DefaultValue::Description("none"),
+            access: Access::User,
+            key: None,
+            variables: &[],
+            flags: &[],
+            http: None,
+            acp: None,
+            sdk: &[],
+            kept: Kept::Never,
+        }
+    }
+
+    /// Returns the environment variable that sets the key of the field.
+    #[must_use]
+    pub fn variable(&self) -> Option<String> {
+        self.key.map(|key| format!("PINTLE_{}", key.to_uppercase()))
+    }
+
+    /// Sets the default.
+    #[must_use]
+    pub const fn with_default(mut self, default: DefaultValue) -> Self {
+        self.default = default;
+        self
+    }
+
+    /// Sets the key, and the flag of the same name.
+    #[must_use]
+    pub const fn with_key(
+        mut self,
+        key: &'static str,
+        flags: &'static [&'static str],
+        access: Access,
+    ) -> Self {
+        self.key = Some(key);
+        self.flags = flags;
+        self.access = access;
+        self
+    }
+
+    /// Sets the flags.
+    #[must_use]
+    pub const fn with_flags(mut self, flags: &'static [&'static str]) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Sets the files that may set the field.
+    #[must_use]
+    pub const fn with_access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets the additional environment variables.
+    #[must_use]
+    pub const fn with_variables(mut self, variables: &'static [&'static str]) -> Self {
+        self.variables = variables;
+        self
+    }
+
+    /// Sets the field of a request.
+    #[must_use]
+    pub const fn with_http(mut self, name: &'static str, scope: ClientScope) -> Self {
+        self.http = Some(HttpField { name, scope, is_fixed_by_flag: false });
+        self
+    }
+
+    /// Sets the field of a request that a flag of the server fixes.
+    #[must_use]
+    pub const fn with_fixed_http(mut self, name: &'static str, scope: ClientScope) -> Self {
+        self.http = Some(HttpField { name, scope, is_fixed_by_flag: true });
+        self
+    }
+
+    /// Sets the name in ACP.
+    #[must_use]
+    pub const fn with_acp(mut self, name: &'static str) -> Self {
+        self.acp = Some(name);
+        self
+    }
+
+    /// Sets the options of the SDKs of other agents.
+    #[must_use]
+    pub const fn with_sdk(mut self, options: &'static [&'static str]) -> Self {
+        self.sdk = options;
+        self
+    }
+
+    /// Sets whether a kept session stores the value.
+    #[must_use]
+    pub const fn with_kept(mut self, kept: Kept) -> Self {
+        self.kept = kept;
+        self
+    }
+}
+
+impl Access {
+    /// Returns the name in the reference.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Trusted => "trusted",
+            Self::User => "user",
+        }
+    }
+}
