@@ -310,7 +310,6 @@ impl Attendant for Prompter {
     }
 
     /// Asks at the prompt or in the conversation.
-    #[cfg(feature = "mcp")]
     async fn ask_for_text(&self, question: &str, details: &[String], prompt: &str) -> Option<String> {
         if let Some(questions) = &self.shared.questions {
             let (question, answer) = Question::new(question, details.to_vec(), prompt);

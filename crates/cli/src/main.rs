@@ -9,7 +9,6 @@ mod args;
 mod ask;
 #[cfg(feature = "client")]
 mod attach;
-mod attendant;
 mod audit;
 mod budget;
 #[cfg(feature = "compat")]
@@ -23,11 +22,9 @@ mod console;
 mod cost;
 mod demo;
 mod doctor;
-mod env_spec;
 mod environment;
 mod exit;
 mod explain;
-mod failure;
 mod first_start;
 mod follow;
 mod gates;
@@ -47,20 +44,16 @@ mod mcp;
 mod mock;
 mod model;
 mod models;
-mod named_value;
 mod no_key;
-mod notice;
 mod opening;
 mod output_schema;
 mod patch;
 mod piped_input;
 mod policy;
-mod process_env;
 mod profile_file;
 mod prompt;
 mod prompt_commands;
 mod prompt_source;
-mod provider;
 #[cfg(feature = "client")]
 mod remote;
 mod render;
@@ -69,7 +62,6 @@ mod response_view;
 mod route;
 mod rules;
 mod run;
-mod scripted_models;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "mcp")]
@@ -80,7 +72,6 @@ mod sessions;
 mod task;
 mod terminal;
 mod testkit_models;
-mod timeout;
 #[cfg(feature = "server")]
 mod tokens;
 mod tools;
@@ -90,6 +81,10 @@ mod user_editor;
 
 use std::process::ExitCode;
 use std::time::Duration;
+
+use pintle_host::{
+    attendant, env_spec, failure, named_value, notice, process_env, provider, scripted_models, timeout,
+};
 
 use crate::args::{Arguments, Command, MockCommand};
 use crate::command_failure::CommandFailure;

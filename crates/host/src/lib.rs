@@ -1,8 +1,17 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod attendant;
+pub mod env_spec;
+pub mod failure;
 mod layers;
+pub mod named_value;
+pub mod notice;
+pub mod process_env;
+pub mod provider;
+pub mod scripted_models;
 mod spec;
+pub mod timeout;
 
 pub use layers::{
     Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, Kept, KeptSpec,

@@ -183,8 +183,8 @@ const FENCES: &[Fence] = &[
         dependency: "nix",
         owners: &[
             "pintle-env",
+            "pintle-host",
             "pintle-postgres",
-            "pintle-cli",
             "pintle-tests",
             "pintle-test-conditions",
             "pintle-benches",

@@ -18,7 +18,6 @@ pub(crate) struct Question {
 
 impl Question {
     /// Returns a question and the receiver of its answer.
-    #[cfg_attr(not(any(test, feature = "mcp")), expect(dead_code, reason = "only servers ask"))]
     pub(crate) fn new(
         text: impl Into<String>,
         details: Vec<String>,

@@ -342,7 +342,6 @@ async fn conversation_decides_calls_through_the_handle() {
     assert!(prompter.failure().is_none());
 }
 
-#[cfg(feature = "mcp")]
 #[tokio::test]
 async fn conversation_answers_questions_that_belong_to_no_call() {
     let (prompter, mut questions) = Prompter::in_conversation(None);

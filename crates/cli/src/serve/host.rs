@@ -134,7 +134,7 @@ impl ServeHost {
         is_kept: &mut bool,
     ) -> Result<OpenSession, HostError> {
         let is_new = selected.is_none();
-        let completed = config::complete_run(words, &self.process_env).await?;
+        let completed = config::complete_run(words, &self.process_env).await.map_err(host_error)?;
         let Wanted { id, tenant, directory, grant, settings, properties } = wanted;
         let session = SessionArgs {
             given: completed.session.given.clone(),
@@ -160,18 +160,19 @@ impl ServeHost {
         // The user can be asked.
         let mode = *args.policy.mode.get_or_insert(MODE);
         let model = self.model_for(&args, named.as_deref(), process_env).await?;
-        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)?
+        let target = EnvTarget::new((&args.environment).into(), (&args.confinement).into(), process_env)
+            .map_err(host_error)?
             .with_denials(&args.policy.deny)
             .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
-        let kept = Some(keep_for_good(&args, selected, &model, None, process_env).await?);
+        let kept = keep_for_good(&args, selected, &model, None, process_env).await.map_err(host_error)?;
         *is_kept = true;
-        let env_session = target.connect().await?;
+        let env_session = target.connect().await.map_err(host_error)?;
         if let Err(failure) = require_same_workspace(
             judged.as_deref(),
             self.resolve_workspace(tenant, &(&args.environment).into()),
         ) {
             env_session.close_with_notice().await;
-            return Err(failure.into());
+            return Err(host_error(failure));
         }
         let attendant: Arc<dyn Attendant> =
             Arc::new(ClientAttendant::through_handle(process_env.principal()));
@@ -182,7 +183,7 @@ impl ServeHost {
             can_turn_to_plan: true,
             id,
             servers: Vec::new(),
-            kept,
+            kept: Some(kept),
             model: &model,
             beside: Beside::default(),
         };
@@ -191,7 +192,7 @@ impl ServeHost {
             Err(failure) => {
                 // The first failure is the one to report.
                 env_session.close_with_notice().await;
-                return Err(failure.into());
+                return Err(host_error(failure));
             }
         };
         let Opened { session, policy, servers, effort, offered, .. } = opened;
@@ -207,12 +208,12 @@ impl ServeHost {
         process_env: &ProcessEnv,
     ) -> Result<Model, HostError> {
         let model = Model::choose(&(&args.model).into(), process_env).await;
-        let Some(named) = named else { return Ok(model?) };
+        let Some(named) = named else { return model.map_err(host_error) };
         let model = model.map_err(|failure| {
             match matches!(failure.kind(), FailureKind::Usage | FailureKind::Credentials) {
                 // For example a model of another provider, or of a provider without a key.
                 true => HostError::Unprocessable(failure.message()),
-                false => failure.into(),
+                false => host_error(failure),
             }
         })?;
         model.require_listed(named, &self.model).map_err(HostError::Unprocessable)?;
@@ -220,7 +221,7 @@ impl ServeHost {
     }
 
     async fn sessions(&self) -> Result<Sessions, HostError> {
-        Ok(Sessions::open(&self.process_env).await?)
+        Sessions::open(&self.process_env).await.map_err(host_error)
     }
 
     /// Finds a session that no process has open.
@@ -235,7 +236,7 @@ impl ServeHost {
 
     /// Returns the directory in which a session of the store works, as [`resolve_workspace`](Self::resolve_workspace) does.
     fn resolve_stored_workspace(&self, summary: &Summary) -> Result<Option<PathBuf>, HostError> {
-        let choice = Place::of_summary(summary).to_choice(&summary.id)?;
+        let choice = Place::of_summary(summary).to_choice(&summary.id).map_err(host_error)?;
         self.resolve_workspace(summary.properties.get(TENANT).map(String::as_str), &choice)
     }
 
@@ -260,7 +261,7 @@ impl ServeHost {
         }
         let directory = match choice.directory.as_deref() {
             Some(directory) if directory.is_absolute() => directory.to_path_buf(),
-            given => self.process_env.directory(given)?,
+            given => self.process_env.directory(given).map_err(host_error)?,
         };
         self.roots.resolve(tenant, &directory, &self.process_env).map(Some)
     }
@@ -318,14 +319,14 @@ impl SessionHost for ServeHost {
             None if !is_local => None,
             None => {
                 let of_server = self.given.get("dir").and_then(|names| names.first()).map(PathBuf::from);
-                let directory = self.process_env.directory(of_server.as_deref())?;
+                let directory = self.process_env.directory(of_server.as_deref()).map_err(host_error)?;
                 let resolved = self.roots.resolve(tenant, &directory, &self.process_env);
                 // The path does not come from the client.
                 Some(resolved.map_err(|_| HostError::Invalid(NO_DIRECTORY.to_owned()))?)
             }
         };
-        check_rules(&rules.allow, "rules.allow")?;
-        check_rules(&rules.deny, "rules.deny")?;
+        check_rules(&rules.allow, "rules.allow").map_err(host_error)?;
+        check_rules(&rules.deny, "rules.deny").map_err(host_error)?;
         let mut words = Vec::new();
         if let Some(environment) =
             environment.filter(|environment| *environment != self.environment.to_string())
@@ -353,8 +354,8 @@ impl SessionHost for ServeHost {
         let wanted = self.wanted_for_stored(&summary);
         let store = sessions.shared_store();
         let opening = async {
-            let selected = Selected::of(sessions, summary).await?;
-            let words = selected.remembered(&self.given)?;
+            let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
+            let words = selected.remembered(&self.given).map_err(host_error)?;
             self.open_with(&words, Some(selected), wanted).await
         };
         match opening.await {
@@ -372,15 +373,17 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let wanted = self.wanted_for_stored(&summary);
-        let words = remembered_flags(&summary, &self.given)?;
-        let is_grant_given = config::complete_run(&words, &self.process_env).await?.grant.is_some();
+        let words = remembered_flags(&summary, &self.given).map_err(host_error)?;
+        let completed = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
+        let is_grant_given = completed.grant.is_some();
         let own = ["served", TENANT];
         let properties = summary.properties.clone();
         let properties = properties.into_iter().filter(|(name, _)| own.contains(&name.as_str()));
         let wanted = Wanted { id: Some(fork), properties: properties.collect(), ..wanted };
         let store = sessions.shared_store();
         let forking = async {
-            let selected = Selected::to_fork(sessions, summary, turns, is_grant_given).await?;
+            let selected =
+                Selected::to_fork(sessions, summary, turns, is_grant_given).await.map_err(host_error)?;
             self.open_with(&words, Some(selected), wanted).await
         };
         match forking.await {
@@ -391,7 +394,7 @@ impl SessionHost for ServeHost {
 
     async fn delete(&self, id: &SessionId) -> Result<(), HostError> {
         let (sessions, summary) = self.unheld(id).await?;
-        Ok(delete_one(&sessions, &summary, &self.process_env).await?)
+        delete_one(&sessions, &summary, &self.process_env).await.map_err(host_error)
     }
 
     async fn changes(&self, id: &SessionId, since: &FilePoint) -> Result<FileChanges, HostError> {
@@ -404,7 +407,7 @@ impl SessionHost for ServeHost {
         };
         let found = match in_place(&sessions, id.as_str(), &self.process_env, work).await {
             Ok(found) => found,
-            Err(failure) => return Err(damage_or(sessions.store(), id, failure.into()).await),
+            Err(failure) => return Err(damage_or(sessions.store(), id, host_error(failure)).await),
         };
         let mut changes = FileChanges::default();
         if let Some((checkpoint, comparison, diffs)) = found {
@@ -433,7 +436,7 @@ impl SessionHost for ServeHost {
         };
         match in_place(&sessions, id.as_str(), &self.process_env, work).await {
             Ok(report) => Ok(report_of(report)),
-            Err(failure) => Err(damage_or(sessions.store(), id, failure.into()).await),
+            Err(failure) => Err(damage_or(sessions.store(), id, host_error(failure)).await),
         }
     }
 
@@ -451,7 +454,7 @@ impl SessionHost for ServeHost {
         };
         match written {
             Ok(text) => Ok(text),
-            Err(failure) => Err(damage_or(sessions.store(), session, failure.into()).await),
+            Err(failure) => Err(damage_or(sessions.store(), session, host_error(failure)).await),
         }
     }
 
@@ -482,11 +485,12 @@ impl SessionHost for ServeHost {
         if let Some(damage) = damage {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
-        let words = remembered_flags(&summary, &self.given)?;
+        let words = remembered_flags(&summary, &self.given).map_err(host_error)?;
         // A new session in the same directory has only the flags of the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
-        let fork = config::complete_run(&words, &self.process_env).await?;
-        Ok(widening(&fork, &recorded, &config::complete_run(&of_new, &self.process_env).await?))
+        let fork = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
+        let new = config::complete_run(&of_new, &self.process_env).await.map_err(host_error)?;
+        Ok(widening(&fork, &recorded, &new))
     }
 
     fn cost(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
@@ -551,20 +555,20 @@ fn require_same_workspace(
     Err(Failure::usage("the directory of the session was replaced during the request"))
 }
 
-impl From<Failure> for HostError {
-    fn from(failure: Failure) -> Self {
-        match failure.kind() {
-            FailureKind::Usage => Self::Invalid(failure.message()),
-            FailureKind::Credentials
-            | FailureKind::LimitReached
-            | FailureKind::Denied
-            | FailureKind::UnmatchedAnswer
-            | FailureKind::Interrupted
-            | FailureKind::Other => {
-                // The hint contains flags and commands of the command line, which a client does not use.
-                let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
-                Self::failed(failure.message_without_hint(), for_operator.trim())
-            }
+/// Returns a failure as the error of a request.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes the value")]
+fn host_error(failure: Failure) -> HostError {
+    match failure.kind() {
+        FailureKind::Usage => HostError::Invalid(failure.message()),
+        FailureKind::Credentials
+        | FailureKind::LimitReached
+        | FailureKind::Denied
+        | FailureKind::UnmatchedAnswer
+        | FailureKind::Interrupted
+        | FailureKind::Other => {
+            // The hint contains flags and commands of the command line, which a client does not use.
+            let for_operator = format!("{} {}", failure.hint().unwrap_or_default(), failure.details());
+            HostError::failed(failure.message_without_hint(), for_operator.trim())
         }
     }
 }

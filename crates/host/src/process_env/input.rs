@@ -13,15 +13,15 @@ use crate::failure::Failure;
 const MAX_TEXT: u64 = 8 << 20;
 
 /// How long to wait for the first byte of input piped in addition to a prompt.
-pub(crate) const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
+pub const PIPE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reads a text file named on the command line. `what` describes it in errors.
-pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
+pub fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
     read_text_within(MAX_TEXT, what, path)
 }
 
 /// Reads a text file of the user's configuration or state; `None` if it does not exist. A dangling link is an error.
-pub(crate) fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+pub fn read_text_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     refuse_pipe(what, path)?;
     match File::open(path) {
         Err(error) if is_absent(&error, path) => Ok(None),
@@ -49,7 +49,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
 /// Reads a text file that only its owner may read; `None` if it does not exist.
 ///
 /// A file that other users can read or change is a usage failure.
-pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
+pub fn read_private_if_there(what: &str, path: &Path) -> Result<Option<String>, Failure> {
     use std::os::unix::fs::PermissionsExt as _;
     refuse_pipe(what, path)?;
     let what = format!("the {what} {}", path.display());
@@ -71,25 +71,25 @@ pub(crate) fn read_private_if_there(what: &str, path: &Path) -> Result<Option<St
 }
 
 /// Reads a text file of at most `limit` bytes.
-pub(crate) fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<String, Failure> {
+pub fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<String, Failure> {
     let what = format!("the {what} {}", path.display());
     let file = File::open(path).map_err(|error| unreadable(&what, &error))?;
     bounded_text(limit, &what, file)
 }
 
 /// Reads standard input to its end.
-pub(crate) fn read_stdin() -> Result<String, Failure> {
+pub fn read_stdin() -> Result<String, Failure> {
     read_stdin_within(MAX_TEXT)
 }
 
 /// Reads standard input of at most `limit` bytes to its end.
-pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
+pub fn read_stdin_within(limit: u64) -> Result<String, Failure> {
     bounded_text(limit, "standard input", io::stdin().lock())
 }
 
 /// Standard input of a command that was also given a prompt.
 #[derive(Debug)]
-pub(crate) enum PipedStdin {
+pub enum PipedStdin {
     /// Standard input is a terminal.
     Terminal,
     /// Nothing arrived within [`PIPE_TIMEOUT`]. Many programs start child processes with a pipe that they never write
@@ -100,7 +100,7 @@ pub(crate) enum PipedStdin {
 }
 
 /// Waits up to [`PIPE_TIMEOUT`] for input piped in addition to a prompt.
-pub(crate) fn piped_stdin() -> PipedStdin {
+pub fn piped_stdin() -> PipedStdin {
     if stdin_is_terminal() {
         return PipedStdin::Terminal;
     }
@@ -114,7 +114,7 @@ pub(crate) fn piped_stdin() -> PipedStdin {
 }
 
 /// Returns whether standard input is a terminal.
-pub(crate) fn stdin_is_terminal() -> bool {
+pub fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 

@@ -9,13 +9,13 @@ const MAX_KEPT: usize = 1_000;
 
 /// Message for the user, such as a warning. It may quote a model or a server, so it may contain control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
+pub struct Notice {
     text: String,
 }
 
 impl Notice {
     /// Returns the message as it was reported.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 }
@@ -37,7 +37,7 @@ impl From<&str> for Notice {
 /// A sink receives each notice when it is reported. Without a sink, notices are kept in order until they are
 /// [taken](Self::take).
 #[derive(Clone)]
-pub(crate) struct Notices(Arc<Destination>);
+pub struct Notices(Arc<Destination>);
 
 enum Destination {
     Sink(Box<dyn Fn(Notice) + Send + Sync>),
@@ -54,12 +54,12 @@ struct KeptNotices {
 
 impl Notices {
     /// Calls `sink` with each notice, before [`report`](Self::report) returns.
-    pub(crate) fn with_sink(sink: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+    pub fn with_sink(sink: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Destination::Sink(Box::new(sink))))
     }
 
     /// Reports a notice.
-    pub(crate) fn report(&self, notice: impl Into<Notice>) {
+    pub fn report(&self, notice: impl Into<Notice>) {
         let notice = notice.into();
         match &*self.0 {
             Destination::Sink(sink) => sink(notice),
@@ -75,13 +75,13 @@ impl Notices {
     }
 
     /// Reports notices in order.
-    pub(crate) fn report_all(&self, notices: impl IntoIterator<Item = Notice>) {
+    pub fn report_all(&self, notices: impl IntoIterator<Item = Notice>) {
         notices.into_iter().for_each(|notice| self.report(notice));
     }
 
     /// Removes and returns the kept notices, the oldest first. If there were too many, the last one contains the number
     /// of omitted notices. With a sink, none are kept.
-    pub(crate) fn take(&self) -> Vec<Notice> {
+    pub fn take(&self) -> Vec<Notice> {
         let Destination::Kept(kept) = &*self.0 else { return Vec::new() };
         let KeptNotices { mut notices, omitted } =
             mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));

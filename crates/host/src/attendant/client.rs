@@ -11,21 +11,19 @@ use super::Attendant;
 /// Attendant of a session whose client decides on calls. It can ask nothing else, so it agrees to no spending beyond a
 /// limit.
 #[derive(Debug)]
-pub(crate) struct ClientAttendant {
+pub struct ClientAttendant {
     user: Option<Principal>,
     approver: Option<Arc<dyn Approver>>,
 }
 
 impl ClientAttendant {
     /// Returns the attendant for a client that decides through the handle of the session.
-    #[cfg(any(test, feature = "acp", feature = "server"))]
-    pub(crate) fn through_handle(user: Option<Principal>) -> Self {
+    pub fn through_handle(user: Option<Principal>) -> Self {
         Self { user, approver: None }
     }
 
     /// Returns the attendant for a client that `approver` asks for each decision.
-    #[cfg(any(test, feature = "compat"))]
-    pub(crate) fn with_approver(user: Option<Principal>, approver: Arc<dyn Approver>) -> Self {
+    pub fn with_approver(user: Option<Principal>, approver: Arc<dyn Approver>) -> Self {
         Self { user, approver: Some(approver) }
     }
 }
@@ -61,7 +59,6 @@ impl Attendant for ClientAttendant {
         self.user.clone()
     }
 
-    #[cfg(feature = "mcp")]
     async fn ask_for_text(&self, _question: &str, _details: &[String], _prompt: &str) -> Option<String> {
         None
     }

@@ -9,11 +9,11 @@ use crate::failure::Failure;
 use crate::provider::Provider;
 
 /// Server of a script, which shuts down when it is dropped.
-pub(crate) type ScriptServer = Box<dyn Debug + Send + Sync>;
+pub type ScriptServer = Box<dyn Debug + Send + Sync>;
 
 /// Starts models whose answers come from a script.
 #[async_trait]
-pub(crate) trait ScriptedModels: Debug + Send + Sync {
+pub trait ScriptedModels: Debug + Send + Sync {
     /// Starts the model of a script file. `provider` and `model` replace the values in the script.
     ///
     /// Fails if the file is not a script, or if its server cannot be started.
@@ -27,13 +27,13 @@ pub(crate) trait ScriptedModels: Debug + Send + Sync {
 
 /// Running model whose answers come from a script. It is called over HTTP like any other.
 #[derive(Debug)]
-pub(crate) struct ScriptedModel {
+pub struct ScriptedModel {
     /// Provider whose dialect it is called in.
-    pub(crate) provider: Provider,
+    pub provider: Provider,
     /// The only accepted model name; any name if it is `None`.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Base URL of its server.
-    pub(crate) base_url: String,
+    pub base_url: String,
     /// Its server.
-    pub(crate) server: ScriptServer,
+    pub server: ScriptServer,
 }

@@ -9,13 +9,13 @@ use super::{Attendant, unattended_denial};
 /// Attendant of a session without a user. It denies every call that needs approval, and agrees to no spending beyond a
 /// limit.
 #[derive(Debug)]
-pub(crate) struct UnattendedSession {
+pub struct UnattendedSession {
     user: Option<Principal>,
 }
 
 impl UnattendedSession {
     /// Returns the attendant of a session that runs on behalf of `user`.
-    pub(crate) fn new(user: Option<Principal>) -> Self {
+    pub fn new(user: Option<Principal>) -> Self {
         Self { user }
     }
 }
@@ -44,7 +44,6 @@ impl Attendant for UnattendedSession {
         self.user.clone()
     }
 
-    #[cfg(feature = "mcp")]
     async fn ask_for_text(&self, _question: &str, _details: &[String], _prompt: &str) -> Option<String> {
         None
     }

@@ -8,15 +8,16 @@ use std::str::FromStr;
 
 /// Environment and working directory of the tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EnvironmentChoice {
-    pub(crate) spec: EnvSpec,
+pub struct EnvironmentChoice {
+    /// Where the tools run.
+    pub spec: EnvSpec,
     /// As given. A relative directory of a container or a remote host starts at its login directory.
-    pub(crate) directory: Option<PathBuf>,
+    pub directory: Option<PathBuf>,
 }
 
 /// Execution environment named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum EnvSpec {
+pub enum EnvSpec {
     /// This machine.
     Local,
     /// Running container, by name or id.
@@ -27,7 +28,7 @@ pub(crate) enum EnvSpec {
 
 /// Remote host named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SshHost {
+pub struct SshHost {
     user: Option<String>,
     /// Host name, address without brackets, or alias from the ssh configuration.
     name: String,
@@ -36,7 +37,7 @@ pub(crate) struct SshHost {
 
 impl SshHost {
     /// Returns the `[USER@]HOST` argument for `ssh`.
-    pub(crate) fn destination(&self) -> String {
+    pub fn destination(&self) -> String {
         match &self.user {
             Some(user) => format!("{user}@{}", self.name),
             None => self.name.clone(),
@@ -44,24 +45,24 @@ impl SshHost {
     }
 
     /// Returns the port, if one was given.
-    pub(crate) fn port(&self) -> Option<u16> {
+    pub fn port(&self) -> Option<u16> {
         self.port
     }
 }
 
 impl EnvironmentChoice {
     /// Returns the current directory of this machine.
-    pub(crate) const fn here() -> Self {
+    pub const fn here() -> Self {
         Self { spec: EnvSpec::Local, directory: None }
     }
 }
 
 impl EnvSpec {
     /// The forms of a value, for errors.
-    pub(crate) const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
+    pub const EXPECTED: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
 
     /// Returns the value for use in an error, with the password redacted if it contains one.
-    pub(crate) fn redact(text: &str) -> Cow<'_, str> {
+    pub fn redact(text: &str) -> Cow<'_, str> {
         let Some((before, host)) = text.rsplit_once('@') else { return text.into() };
         let (scheme, user) = match before.split_once(':') {
             Some(("ssh", user)) => ("ssh:", user),

@@ -1,7 +1,7 @@
-//! Attendant for unit tests.
+//! Attendant for tests.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
@@ -11,7 +11,7 @@ use super::{Attendant, unattended_denial};
 
 /// Attendant with prepared answers. It records the questions that it is asked.
 #[derive(Debug)]
-pub(crate) struct FakeAttendant {
+pub struct FakeAttendant {
     is_attended: bool,
     answers: Mutex<VecDeque<String>>,
     questions: Mutex<Vec<String>>,
@@ -20,25 +20,24 @@ pub(crate) struct FakeAttendant {
 impl FakeAttendant {
     /// Returns an attendant that gives these answers in turn, and none after the last one. The answer `yes` approves a
     /// call, and a number is the amount of an agreement.
-    pub(crate) fn attended<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn attended<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
         let answers = answers.into_iter().map(str::to_owned).collect();
         Self { is_attended: true, answers: Mutex::new(answers), questions: Mutex::default() }
     }
 
     /// Returns an attendant without a user.
-    pub(crate) fn unattended() -> Self {
+    pub fn unattended() -> Self {
         Self { is_attended: false, ..Self::attended([]) }
     }
 
     /// Returns the questions so far, each with its details and its prompt.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn questions(&self) -> Vec<String> {
-        self.questions.lock().unwrap().clone()
+    pub fn questions(&self) -> Vec<String> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn answer(&self, question: String) -> Option<String> {
-        self.questions.lock().unwrap().push(question);
-        self.answers.lock().unwrap().pop_front()
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(question);
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
@@ -70,7 +69,6 @@ impl Attendant for FakeAttendant {
         Some(Principal::new("fake"))
     }
 
-    #[cfg(feature = "mcp")]
     async fn ask_for_text(&self, question: &str, details: &[String], prompt: &str) -> Option<String> {
         self.answer([&[question.to_owned()], details, &[prompt.to_owned()]].concat().join("\n"))
     }

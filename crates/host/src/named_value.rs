@@ -1,7 +1,7 @@
 //! Enumerations whose values have names in flags, files and prompts.
 
 /// Enumeration whose values have names.
-pub(crate) trait NamedValue: Copy + Send + Sync + 'static {
+pub trait NamedValue: Copy + Send + Sync + 'static {
     /// All values, in the order of help texts.
     const VALUES: &'static [Self];
 
@@ -15,7 +15,7 @@ pub(crate) trait NamedValue: Copy + Send + Sync + 'static {
 /// Returns the value with this name.
 ///
 /// The error contains the text and the names of all values.
-pub(crate) fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
+pub fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
     let named = T::VALUES.iter().copied().find(|value| value.value_name() == text);
     named.ok_or_else(|| {
         let names: Vec<&str> = T::VALUES.iter().map(|value| value.value_name()).collect();
@@ -29,9 +29,7 @@ mod tests {
     use std::str::FromStr;
 
     use super::*;
-    use crate::environment::SandboxName;
     use crate::provider::{Provider, ProviderName};
-    use crate::sessions::worktree::WorktreeBase;
 
     /// Checks that the names are these, that each is parsed, and that the error for another text lists them.
     fn check<T>(names: &[&str])
@@ -53,7 +51,5 @@ mod tests {
     fn values_are_parsed_by_their_names() {
         check::<Provider>(&["openai", "anthropic", "gemini", "openai-compatible"]);
         check::<ProviderName>(&["openai", "anthropic", "gemini", "openai-compatible", "scripted"]);
-        check::<SandboxName>(&["auto", "full", "writes", "off"]);
-        check::<WorktreeBase>(&["head", "changes"]);
     }
 }

@@ -16,19 +16,19 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl ProcessEnv {
     /// Creates a directory and its parents.
-    pub(crate) fn create_directory(&self, path: &Path) -> Result<(), Failure> {
+    pub fn create_directory(&self, path: &Path) -> Result<(), Failure> {
         std::fs::create_dir_all(path)
             .map_err(|error| Failure::failed(format!("cannot create {}", path.display())).caused_by(&error))
     }
 
     /// Removes a directory with everything in it.
-    pub(crate) fn remove_directory(&self, path: &Path) -> Result<(), Failure> {
+    pub fn remove_directory(&self, path: &Path) -> Result<(), Failure> {
         std::fs::remove_dir_all(path)
             .map_err(|error| Failure::failed(format!("cannot remove {}", path.display())).caused_by(&error))
     }
 
     /// Writes a text file that only the user can read, whole or not at all. Its directory is created.
-    pub(crate) fn write_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub fn write_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
         use std::io::Write as _;
         let write = || {
             let directory = path.parent().unwrap_or(Path::new("."));
@@ -44,14 +44,14 @@ impl ProcessEnv {
 
     /// Writes a file of the user's configuration as [`write_private`](Self::write_private) does. If it is a symbolic link, its
     /// target is written and the link stays.
-    pub(crate) fn write_configuration(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub fn write_configuration(&self, path: &Path, text: &str) -> Result<(), Failure> {
         self.write_private(&self.real_path(path), text)
     }
 
     /// Locks a file as [`try_lock_private`](Self::try_lock_private) does, and waits for another process to release it.
     ///
     /// A file that is still locked at the end of `time` is a failure.
-    pub(crate) async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
+    pub async fn lock_private(&self, path: &Path, time: Duration) -> Result<File, Failure> {
         let until = Instant::now() + time;
         loop {
             if let Some(file) = self.try_lock_private(path)? {
@@ -66,7 +66,7 @@ impl ProcessEnv {
 
     /// Locks a file that only the user can read, which is created, with its directory; `None` while another process has the lock.
     /// Dropping the file releases it.
-    pub(crate) fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
+    pub fn try_lock_private(&self, path: &Path) -> Result<Option<File>, Failure> {
         use std::fs::TryLockError;
         use std::os::unix::fs::OpenOptionsExt as _;
         let lock = || {
@@ -89,7 +89,7 @@ impl ProcessEnv {
     }
 
     /// Removes a file. Returns whether it was there.
-    pub(crate) fn remove_file(&self, path: &Path) -> Result<bool, Failure> {
+    pub fn remove_file(&self, path: &Path) -> Result<bool, Failure> {
         match std::fs::remove_file(path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -98,13 +98,13 @@ impl ProcessEnv {
     }
 
     /// Returns the paths in a directory; none if it cannot be read.
-    pub(crate) fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub fn paths_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 
     /// Returns the directories in a directory, without links to directories; none if it cannot be read.
-    pub(crate) fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
+    pub fn directories_in(&self, directory: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         directories.map(|entry| entry.path()).collect()
@@ -112,7 +112,7 @@ impl ProcessEnv {
 
     /// Writes a text file, whole or not at all. An existing one keeps its mode, and a symbolic link its target; a new one has
     /// `new_mode`. Its directory is created.
-    pub(crate) fn write_keeping_mode(&self, path: &Path, text: &str, new_mode: u32) -> Result<(), Failure> {
+    pub fn write_keeping_mode(&self, path: &Path, text: &str, new_mode: u32) -> Result<(), Failure> {
         use std::io::Write as _;
         use std::os::unix::fs::PermissionsExt as _;
         let write = || {
@@ -130,7 +130,7 @@ impl ProcessEnv {
     }
 
     /// Writes a text file that only the user can read and that does not exist yet. Returns its absolute path.
-    pub(crate) fn write_new(&self, path: &Path, text: &str) -> Result<PathBuf, Failure> {
+    pub fn write_new(&self, path: &Path, text: &str) -> Result<PathBuf, Failure> {
         use std::io::Write as _;
         let path = absolute(path)?;
         let write = || {
@@ -145,7 +145,7 @@ impl ProcessEnv {
     }
 
     /// Appends to a text file that only the user can read. It is created, with its directory.
-    pub(crate) fn append_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub fn append_private(&self, path: &Path, text: &str) -> Result<(), Failure> {
         use std::io::Write as _;
         use std::os::unix::fs::OpenOptionsExt as _;
         let append = || {
@@ -159,8 +159,7 @@ impl ProcessEnv {
     }
 
     /// Moves a file of at least this size aside, to its name with `.1` at the end, in place of the one before.
-    #[cfg(feature = "server")]
-    pub(crate) fn rotate(&self, path: &Path, size: u64) -> Result<(), Failure> {
+    pub fn rotate(&self, path: &Path, size: u64) -> Result<(), Failure> {
         if std::fs::metadata(path).map_or(0, |found| found.len()) < size {
             return Ok(());
         }
@@ -170,7 +169,7 @@ impl ProcessEnv {
     }
 
     /// Copies a file or a link from below one directory to the same place below another, with its mode.
-    pub(crate) fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
+    pub fn copy_below(&self, from: &Path, to: &Path, name: &[u8]) -> Result<(), Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let name = Path::new(OsStr::from_bytes(name));
         let (source, target) = (from.join(name), to.join(name));
@@ -188,8 +187,7 @@ impl ProcessEnv {
 }
 
 /// Returns where [`ProcessEnv::rotate`] moves a file.
-#[cfg(feature = "server")]
-pub(crate) fn moved_aside(path: &Path) -> PathBuf {
+pub fn moved_aside(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
     aside.into()

@@ -10,7 +10,7 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 /// Parses a duration: a whole number with the unit `ms`, `s`, `m` or `h`, or of seconds without one.
 ///
 /// It may be from 1 ms to 24 h.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let milliseconds = match unit {
         "ms" => 1,
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses an age: a whole number with the unit `m`, `h`, `d` or `w`.
-pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+pub fn parse_age(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let seconds = match unit {
         "m" => 60,
@@ -42,7 +42,7 @@ pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns the timeouts of a model call. A model may reason for minutes before its first token.
-pub(crate) fn limits(given: Option<Duration>) -> AdapterTimeout {
+pub fn limits(given: Option<Duration>) -> AdapterTimeout {
     let limits = AdapterTimeout::patient();
     given.map_or(limits, |limit| limits.with_each_wait(limit))
 }

@@ -7,7 +7,7 @@ use pintle_llm::{ErrorInfo, error_chain};
 
 /// Category of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+pub enum FailureKind {
     /// An argument, or a file that an argument or the configuration names, is invalid.
     Usage,
     /// There are no credentials for the provider, or the provider rejects them.
@@ -26,7 +26,7 @@ pub(crate) enum FailureKind {
 
 /// Failure of an operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub struct Failure {
     kind: FailureKind,
     /// Empty if the user was already notified.
     message: String,
@@ -41,7 +41,7 @@ pub(crate) struct Failure {
 }
 
 /// Conversion of any error into the cause of a failure.
-pub(crate) trait OrFailure<T> {
+pub trait OrFailure<T> {
     /// Converts the error into a [`Failure::failed`] with this message.
     fn or_failed(self, message: &str) -> Result<T, Failure>;
 
@@ -61,13 +61,13 @@ impl<T, E: Error> OrFailure<T> for Result<T, E> {
 
 impl Failure {
     /// Creates a failure. The message starts in lower case and has no final period.
-    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, message, hint: None, info: None, details: String::new(), is_hint_below: false }
     }
 
     /// Creates a failure from a text whose first line is the message and whose other lines are details.
-    pub(crate) fn multi_line(kind: FailureKind, text: &str) -> Self {
+    pub fn multi_line(kind: FailureKind, text: &str) -> Self {
         let mut lines = text.lines();
         let message = lines.next().unwrap_or_default();
         let details = lines.flat_map(|line| [line, "\n"]).collect();
@@ -75,34 +75,34 @@ impl Failure {
     }
 
     /// Creates a failure of the kind [`FailureKind::Other`].
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Other, message)
     }
 
     /// Creates a usage failure.
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, message)
     }
 
     /// Creates a failure without a message: the user was already notified.
-    pub(crate) fn silent(kind: FailureKind) -> Self {
+    pub fn silent(kind: FailureKind) -> Self {
         Self::new(kind, "")
     }
 
     /// Appends the error and its sources to the message.
-    pub(crate) fn caused_by(mut self, error: &dyn Error) -> Self {
+    pub fn caused_by(mut self, error: &dyn Error) -> Self {
         self.message = format!("{}: {}", self.message, error_chain(error));
         self
     }
 
     /// Adds a hint after any earlier ones.
-    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+    pub fn with_hint(mut self, hint: &str) -> Self {
         self.hint = Some(self.hint.map_or_else(|| hint.to_owned(), |earlier| format!("{earlier}; {hint}")));
         self
     }
 
     /// Adds hints, each on a separate line below the message.
-    pub(crate) fn with_hints_below(self, hints: &[&str]) -> Self {
+    pub fn with_hints_below(self, hints: &[&str]) -> Self {
         let details = hints.iter().map(|hint| format!("  {hint}\n")).collect();
         Self {
             details,
@@ -112,49 +112,49 @@ impl Failure {
     }
 
     /// Replaces the kind.
-    pub(crate) fn with_kind(self, kind: FailureKind) -> Self {
+    pub fn with_kind(self, kind: FailureKind) -> Self {
         Self { kind, ..self }
     }
 
     /// Attaches the error of a model call.
-    pub(crate) fn with_info(mut self, info: &ErrorInfo) -> Self {
+    pub fn with_info(mut self, info: &ErrorInfo) -> Self {
         self.info = Some(Box::new(info.clone()));
         self
     }
 
     /// Returns the kind.
-    pub(crate) fn kind(&self) -> FailureKind {
+    pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
     /// Returns the error of the model call that caused the failure.
-    pub(crate) fn info(&self) -> Option<&ErrorInfo> {
+    pub fn info(&self) -> Option<&ErrorInfo> {
         self.info.as_deref()
     }
 
     /// Returns the message without the hint, which may contain flags and commands of the command line.
-    pub(crate) fn message_without_hint(&self) -> &str {
+    pub fn message_without_hint(&self) -> &str {
         &self.message
     }
 
     /// Returns the hint.
-    pub(crate) fn hint(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
     /// Returns the lines after the message: details, or hints.
-    pub(crate) fn details(&self) -> &str {
+    pub fn details(&self) -> &str {
         &self.details
     }
 
     /// Returns the lines after the message, unless they are hints.
-    pub(crate) fn details_without_hints(&self) -> &str {
+    pub fn details_without_hints(&self) -> &str {
         if self.is_hint_below { "" } else { &self.details }
     }
 
     /// Returns the message followed by the hint, unless that is below it. After a question, the hint is
     /// a separate sentence.
-    pub(crate) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let hint = self.hint.as_deref().filter(|hint| !hint.is_empty() && !self.is_hint_below);
         match hint {
             None => self.message.clone(),

@@ -1,5 +1,5 @@
 //! Inputs of the process: environment variables, current directory, files, standard input and scripted models.
-#![expect(clippy::disallowed_methods, reason = "the command reads its own environment and files")]
+#![expect(clippy::disallowed_methods, reason = "the host reads its own environment and files")]
 
 mod files;
 mod input;
@@ -13,9 +13,8 @@ use std::sync::Arc;
 use pintle_agent::Principal;
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder, without_paths_below};
 
-#[cfg(feature = "server")]
-pub(crate) use self::files::moved_aside;
-pub(crate) use self::input::{
+pub use self::files::moved_aside;
+pub use self::input::{
     PIPE_TIMEOUT, PipedStdin, piped_stdin, read_private_if_there, read_stdin, read_stdin_within, read_text,
     read_text_if_there, read_text_within, stdin_is_terminal,
 };
@@ -24,15 +23,13 @@ use crate::notice::Notices;
 use crate::scripted_models::ScriptedModels;
 
 /// Variable with the directory of the command's state.
-pub(crate) const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
+pub const STATE_VARIABLE: &str = "PINTLE_STATE_DIR";
 
 /// Variable with the directory of the user's configuration.
 const CONFIG_VARIABLE: &str = "PINTLE_CONFIG_DIR";
 
 /// Variable in which the SDK of codex passes a key of OpenAI, and the variable of that key here.
-#[cfg(feature = "compat")]
 const CODEX_KEY: &str = "CODEX_API_KEY";
-#[cfg(feature = "compat")]
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// Directories below the state directory that commands of sessions can write to.
@@ -67,7 +64,7 @@ const GIT_SETTINGS_READ_ONLY_CONFIG: [(&str, &str); 2] =
 
 /// Environment variables of the process, read once at startup.
 #[derive(Clone)]
-pub(crate) struct ProcessEnv {
+pub struct ProcessEnv {
     variables: BTreeMap<OsString, OsString>,
     /// Directories that commands of a session may write to: the current directory, and `--dir`.
     workspaces: Vec<PathBuf>,
@@ -83,9 +80,8 @@ pub(crate) struct ProcessEnv {
 }
 
 impl ProcessEnv {
-    /// An environment with these variables.
-    #[cfg(test)]
-    pub(crate) fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
+    /// Creates an environment with these variables, without a home directory and without anything else of this process.
+    pub fn with<'a>(variables: impl IntoIterator<Item = (&'a str, &'a OsStr)>) -> Self {
         let variables = variables.into_iter();
         let variables = variables.map(|(name, value)| (name.into(), value.to_owned())).collect();
         Self {
@@ -100,15 +96,16 @@ impl ProcessEnv {
     }
 
     /// Returns this environment for a user with this home directory in the user database.
-    #[cfg(test)]
-    pub(crate) fn with_database_home(mut self, home: &Path) -> Self {
+    pub fn with_database_home(mut self, home: &Path) -> Self {
         self.database_home = Some(home.to_path_buf());
         self
     }
 
-    /// Reads the environment of this process. Falls back to the home directory in the user database if `HOME` is not an absolute
-    /// path.
-    pub(crate) fn capture() -> Self {
+    /// Reads the environment of this process. The main function of a program calls it once; everything else receives the
+    /// result.
+    ///
+    /// Falls back to the home directory in the user database if `HOME` is not an absolute path.
+    pub fn capture() -> Self {
         let workspaces = std::env::current_dir().into_iter().collect();
         let process_env = Self {
             variables: std::env::vars_os().collect(),
@@ -129,64 +126,62 @@ impl ProcessEnv {
     }
 
     /// Returns this environment with other notices. They receive the notices that were kept before.
-    pub(crate) fn with_notices(mut self, notices: Notices) -> Self {
+    pub fn with_notices(mut self, notices: Notices) -> Self {
         notices.report_all(self.notices.take());
         self.notices = notices;
         self
     }
 
     /// Returns the notices of this process. They are kept until a sink is set.
-    pub(crate) fn notices(&self) -> &Notices {
+    pub fn notices(&self) -> &Notices {
         &self.notices
     }
 
     /// Returns this environment for a command with a session in `directory`.
-    pub(crate) fn with_workspace(mut self, directory: Option<&Path>) -> Self {
+    pub fn with_workspace(mut self, directory: Option<&Path>) -> Self {
         self.workspaces.extend(directory.and_then(|directory| std::path::absolute(directory).ok()));
         self
     }
 
     /// Returns this environment for a server with these files. These files, its configuration and its state are hidden
     /// from its sessions, with or without a sandbox.
-    #[cfg(feature = "server")]
-    pub(crate) fn with_server_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn with_server_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         let absolute = files.into_iter().filter_map(|file| std::path::absolute(file).ok());
         self.server_files = Some(absolute.collect());
         self
     }
 
     /// Returns the files of the server; `None` in a process that serves no sessions.
-    pub(crate) fn server_files(&self) -> Option<&[PathBuf]> {
+    pub fn server_files(&self) -> Option<&[PathBuf]> {
         self.server_files.as_deref()
     }
 
     /// Returns this environment for a session that must not read these directories.
-    #[cfg(feature = "server")]
-    pub(crate) fn with_foreign_roots(mut self, directories: Vec<PathBuf>) -> Self {
+    pub fn with_foreign_roots(mut self, directories: Vec<PathBuf>) -> Self {
         self.foreign_roots = directories;
         self
     }
 
     /// Returns the directories of other users of the same server.
-    pub(crate) fn foreign_roots(&self) -> &[PathBuf] {
+    pub fn foreign_roots(&self) -> &[PathBuf] {
         &self.foreign_roots
     }
 
     /// Returns this environment with models whose answers come from a script.
-    pub(crate) fn with_scripted_models(mut self, models: impl ScriptedModels + 'static) -> Self {
+    pub fn with_scripted_models(mut self, models: impl ScriptedModels + 'static) -> Self {
         self.scripted_models = Some(Arc::new(models));
         self
     }
 
     /// Returns the models whose answers come from a script. Fails if this process has none.
-    pub(crate) fn scripted_models(&self) -> Result<&dyn ScriptedModels, Failure> {
+    pub fn scripted_models(&self) -> Result<&dyn ScriptedModels, Failure> {
         let models = self.scripted_models.as_deref();
         models.ok_or_else(|| Failure::usage("no scripted models are available"))
     }
 
     /// Returns this environment without the variables that direct git to a particular repository. Git sets them for its
     /// hooks.
-    pub(crate) fn without_repository(mut self) -> Self {
+    pub fn without_repository(mut self) -> Self {
         self.variables.retain(|name, _| !GIT_REPOSITORY_VARIABLES.iter().any(|known| name == *known));
         self
     }
@@ -198,18 +193,17 @@ impl ProcessEnv {
     }
 
     /// Returns the home directory of the user; `None` if neither `HOME` nor the user database has an absolute path.
-    pub(crate) fn home(&self) -> Option<PathBuf> {
+    pub fn home(&self) -> Option<PathBuf> {
         self.variables.get(OsStr::new("HOME")).map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// Returns the home directory in the user database, which may differ from [`home`](Self::home).
-    pub(crate) fn database_home(&self) -> Option<&Path> {
+    pub fn database_home(&self) -> Option<&Path> {
         self.database_home.as_deref()
     }
 
     /// Uses the key that the SDK of codex passes as the OpenAI key, unless one is set.
-    #[cfg(feature = "compat")]
-    pub(crate) fn with_key_of_codex(mut self) -> Self {
+    pub fn with_key_of_codex(mut self) -> Self {
         if self.variable(OPENAI_KEY).is_none()
             && let Some(key) = self.variables.get(OsStr::new(CODEX_KEY)).cloned()
         {
@@ -219,21 +213,20 @@ impl ProcessEnv {
     }
 
     /// Returns this environment with more variables.
-    #[cfg(feature = "task")]
-    pub(crate) fn and(&self, variables: &BTreeMap<String, String>) -> Self {
+    pub fn and(&self, variables: &BTreeMap<String, String>) -> Self {
         let mut all = self.clone();
         all.variables.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
         all
     }
 
     /// Returns the value of a variable, or `None` if it is unset, empty or not UTF-8.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+    pub fn variable(&self, name: &str) -> Option<String> {
         let value = self.variables.get(OsStr::new(name))?.to_str()?;
         (!value.is_empty()).then(|| value.to_owned())
     }
 
     /// Returns the user of the command for records: the name of the user, and of the machine if it is known.
-    pub(crate) fn principal(&self) -> Option<Principal> {
+    pub fn principal(&self) -> Option<Principal> {
         let user = self.variable("USER").or_else(|| self.variable("LOGNAME"));
         let user = user.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
         let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -242,7 +235,7 @@ impl ProcessEnv {
     }
 
     /// Returns the directory of the command's state.
-    pub(crate) fn state_directory(&self) -> Result<PathBuf, Failure> {
+    pub fn state_directory(&self) -> Result<PathBuf, Failure> {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);
         let directory = variable(STATE_VARIABLE)
             .or_else(|| Some(variable("XDG_STATE_HOME").filter(|path| path.is_absolute())?.join("pintle")))
@@ -255,7 +248,7 @@ impl ProcessEnv {
     }
 
     /// Returns the directory of the user's configuration; `None` if no variable names one.
-    pub(crate) fn configuration_directory(&self) -> Option<PathBuf> {
+    pub fn configuration_directory(&self) -> Option<PathBuf> {
         let variable = |name: &str| self.variable(name).map(PathBuf::from);
         variable(CONFIG_VARIABLE)
             .or_else(|| Some(variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute())?.join("pintle")))
@@ -263,12 +256,12 @@ impl ProcessEnv {
     }
 
     /// Returns all variables.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + use<> {
+    pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + use<> {
         self.variables.clone().into_iter()
     }
 
     /// Returns the absolute path of the given directory, or of the current directory.
-    pub(crate) fn directory(&self, named: Option<&Path>) -> Result<PathBuf, Failure> {
+    pub fn directory(&self, named: Option<&Path>) -> Result<PathBuf, Failure> {
         let Some(named) = named else {
             return std::env::current_dir().or_usage("cannot use the current directory");
         };
@@ -284,12 +277,12 @@ impl ProcessEnv {
     }
 
     /// Returns whether a path is a directory, or a link to one.
-    pub(crate) fn is_directory(&self, path: &Path) -> bool {
+    pub fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
     }
 
     /// Returns a path with all links followed, as far as it exists.
-    pub(crate) fn real_path(&self, path: &Path) -> PathBuf {
+    pub fn real_path(&self, path: &Path) -> PathBuf {
         let found = path
             .ancestors()
             .find_map(|above| Some(above.canonicalize().ok()?.join(path.strip_prefix(above).ok()?)));
@@ -297,7 +290,7 @@ impl ProcessEnv {
     }
 
     /// Returns whether two paths lead to the same file or directory.
-    pub(crate) fn is_same_path(&self, one: &Path, other: &Path) -> bool {
+    pub fn is_same_path(&self, one: &Path, other: &Path) -> bool {
         match (one.canonicalize(), other.canonicalize()) {
             (Ok(one), Ok(other)) => one == other,
             (_, _) => false,
@@ -306,7 +299,7 @@ impl ProcessEnv {
 
     /// Returns whether a path leads to a file with more than one hard link.
     #[cfg(target_os = "linux")]
-    pub(crate) fn has_multiple_hard_links(&self, path: &Path) -> bool {
+    pub fn has_multiple_hard_links(&self, path: &Path) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir() && metadata.nlink() > 1)
     }
@@ -324,13 +317,13 @@ impl ProcessEnv {
 
     /// Returns the directory in which programs outside of the sandbox start, unless the user names another one: the
     /// user's home directory, without project files that a program might load.
-    pub(crate) fn directory_outside(&self) -> PathBuf {
+    pub fn directory_outside(&self) -> PathBuf {
         self.home().filter(|home| home.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
     /// Prepares a program of the user, such as an editor: sets its directory, and removes variables with paths that
     /// commands of a session may have written to.
-    pub(crate) fn prepare_outside(&self, command: &mut std::process::Command) {
+    pub fn prepare_outside(&self, command: &mut std::process::Command) {
         command.current_dir(self.directory_outside());
         let outside = self.variables_outside(None);
         for (name, value) in &self.variables {
@@ -344,22 +337,19 @@ impl ProcessEnv {
     }
 
     /// Returns a builder for a local environment of programs that run outside of the sandbox.
-    pub(crate) fn outside_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+    pub fn outside_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         LocalEnvironment::builder(directory).host_env(self.variables_outside(Some(directory)))
     }
 
     /// Returns a builder for a local environment with all variables, for the commands of a session.
-    pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+    pub fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
         let builder = LocalEnvironment::builder(directory).host_env(self.variables());
         self.with_git_settings(builder, &GIT_SETTINGS)
     }
 
     /// Sets the variables of git for an environment whose commands cannot change the configuration of the repository.
     #[cfg(target_os = "linux")]
-    pub(crate) fn with_unchanged_configuration(
-        &self,
-        builder: LocalEnvironmentBuilder,
-    ) -> LocalEnvironmentBuilder {
+    pub fn with_unchanged_configuration(&self, builder: LocalEnvironmentBuilder) -> LocalEnvironmentBuilder {
         self.with_git_settings(builder, &[GIT_SETTINGS, GIT_SETTINGS_READ_ONLY_CONFIG].concat())
     }
 
@@ -381,7 +371,7 @@ impl ProcessEnv {
     }
 
     /// Creates a local execution environment for files, and for programs that run outside of the sandbox.
-    pub(crate) fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
+    pub fn local_environment(&self, directory: &Path) -> Result<LocalEnvironment, Failure> {
         self.outside_builder(directory).build().or_failed("cannot use the execution environment")
     }
 }
@@ -393,7 +383,7 @@ impl std::fmt::Debug for ProcessEnv {
 }
 
 /// Makes the path absolute without resolving symbolic links.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map(|path| without_trailing_slash(&path))
         .map_err(|error| Failure::usage(format!("cannot use {}", path.display())).caused_by(&error))

@@ -1,11 +1,9 @@
 //! Attendants of sessions: the users and programs that decide on calls, agree to more spending, and answer questions of
 //! MCP servers.
 
-#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
 mod client;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod fake;
-#[cfg(feature = "task")]
 mod unattended;
 
 use std::sync::Arc;
@@ -14,20 +12,18 @@ use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
 use pintle_governance::{BudgetApprover, Policy, PresentPlan};
 
-#[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-pub(crate) use self::client::ClientAttendant;
-#[cfg(test)]
-pub(crate) use self::fake::FakeAttendant;
-#[cfg(feature = "task")]
-pub(crate) use self::unattended::UnattendedSession;
+pub use self::client::ClientAttendant;
+#[cfg(any(test, feature = "testing"))]
+pub use self::fake::FakeAttendant;
+pub use self::unattended::UnattendedSession;
 
 /// Answer that refuses a question.
-pub(crate) const REFUSAL: &str = "!";
+pub const REFUSAL: &str = "!";
 
 /// User or program that answers for a session: decides on calls, agrees to spending beyond a limit, and answers
 /// questions of MCP servers.
 #[async_trait]
-pub(crate) trait Attendant: Approver + BudgetApprover {
+pub trait Attendant: Approver + BudgetApprover {
     /// Returns whether a user can be asked.
     fn is_attended(&self) -> bool;
 
@@ -44,13 +40,12 @@ pub(crate) trait Attendant: Approver + BudgetApprover {
     /// Asks a question that belongs to no call. [`REFUSAL`] as an answer refuses it. Returns `None` if no user can be
     /// asked, or if the question has ended without an answer. The texts contain no control characters. Dropping the
     /// future withdraws the question.
-    #[cfg(feature = "mcp")]
     async fn ask_for_text(&self, question: &str, details: &[String], prompt: &str) -> Option<String>;
 }
 
 /// Approver of a session with a shared attendant.
 #[derive(Debug)]
-pub(crate) struct AttendantApprover(pub(crate) Arc<dyn Attendant>);
+pub struct AttendantApprover(pub Arc<dyn Attendant>);
 
 #[async_trait]
 impl Approver for AttendantApprover {
@@ -64,7 +59,7 @@ impl Approver for AttendantApprover {
 }
 
 /// Returns the decision on a call that needs approval if no user can be asked.
-pub(crate) fn unattended_denial(request: &ApprovalRequest) -> Decision {
+pub fn unattended_denial(request: &ApprovalRequest) -> Decision {
     let reason = match request.tool_kind == PresentPlan::NAME {
         true => "nobody can accept it here; give the complete plan as your final answer",
         false => "it needs approval, but no terminal is available",

@@ -9,7 +9,7 @@ use crate::named_value::{self, NamedValue};
 
 /// Provider, with its own wire dialect and profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
+pub enum Provider {
     /// OpenAI, Responses API.
     OpenAi,
     /// Anthropic, Messages API.
@@ -22,7 +22,7 @@ pub(crate) enum Provider {
 
 /// Source of responses that the user can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProviderName {
+pub enum ProviderName {
     /// An API provider.
     Of(Provider),
     /// A script served in this process.
@@ -31,22 +31,22 @@ pub(crate) enum ProviderName {
 
 /// Environment variables of a provider.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Variables {
+pub struct Variables {
     /// Variables that may hold the key, in order of precedence.
-    pub(crate) keys: &'static [&'static str],
+    pub keys: &'static [&'static str],
     /// Variable with the base URL.
-    pub(crate) base_url: &'static str,
+    pub base_url: &'static str,
 }
 
 impl Provider {
     /// All providers, in the order of help texts.
-    pub(crate) const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::OpenAiCompatible];
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::OpenAiCompatible];
 
     /// Providers selected by the presence of a key, in this order.
-    pub(crate) const BY_KEY: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
+    pub const BY_KEY: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
 
     /// Returns the name used in flags, profiles and the catalog.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
             Self::Anthropic => "anthropic",
@@ -56,7 +56,7 @@ impl Provider {
     }
 
     /// Returns the variables, which the official SDKs read as well.
-    pub(crate) fn variables(self) -> Variables {
+    pub fn variables(self) -> Variables {
         match self {
             Self::OpenAi | Self::OpenAiCompatible => {
                 Variables { keys: &["OPENAI_API_KEY"], base_url: "OPENAI_BASE_URL" }
@@ -70,23 +70,23 @@ impl Provider {
 
     /// Returns the providers that serve a model according to the catalog. The list is empty for a model that the catalog does
     /// not contain.
-    pub(crate) fn serving(model: &str, catalog: &Catalog) -> Vec<Self> {
+    pub fn serving(model: &str, catalog: &Catalog) -> Vec<Self> {
         Self::ALL.into_iter().filter(|provider| catalog.find(provider.name(), model).is_some()).collect()
     }
 
     /// Returns whether this provider may serve a model that these providers serve according to the catalog. Models that
     /// the catalog does not contain stay with any provider, and compatible servers serve models of any name.
-    pub(crate) fn may_serve(self, serving: &[Self]) -> bool {
+    pub fn may_serve(self, serving: &[Self]) -> bool {
         self == Self::OpenAiCompatible || serving.is_empty() || serving.contains(&self)
     }
 
     /// Returns the best model of the catalog, or `None` for compatible servers.
-    pub(crate) fn default_model(self) -> Option<&'static str> {
+    pub fn default_model(self) -> Option<&'static str> {
         ProviderProfile::default_model(self.name())
     }
 
     /// Returns the profile for a model.
-    pub(crate) fn profile(self, model: &str) -> ProviderProfile {
+    pub fn profile(self, model: &str) -> ProviderProfile {
         match self {
             Self::OpenAi => ProviderProfile::openai(model),
             Self::Anthropic => ProviderProfile::anthropic(model),
@@ -96,7 +96,7 @@ impl Provider {
     }
 
     /// Returns the first provider whose key is set.
-    pub(crate) fn by_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+    pub fn by_key(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Self::BY_KEY
             .into_iter()
             .find(|provider| provider.variables().keys.iter().any(|name| lookup(name).is_some()))
