@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use pintle_tools::most_similar;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use self::keys::{KEY_COMMAND, KEYS, Key, Kind, PROFILES, PROVIDERS};
 use self::problem::Problem;
 use crate::failure::Failure;
+use crate::named_value::meant;
 use crate::process_env::{self, ProcessEnv};
 
 /// Name of the user's file in the directory of the configuration.
@@ -323,12 +323,6 @@ fn words(array: &DeArray<'_>) -> Option<Vec<String>> {
     let words: Option<Vec<String>> =
         array.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect();
     words.filter(|words| words.first().is_some_and(|program| !program.trim().is_empty()))
-}
-
-/// Returns a question that suggests a similar name, or an empty text.
-pub(crate) fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
-    let similar = most_similar(wrong, known);
-    similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 fn meant_or_list<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {

@@ -30,11 +30,9 @@ mod follow;
 mod gates;
 mod grants;
 mod hardening;
-mod host_command;
 mod instructions;
 mod interrupt;
 mod kept_in;
-mod keys;
 #[cfg(feature = "compat")]
 mod last_message;
 mod login;
@@ -42,15 +40,12 @@ mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod mock;
-mod model;
 mod models;
-mod no_key;
 mod opening;
 mod output_schema;
 mod patch;
 mod piped_input;
 mod policy;
-mod profile_file;
 mod prompt;
 mod prompt_commands;
 mod prompt_source;
@@ -59,7 +54,6 @@ mod remote;
 mod render;
 mod reports;
 mod response_view;
-mod route;
 mod rules;
 mod run;
 #[cfg(feature = "server")]
@@ -83,7 +77,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pintle_host::{
-    attendant, env_spec, failure, named_value, notice, process_env, provider, scripted_models, timeout,
+    attendant, env_spec, failure, host_command, keys, model, named_value, notice, process_env, profile_file,
+    provider, route, scripted_models, timeout,
 };
 
 use crate::args::{Arguments, Command, MockCommand};
@@ -109,6 +104,7 @@ fn main() -> ExitCode {
     let process_env = ProcessEnv::capture()
         .with_notices(console::notices())
         .with_scripted_models(TestkitModels)
+        .with_key_commands(config_file::key_commands)
         .with_workspace(session.and_then(|args| args.environment.dir.as_deref()));
     // SAFETY: no other thread has been started yet.
     #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]

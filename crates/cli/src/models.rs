@@ -1,8 +1,6 @@
 //! `pintle models`: lists the model catalog.
 
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
-
+use pintle_host::models::catalog;
 use pintle_llm::{Catalog, ModelInfo};
 
 use crate::args::{ListFormat, ModelsArgs};
@@ -11,9 +9,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render;
-
-/// Environment variable with the path of a catalog file, overridden by `--catalog`.
-const VARIABLE: &str = "PINTLE_CATALOG";
 
 /// Placeholder for an unknown value.
 const UNKNOWN: &str = "-";
@@ -57,19 +52,6 @@ pub(crate) async fn models(args: &ModelsArgs, process_env: &ProcessEnv) -> Resul
     };
     console::print(&text).await?;
     Ok(Exit::Done)
-}
-
-/// Returns the built-in catalog, overridden by the file named by flag or variable.
-pub(crate) fn catalog(
-    flag: Option<&Path>,
-    process_env: &ProcessEnv,
-) -> Result<Cow<'static, Catalog>, Failure> {
-    let flag = flag.map(|file| ("--catalog", file.to_path_buf()));
-    let source = flag.or_else(|| process_env.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
-    let Some((source, file)) = source else { return Ok(Cow::Borrowed(Catalog::built_in())) };
-    Catalog::from_file(&file)
-        .map(Cow::Owned)
-        .map_err(|error| Failure::usage(format!("{source}: cannot use {}", file.display())).caused_by(&error))
 }
 
 fn no_models(provider: &str, catalog: &Catalog) -> Failure {

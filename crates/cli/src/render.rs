@@ -17,7 +17,6 @@ mod markdown;
 mod note;
 mod plan;
 mod question;
-mod sanitize;
 mod style;
 mod subagent_names;
 mod summary;
@@ -31,6 +30,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
+use pintle_host::sanitize;
+pub(crate) use pintle_host::sanitize::{
+    Sanitizer, diff_lines, escape_hidden, in_one_line, is_safe, sanitize,
+};
 use pintle_llm::Usage;
 use serde::Serialize;
 
@@ -45,7 +48,6 @@ pub(crate) use self::live_region::{TerminalSize, erase_live_region};
 pub(crate) use self::markdown::Markdown;
 pub(crate) use self::note::note;
 pub(crate) use self::question::{Section, model_question, question};
-pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, is_safe, sanitize};
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;

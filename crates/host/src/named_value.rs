@@ -1,5 +1,7 @@
 //! Enumerations whose values have names in flags, files and prompts.
 
+use pintle_tools::most_similar;
+
 /// Enumeration whose values have names.
 pub trait NamedValue: Copy + Send + Sync + 'static {
     /// All values, in the order of help texts.
@@ -21,6 +23,12 @@ pub fn parse<T: NamedValue>(text: &str) -> Result<T, String> {
         let names: Vec<&str> = T::VALUES.iter().map(|value| value.value_name()).collect();
         format!("found `{text}`, expected one of {}", names.join(", "))
     })
+}
+
+/// Returns a question that suggests a similar name, or an empty text.
+pub fn meant<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let similar = most_similar(wrong, known);
+    similar.first().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::settings::{Layer, Source, Sources, Value};
 use crate::config_file::keys::{self, Access, KEY_COMMAND, KEYS, Kind, PROFILE};
 use crate::config_file::problem::Problem;
-use crate::config_file::{self, File, Setting, user_file};
+use crate::config_file::{File, Setting, user_file};
 use crate::failure::Failure;
+use crate::named_value;
 use crate::notice::Notice;
 use crate::policy::{Project, Trusted};
 use crate::process_env::ProcessEnv;
@@ -144,7 +145,7 @@ impl Configuration {
     pub(super) fn no_profile(&self, name: &str) -> String {
         let sources = self.sources(None);
         let profiles = sources.profiles();
-        let meant = config_file::meant(name, profiles.iter().copied());
+        let meant = named_value::meant(name, profiles.iter().copied());
         if !meant.is_empty() || profiles.is_empty() {
             return format!("there is no profile `{name}`{meant}");
         }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// Sanitizes text that arrives in pieces. Whether a character is kept depends on its neighbours.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sanitizer {
+pub struct Sanitizer {
     mode: Mode,
     /// Last character kept.
     previous: Option<char>,
@@ -28,18 +28,18 @@ enum Mode {
 
 impl Sanitizer {
     /// Creates a sanitizer that escapes characters. The default one omits them.
-    pub(crate) fn escaping() -> Self {
+    pub fn escaping() -> Self {
         Self { mode: Mode::Escape, ..Self::default() }
     }
 
     /// Sanitizes the next piece and appends it to `out`.
-    pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
+    pub fn push(&mut self, piece: &str, out: &mut String) {
         out.reserve(piece.len());
         piece.chars().for_each(|character| self.character(character, out));
     }
 
     /// Ends the text: appends a held character and resets the state.
-    pub(crate) fn end(&mut self, out: &mut String) {
+    pub fn end(&mut self, out: &mut String) {
         if let Some(held) = self.held.take() {
             self.resolve(held, None, out);
         }
@@ -47,7 +47,7 @@ impl Sanitizer {
     }
 
     /// Sanitizes the next character and appends it to `out`.
-    pub(crate) fn character(&mut self, character: char, out: &mut String) {
+    pub fn character(&mut self, character: char, out: &mut String) {
         if let Some(held) = self.held.take() {
             self.resolve(held, Some(character), out);
         }
@@ -116,23 +116,23 @@ fn sanitized(text: &str, mut sanitizer: Sanitizer) -> Cow<'_, str> {
 }
 
 /// Omits control and invisible characters. Also used for pipes: output of `tee` or `less` ends up on a terminal.
-pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
+pub fn sanitize(text: &str) -> Cow<'_, str> {
     sanitized(text, Sanitizer::default())
 }
 
 /// Escapes control and invisible characters.
-pub(crate) fn escape_hidden(line: &str) -> Cow<'_, str> {
+pub fn escape_hidden(line: &str) -> Cow<'_, str> {
     sanitized(line, Sanitizer::escaping())
 }
 
 /// Escapes control characters, invisible characters and line ends. For untrusted names that are printed within a line.
-pub(crate) fn in_one_line(text: &str) -> String {
+pub fn in_one_line(text: &str) -> String {
     escape_hidden(text).replace('\n', "\\n")
 }
 
 /// Returns the lines of a unified diff. Carriage returns are stripped if every line of content has one; otherwise they are
 /// part of the difference.
-pub(crate) fn diff_lines(diff: &str) -> impl Iterator<Item = &str> {
+pub fn diff_lines(diff: &str) -> impl Iterator<Item = &str> {
     let is_content = |line: &&str| {
         line.starts_with(['+', '-', ' ']) && !line.starts_with("+++ ") && !line.starts_with("--- ")
     };
@@ -142,12 +142,12 @@ pub(crate) fn diff_lines(diff: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether a character is always kept.
-pub(crate) fn is_safe(character: char) -> bool {
+pub fn is_safe(character: char) -> bool {
     !is_control(character) && !is_invisible(character) && !is_variation_selector(character)
 }
 
 /// Returns whether a character is a control character other than newline and tab, or a bidirectional override.
-pub(crate) fn is_control(character: char) -> bool {
+pub fn is_control(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
@@ -156,7 +156,7 @@ pub(crate) fn is_control(character: char) -> bool {
 }
 
 /// Returns whether a character is invisible, or blank but not a space. Combining accents are not.
-pub(crate) fn is_invisible(character: char) -> bool {
+fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\u{AD}'

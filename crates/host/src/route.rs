@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use pintle_llm::{Catalog, Client, ClientBuilder, Error, error_chain};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
-use crate::config_file::meant;
 use crate::failure::{Failure, FailureKind};
 use crate::keys::{ConfiguredKeys, Secret};
+use crate::named_value::meant;
 use crate::no_key;
 use crate::process_env::ProcessEnv;
 use crate::provider::{Provider, ProviderName};
@@ -21,21 +21,21 @@ const SCRIPT_KEY: &str = "script";
 
 /// Model and endpoint that a run asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ModelChoice {
+pub struct ModelChoice {
     /// Provider; `None` for the provider of a known model, or the first one with a key.
-    pub(crate) provider: Option<ProviderName>,
+    pub provider: Option<ProviderName>,
     /// Model name; `None` for the provider's best model.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Base URL of the provider's API.
-    pub(crate) base_url: Option<String>,
+    pub base_url: Option<String>,
     /// Script that answers instead of a provider.
-    pub(crate) script: Option<PathBuf>,
+    pub script: Option<PathBuf>,
     /// Wire dialect of the script.
-    pub(crate) dialect: Option<Provider>,
+    pub dialect: Option<Provider>,
     /// File with a profile.
-    pub(crate) profile: Option<PathBuf>,
+    pub profile: Option<PathBuf>,
     /// File of models and prices.
-    pub(crate) catalog: Option<PathBuf>,
+    pub catalog: Option<PathBuf>,
 }
 
 /// Source of model responses.
@@ -56,37 +56,37 @@ pub(crate) enum ModelSource {
 
 /// Endpoint of a model, with credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub struct Route {
     /// Provider.
-    pub(crate) provider: Provider,
+    pub provider: Provider,
     /// Model name.
-    pub(crate) model: String,
+    pub model: String,
     /// Base URL, or `None` for the provider's default.
-    pub(crate) base_url: Option<BaseUrl>,
+    pub base_url: Option<BaseUrl>,
     /// API key, which a local server may not need.
-    pub(crate) key: Option<ApiKey>,
+    pub key: Option<ApiKey>,
     /// OpenAI organization, for keys that belong to several.
     pub(crate) organization: Option<String>,
     /// OpenAI project, for keys that belong to several.
-    pub(crate) project: Option<String>,
+    pub project: Option<String>,
     /// Whether the user named the provider.
     pub(crate) is_provider_named: bool,
 }
 
 /// Base URL and where it was configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BaseUrl {
+pub struct BaseUrl {
     url: String,
     /// Flag or environment variable.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
 }
 
 /// API key and where it is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ApiKey {
+pub struct ApiKey {
     secret: Secret,
     /// Environment variable, or another source.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
 }
 
 impl ModelSource {
@@ -128,7 +128,7 @@ impl ModelSource {
 
 impl Route {
     /// Returns the route to a scripted server, which accepts any key.
-    pub(crate) fn to_script(provider: Provider, model: String, url: String) -> Self {
+    pub fn to_script(provider: Provider, model: String, url: String) -> Self {
         Self {
             provider,
             model,
@@ -148,7 +148,7 @@ impl Route {
 
     /// Returns a warning for a model that no provider of the catalog has, if it goes to the default server of a provider
     /// that the user did not name.
-    pub(crate) fn unknown_model(&self, model: &str, catalog: &Catalog) -> Option<String> {
+    pub fn unknown_model(&self, model: &str, catalog: &Catalog) -> Option<String> {
         let is_chosen = self.is_provider_named || self.base_url.is_some();
         if is_chosen || !Provider::serving(model, catalog).is_empty() {
             return None;
@@ -166,12 +166,12 @@ impl Route {
     }
 
     /// Returns the key, unless it belongs to a scripted server and is not secret.
-    pub(crate) fn secret(&self) -> Option<&Secret> {
+    pub fn secret(&self) -> Option<&Secret> {
         self.key.as_ref().filter(|key| key.source != SCRIPT).map(|key| &key.secret)
     }
 
     /// Builds a client with this provider alone. Sends nothing.
-    pub(crate) fn client(&self, builder: ClientBuilder) -> Result<Client, Failure> {
+    pub fn client(&self, builder: ClientBuilder) -> Result<Client, Failure> {
         self.build_client(builder).map_err(|error| {
             let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.source);
             Failure::usage(format!("{source}: {}", error_chain(&error)))
@@ -205,13 +205,13 @@ impl Route {
 
 impl BaseUrl {
     /// Returns the URL without user, password and query, which may be secret.
-    pub(crate) fn redacted(&self) -> String {
+    pub fn redacted(&self) -> String {
         redacted_url(&self.url)
     }
 }
 
 /// Returns a URL without user, password and query, which may be secret.
-pub(crate) fn redacted_url(url: &str) -> String {
+pub fn redacted_url(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
@@ -269,7 +269,7 @@ async fn provider(
 
 /// Returns the provider that is selected for a model of the built-in catalog. Without a key, it is the first one that serves
 /// the model, or OpenAI.
-pub(crate) fn displayed_provider(
+pub fn displayed_provider(
     given: Option<Provider>,
     model: Option<&str>,
     process_env: &ProcessEnv,
@@ -364,7 +364,7 @@ pub(crate) fn key_remedy(provider: Provider) -> String {
 }
 
 /// Returns the given model, or the default one of the provider.
-pub(crate) fn model_or_default(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
+pub fn model_or_default(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
     let model = named.or_else(|| provider.default_model());
     model.map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("{} has no default model", provider.name())).with_hint("set one with --model")

@@ -6,9 +6,9 @@ mod form;
 
 use std::fmt;
 
-pub(crate) use self::command::KeyCommands;
-pub(crate) use self::credentials::Credentials;
-pub(crate) use self::form::check;
+use self::command::KeyCommands;
+pub use self::credentials::Credentials;
+pub use self::form::check;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
@@ -17,24 +17,24 @@ use crate::provider::Provider;
 pub(crate) const OF_COMMAND: &str = "key_command";
 
 /// Name of the source of a stored key.
-pub(crate) const STORED: &str = "credentials.toml";
+pub const STORED: &str = "credentials.toml";
 
 /// Said wherever keys are stored or removed.
-pub(crate) const SUBSCRIPTIONS: &str =
+pub const SUBSCRIPTIONS: &str =
     "subscriptions of vendors, such as ChatGPT or Claude, are not supported; keys of their APIs are";
 
 /// A key. `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
     /// Wraps a key.
-    pub(crate) fn new(key: impl Into<String>) -> Self {
+    pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
 
     /// Returns the key.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Debug for Secret {
 
 /// Keys that the user has configured: commands come before stored keys.
 #[derive(Debug, Default)]
-pub(crate) struct ConfiguredKeys {
+pub struct ConfiguredKeys {
     commands: KeyCommands,
     credentials: Credentials,
 }
@@ -56,14 +56,14 @@ impl ConfiguredKeys {
     /// Reads the user's configuration. Runs nothing.
     ///
     /// A file that other users can read although it contains keys is a usage failure.
-    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let commands = KeyCommands::read(process_env);
         let credentials = Credentials::read(process_env)?;
         Ok(Self { commands, credentials })
     }
 
     /// Returns the name of the source of a provider's key; `None` without one.
-    pub(crate) fn source(&self, provider: Provider) -> Option<&'static str> {
+    pub fn source(&self, provider: Provider) -> Option<&'static str> {
         if self.commands.has(provider) {
             return Some(OF_COMMAND);
         }
@@ -71,18 +71,14 @@ impl ConfiguredKeys {
     }
 
     /// Returns the name of the source of a provider's key, which may be a variable; `None` without one.
-    pub(crate) fn source_or_variable(
-        &self,
-        provider: Provider,
-        process_env: &ProcessEnv,
-    ) -> Option<&'static str> {
+    pub fn source_or_variable(&self, provider: Provider, process_env: &ProcessEnv) -> Option<&'static str> {
         let mut variables = provider.variables().keys.iter().copied();
         variables.find(|name| process_env.variable(name).is_some()).or_else(|| self.source(provider))
     }
 
     /// Returns the key of a provider and the name of its source; `None` without one. Runs the provider's command, if there
     /// is one.
-    pub(crate) async fn key(
+    pub async fn key(
         &self,
         provider: Provider,
         process_env: &ProcessEnv,

@@ -12,7 +12,7 @@ use crate::route::ModelChoice;
 
 /// Profile read from a file.
 #[derive(Debug)]
-pub(crate) struct ProfileFile {
+pub struct ProfileFile {
     path: PathBuf,
     data: ProfileData,
     /// Provider of its requests.
@@ -21,7 +21,7 @@ pub(crate) struct ProfileFile {
 
 impl ProfileFile {
     /// Reads the profile and its system prompt file, whose path is relative to the profile.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self, Failure> {
         let text = process_env::read_text("profile", path)?;
         let mut data: ProfileData =
             toml::from_str(&text).map_err(|error| syntax_error(path, &error, &text))?;
@@ -38,7 +38,7 @@ impl ProfileFile {
     }
 
     /// Completes the choice with values from the profile.
-    pub(crate) fn fill(&self, choice: &ModelChoice) -> Result<ModelChoice, Failure> {
+    pub fn fill(&self, choice: &ModelChoice) -> Result<ModelChoice, Failure> {
         let mut filled = choice.clone();
         filled.model = filled.model.or_else(|| self.data.model.clone());
         match filled.provider {
@@ -53,7 +53,7 @@ impl ProfileFile {
     }
 
     /// Returns the profile for the given model or its own, with the tools selected by the options.
-    pub(crate) fn profile(
+    pub fn profile(
         &self,
         model: Option<&str>,
         catalog: &Catalog,
@@ -65,23 +65,19 @@ impl ProfileFile {
     }
 
     /// Returns the profile with all tools of its toolset.
-    pub(crate) fn with_all_tools(
-        &self,
-        model: Option<&str>,
-        catalog: &Catalog,
-    ) -> Result<ProviderProfile, Failure> {
+    pub fn with_all_tools(&self, model: Option<&str>, catalog: &Catalog) -> Result<ProviderProfile, Failure> {
         let mut data = self.data.clone();
         data.tools = None;
         data.profile(model, catalog).map_err(|error| invalid(&self.path, &error.to_string()))
     }
 
     /// Returns whether the profile lists its tools.
-    pub(crate) fn names_tools(&self) -> bool {
+    pub fn names_tools(&self) -> bool {
         self.data.tools.is_some()
     }
 
     /// Returns the toolset.
-    pub(crate) fn toolset(&self) -> Toolset {
+    pub fn toolset(&self) -> Toolset {
         self.data.toolset
     }
 

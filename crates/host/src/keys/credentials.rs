@@ -15,7 +15,7 @@ const HEAD: &str = "# Written by `pintle login`. Only you may read it.\n\n[keys]
 
 /// Stored keys.
 #[derive(Debug, Default)]
-pub(crate) struct Credentials {
+pub struct Credentials {
     /// Keys by the name of their provider.
     keys: BTreeMap<String, Secret>,
 }
@@ -31,7 +31,7 @@ impl Credentials {
     /// Reads the file. No file is an empty one.
     ///
     /// A file that other users can read is a usage failure.
-    pub(crate) fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn read(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let Some(path) = Self::path(process_env) else { return Ok(Self::default()) };
         let Some(text) = process_env::read_private_if_there("file of keys", &path)? else {
             return Ok(Self::default());
@@ -40,7 +40,7 @@ impl Credentials {
     }
 
     /// Returns the stored keys for redaction, even if other users can read the file. An invalid file has no keys.
-    pub(crate) fn for_redaction(process_env: &ProcessEnv) -> Self {
+    pub fn for_redaction(process_env: &ProcessEnv) -> Self {
         let path = Self::path(process_env);
         let read = path.and_then(|path| {
             let text = process_env::read_text_if_there("file of keys", &path).ok()??;
@@ -62,22 +62,22 @@ impl Credentials {
     }
 
     /// Returns the path of the file; `None` if no variable names the directory.
-    pub(crate) fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
+    pub fn path(process_env: &ProcessEnv) -> Option<PathBuf> {
         process_env.configuration_directory().map(|directory| directory.join(STORED))
     }
 
     /// Returns the stored key of a provider; `None` also for an empty one.
-    pub(crate) fn get(&self, provider: Provider) -> Option<&Secret> {
+    pub fn get(&self, provider: Provider) -> Option<&Secret> {
         self.keys.get(provider.name()).filter(|key| !key.expose().is_empty())
     }
 
     /// Returns all stored keys.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Secret> {
+    pub fn all(&self) -> impl Iterator<Item = &Secret> {
         self.keys.values()
     }
 
     /// Sets or, with `None`, removes the key of a provider and writes the file. Returns whether there was a key before.
-    pub(crate) fn set(
+    pub fn set(
         &mut self,
         provider: Provider,
         key: Option<Secret>,

@@ -23,11 +23,11 @@ const GEMINI_RESOURCES: [&str; 2] = ["models", "tunedModels"];
 
 /// Model with a client to call it.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub struct Model {
     /// Client with a single provider.
-    pub(crate) client: Client,
+    pub client: Client,
     /// Route to the model.
-    pub(crate) route: Route,
+    pub route: Route,
     /// The `--profile` file and its profile for this model with all tools.
     custom: Option<(ProfileFile, ProviderProfile)>,
     catalog: Cow<'static, Catalog>,
@@ -37,15 +37,16 @@ pub(crate) struct Model {
 
 /// Name of a model at the provider of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ResolvedModel {
-    pub(crate) name: String,
+pub struct ResolvedModel {
+    /// Name at the provider.
+    pub name: String,
     /// Warning for a model that the catalog does not contain.
-    pub(crate) warning: Option<String>,
+    pub warning: Option<String>,
 }
 
 impl Model {
     /// Selects a model from a choice and environment variables.
-    pub(crate) async fn choose(choice: &ModelChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub async fn choose(choice: &ModelChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let file = choice.profile.as_deref().map(ProfileFile::read).transpose()?;
         let filled = file.as_ref().map(|file| file.fill(choice)).transpose()?;
         let mut model = Self::select(filled.as_ref().unwrap_or(choice), process_env).await?;
@@ -76,7 +77,7 @@ impl Model {
     }
 
     /// Returns a model whose answers come from a script.
-    pub(crate) fn scripted(scripted: ScriptedModel) -> Result<Self, Failure> {
+    pub fn scripted(scripted: ScriptedModel) -> Result<Self, Failure> {
         let ScriptedModel { provider, model, base_url, server } = scripted;
         let model = model.or_else(|| provider.default_model().map(str::to_owned));
         let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
@@ -87,7 +88,7 @@ impl Model {
     }
 
     /// Returns the profile with all tools of its toolset.
-    pub(crate) fn profile(&self) -> ProviderProfile {
+    pub fn profile(&self) -> ProviderProfile {
         let profile = match &self.custom {
             Some((_, profile)) => profile.clone(),
             None => self.route.provider.profile(&self.route.model).with_catalog(&self.catalog),
@@ -101,22 +102,22 @@ impl Model {
     }
 
     /// Returns whether a script answers instead of a model.
-    pub(crate) fn is_scripted(&self) -> bool {
+    pub fn is_scripted(&self) -> bool {
         self.server.is_some()
     }
 
     /// Returns the toolset of the `--profile` file, or `requested` without one.
-    pub(crate) fn toolset(&self, requested: Toolset) -> Toolset {
+    pub fn toolset(&self, requested: Toolset) -> Toolset {
         self.custom.as_ref().map_or(requested, |(file, _)| file.toolset())
     }
 
     /// Returns whether the `--profile` file lists its tools.
-    pub(crate) fn names_tools(&self) -> bool {
+    pub fn names_tools(&self) -> bool {
         self.custom.as_ref().is_some_and(|(file, _)| file.names_tools())
     }
 
     /// Returns the profile with the tools selected by the toolset and the options.
-    pub(crate) fn profile_with_tools(
+    pub fn profile_with_tools(
         &self,
         toolset: Toolset,
         options: &ToolsetOptions,
@@ -131,17 +132,17 @@ impl Model {
     }
 
     /// Returns the model catalog.
-    pub(crate) fn catalog(&self) -> &Catalog {
+    pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
     /// Returns the catalog entry of a model of the same provider, unless the model is scripted.
-    pub(crate) fn find(&self, model: &str) -> Option<&ModelInfo> {
+    pub fn find(&self, model: &str) -> Option<&ModelInfo> {
         self.catalog.find(self.route.provider.name(), model).filter(|_| !self.is_scripted())
     }
 
     /// Returns a notice about a model that the catalog does not contain and that is sent to the default provider.
-    pub(crate) fn unknown_model(&self) -> Option<Notice> {
+    pub fn unknown_model(&self) -> Option<Notice> {
         self.route.unknown_model(&self.route.model, &self.catalog).map(Notice::from)
     }
 
@@ -149,7 +150,7 @@ impl Model {
     ///
     /// Fails with a remedy for a model that the catalog lists for other providers only, and for one whose name begins
     /// with another provider.
-    pub(crate) fn resolve(&self, name: &str) -> Result<ResolvedModel, String> {
+    pub fn resolve(&self, name: &str) -> Result<ResolvedModel, String> {
         let provider = self.route.provider;
         if let Some(known) = self.find(name) {
             return Ok(ResolvedModel { name: known.id.clone(), warning: None });
@@ -183,8 +184,7 @@ impl Model {
 
     /// As [`resolve`](Self::resolve), for hosts that list their models: the name must be in the catalog, unless the
     /// catalog has no models of the provider or the session started with it.
-    #[cfg(feature = "server")]
-    pub(crate) fn resolve_listed(&self, name: &str) -> Result<String, String> {
+    pub fn resolve_listed(&self, name: &str) -> Result<String, String> {
         let resolved = self.resolve(name)?.name;
         self.require_listed(name, &self.route.model)?;
         Ok(resolved)
@@ -192,8 +192,7 @@ impl Model {
 
     /// Checks that the catalog contains a model that a client of a host names. It may be missing from a catalog without models
     /// of the provider, and if it is the `default` of the host.
-    #[cfg(feature = "server")]
-    pub(crate) fn require_listed(&self, name: &str, default: &str) -> Result<(), String> {
+    pub fn require_listed(&self, name: &str, default: &str) -> Result<(), String> {
         let provider = self.route.provider.name();
         let is_listed = self.catalog.find(provider, name).is_some();
         if is_listed || name == default || self.catalog.list(Some(provider)).next().is_none() {
@@ -203,7 +202,7 @@ impl Model {
     }
 
     /// Returns the catalog entry of a real model, or `None` for an unknown or scripted one.
-    pub(crate) fn catalog_entry(&self) -> Option<&ModelInfo> {
+    pub fn catalog_entry(&self) -> Option<&ModelInfo> {
         self.find(&self.route.model)
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{OF_COMMAND, Secret};
-use crate::config_file;
 use crate::failure::{Failure, FailureKind};
 use crate::host_command::{self, Ended};
 use crate::process_env::ProcessEnv;
 use crate::provider::Provider;
+use crate::sanitize::sanitize;
 
 /// File of the user's configuration.
 const FILE: &str = "config.toml";
@@ -31,7 +31,7 @@ pub(crate) struct KeyCommands {
 impl KeyCommands {
     /// Reads the commands from the user's configuration. A project cannot set such commands.
     pub(crate) fn read(process_env: &ProcessEnv) -> Self {
-        Self { commands: config_file::key_commands(process_env) }
+        Self { commands: process_env.key_commands() }
     }
 
     /// Returns whether there is a command for a provider.
@@ -85,7 +85,7 @@ fn quoted(stderr: &str, stdout: &str) -> String {
     let printed: Vec<&str> = stdout.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let lines = stderr.lines().filter(|line| !printed.iter().any(|key| line.contains(key)));
     let text = lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ");
-    let text: String = crate::render::sanitize(&text).chars().take(MAX_QUOTED).collect();
+    let text: String = sanitize(&text).chars().take(MAX_QUOTED).collect();
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 

@@ -18,12 +18,14 @@ const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
 /// End of a program, with its output as text or as bytes.
 #[derive(Debug)]
-pub(crate) enum Ended<T = String> {
+pub enum Ended<T = String> {
     /// It exited, or was killed by a signal.
     Exited {
         /// Exit code, or 128 plus the number of the signal.
         code: i32,
+        /// Standard output.
         stdout: T,
+        /// Standard error.
         stderr: T,
     },
     /// It was terminated, since it ran too long.
@@ -32,7 +34,7 @@ pub(crate) enum Ended<T = String> {
 
 /// Runs a program with its arguments. Standard input is empty. Processes that the program leaves running are
 /// terminated.
-pub(crate) async fn run(
+pub async fn run(
     environment: &dyn ExecutionEnvironment,
     words: &[String],
     limit: Duration,
@@ -79,7 +81,7 @@ pub(crate) async fn run_within(
 /// Runs a program of the user like [`run_within`], with the variables of this process, secrets too, which it may need.
 ///
 /// Fails also if a process that the program left running cannot be ended.
-pub(crate) async fn run_as_user(
+pub async fn run_as_user(
     max_output: usize,
     process_env: &ProcessEnv,
     words: &[String],

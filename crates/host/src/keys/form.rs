@@ -14,7 +14,7 @@ const LONGEST: usize = 4096;
 const SUBSCRIPTION: &str = "sk-ant-oat";
 
 /// Checks that a text can be the key of a provider. Messages never repeat it.
-pub(crate) fn check(provider: Provider, key: &str) -> Result<(), Failure> {
+pub fn check(provider: Provider, key: &str) -> Result<(), Failure> {
     let wrong =
         |problem: String| Err(Failure::usage(format!("this is no key of {}: {problem}", provider.name())));
     if key.is_empty() {
