@@ -17,6 +17,9 @@ const LIBRARY: &str = "pintle";
 /// The command, of which the tests have all that is shipped.
 const COMMAND: &str = "pintle-cli";
 
+/// What the command opens sessions with, which needs neither MCP servers nor a database.
+const HOST: &str = "pintle-host";
+
 /// The layers that have these features.
 const LAYERS: &[&str] = &["pintle-env", "pintle-providers"];
 
@@ -54,6 +57,9 @@ const COMBINATIONS: &[Combination] = &[
     Combination { packages: LAYERS, features: &["docker", "openai"] },
     Combination { packages: LAYERS, features: &["gemini", "ssh"] },
     Combination { packages: LAYERS, features: &["compatible"] },
+    Combination { packages: &[HOST], features: &[] },
+    Combination { packages: &[HOST], features: &["mcp"] },
+    Combination { packages: &[HOST], features: &["mcp", "postgres"] },
     Combination { packages: &[COMMAND], features: &["default"] },
     Combination { packages: &[BENCHES], features: &["durable", "protocols", "server"] },
 ];

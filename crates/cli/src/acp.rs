@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, HostError, ListSessions, McpServerSpec, McpTransport,
-    NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Choice, Client, EditorEnvironment, HostError, ListSessions,
+    McpServerSpec, McpTransport, NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
@@ -103,10 +103,10 @@ impl EditorHost {
         let kept = keep(&args, selected, &model, None, process_env).await?;
         let id = kept.as_ref().map_or_else(SessionId::generate, |kept| kept.id.clone());
         let terminals = TerminalSwitch::new(false);
-        let env_session = target.connect().await?.in_editor(
-            client.clone(),
-            &id,
-            terminals.clone(),
+        let env_session = target.connect().await?.through(
+            |environment| {
+                Arc::new(EditorEnvironment::new(environment, client.clone(), id.as_str(), terminals.clone()))
+            },
             (&args.confinement).into(),
         );
         let attendant: Arc<dyn Attendant> =

@@ -19,8 +19,8 @@ use crate::args::{AuditArgs, AuditFormat};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
-use crate::hardening;
 use crate::process_env::ProcessEnv;
+use crate::process_secrets;
 use crate::render;
 use crate::sessions::{Sessions, verify};
 
@@ -49,7 +49,7 @@ pub(crate) async fn audit(args: AuditArgs, process_env: &ProcessEnv) -> Result<E
     let mut report = reading::report(&sessions, id, head).await?;
     if !args.full {
         report = report
-            .redacted(&hardening::secrets(process_env, None))
+            .redacted(&process_secrets::redactions(process_env, None))
             .or_failed("the audit cannot be redacted")?;
     }
     let call = args.call.as_deref().map(|wanted| find_call(&report, wanted)).transpose()?;
@@ -68,8 +68,9 @@ pub(crate) async fn text(
     process_env: &ProcessEnv,
 ) -> Result<String, Failure> {
     let report = reading::report(sessions, sessions.find(prefix).await?.id, None).await?;
-    let report =
-        report.redacted(&hardening::secrets(process_env, None)).or_failed("the audit cannot be redacted")?;
+    let report = report
+        .redacted(&process_secrets::redactions(process_env, None))
+        .or_failed("the audit cannot be redacted")?;
     rendered(&report, None, format, Detail::Decisive)
 }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
+use crate::environment::EnvSession;
 use crate::exit::Exit;
 use crate::failure::{Failure, FailureKind, OrFailure as _};
 
@@ -70,6 +71,13 @@ impl Interrupts {
     /// are ignored.
     pub(crate) fn on_second_signal(&self, kill_all: impl Fn() + Send + Sync + 'static) {
         self.kill_hook.0.get_or_init(|| Box::new(kill_all));
+    }
+
+    /// Makes the second signal kill the local commands of an environment at once.
+    pub(crate) fn kill_commands_of(&self, environment: &EnvSession) {
+        if let Some(kill_all) = environment.kill_hook() {
+            self.on_second_signal(kill_all);
+        }
     }
 
     /// Waits for the first signal. Returns at once if it was received.

@@ -22,17 +22,13 @@ mod console;
 mod cost;
 mod demo;
 mod doctor;
-mod environment;
 mod exit;
 mod explain;
 mod first_start;
 mod follow;
-mod gates;
 mod grants;
 mod hardening;
-mod instructions;
 mod interrupt;
-mod kept_in;
 #[cfg(feature = "compat")]
 mod last_message;
 mod login;
@@ -45,7 +41,6 @@ mod opening;
 mod output_schema;
 mod patch;
 mod piped_input;
-mod policy;
 mod prompt;
 mod prompt_commands;
 mod prompt_source;
@@ -58,8 +53,6 @@ mod rules;
 mod run;
 #[cfg(feature = "server")]
 mod serve;
-#[cfg(feature = "mcp")]
-mod server_tokens;
 mod servers;
 mod sessions;
 #[cfg(feature = "task")]
@@ -69,16 +62,18 @@ mod testkit_models;
 #[cfg(feature = "server")]
 mod tokens;
 mod tools;
-mod toolset;
 mod trust;
 mod user_editor;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+#[cfg(feature = "mcp")]
+use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, env_spec, failure, host_command, keys, model, named_value, notice, process_env, profile_file,
-    provider, route, scripted_models, timeout,
+    attendant, env_spec, environment, failure, gates, host_command, instructions, kept_in, keys, model,
+    named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
+    scripted_models, timeout, toolset,
 };
 
 use crate::args::{Arguments, Command, MockCommand};

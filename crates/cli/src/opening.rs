@@ -25,12 +25,12 @@ use crate::budget;
 use crate::environment::{EnvSession, SANDBOX_HINT, SandboxState, UNUSABLE, without_network};
 use crate::failure::{Failure, OrFailure as _};
 use crate::gates;
-use crate::hardening;
 use crate::instructions;
 use crate::model::Model;
 use crate::notice::{Notice, Notices};
 use crate::policy::{self, LoadedPolicy, ServerFile};
 use crate::process_env::ProcessEnv;
+use crate::process_secrets;
 use crate::servers::{self, ServerSpec, SessionServers};
 use crate::sessions::{Kept, Origin};
 use crate::timeout;
@@ -141,7 +141,7 @@ impl Opening<'_> {
         }
         let config = config(&args.into(), args.model.reasoning_effort.clone())
             .with_budget(budget::of_session(&budget))
-            .with_redactions(hardening::secrets(process_env, model.route.secret()));
+            .with_redactions(process_secrets::redactions(process_env, model.route.secret()));
         let limits = config.limits.clone();
         let is_kept = self.kept.is_some();
         if let Some(kept) = self.kept.take() {

@@ -29,7 +29,7 @@ pub(crate) async fn prompt(args: ShowPromptArgs, process_env: &ProcessEnv) -> Re
     let target = EnvTarget::new((&args.environment).into(), Confinement::none(), process_env)?;
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
-    env_session.kill_on_second_signal(&interrupts);
+    interrupts.kill_commands_of(&env_session);
     let environment = env_session.environment();
     let prompt = interrupts
         .race(async { Ok(Prompt::gather(&profile, environment.as_ref(), of_user.as_deref()).await) })

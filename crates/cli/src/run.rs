@@ -227,7 +227,7 @@ async fn on_surface(
             return Err(failure.into());
         }
     };
-    environment.kill_on_second_signal(&interrupts);
+    interrupts.kill_commands_of(&environment);
     let run = SessionRun {
         surface,
         args: &args,

@@ -49,7 +49,7 @@ pub async fn run(
 }
 
 /// Runs a program like [`run`], and keeps at most `max_output` bytes of each stream.
-pub(crate) async fn run_within(
+pub async fn run_within(
     max_output: usize,
     environment: &dyn ExecutionEnvironment,
     words: &[String],

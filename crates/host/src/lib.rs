@@ -3,8 +3,12 @@
 
 pub mod attendant;
 pub mod env_spec;
+pub mod environment;
 pub mod failure;
+pub mod gates;
 pub mod host_command;
+pub mod instructions;
+pub mod kept_in;
 pub mod keys;
 mod layers;
 pub mod model;
@@ -12,14 +16,19 @@ pub mod models;
 pub mod named_value;
 mod no_key;
 pub mod notice;
+pub mod policy;
 pub mod process_env;
+pub mod process_secrets;
 pub mod profile_file;
 pub mod provider;
 pub mod route;
 pub mod sanitize;
 pub mod scripted_models;
+#[cfg(feature = "mcp")]
+pub mod server_tokens;
 mod spec;
 pub mod timeout;
+pub mod toolset;
 
 pub use layers::{
     Access, BoundedValue, Client, ClientScope, DefaultValue, FIELDS, FieldRow, HttpField, Kept, KeptSpec,

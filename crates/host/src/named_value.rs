@@ -37,6 +37,7 @@ mod tests {
     use std::str::FromStr;
 
     use super::*;
+    use crate::environment::SandboxName;
     use crate::provider::{Provider, ProviderName};
 
     /// Checks that the names are these, that each is parsed, and that the error for another text lists them.
@@ -59,5 +60,6 @@ mod tests {
     fn values_are_parsed_by_their_names() {
         check::<Provider>(&["openai", "anthropic", "gemini", "openai-compatible"]);
         check::<ProviderName>(&["openai", "anthropic", "gemini", "openai-compatible", "scripted"]);
+        check::<SandboxName>(&["auto", "full", "writes", "off"]);
     }
 }

@@ -328,7 +328,7 @@ impl<'a> Conversation<'a> {
                 .for_use(SandboxUse::of_hosted(mode, !args.session.no_session));
         let kept = keep(&args, self.selected.take(), self.model, None, self.process_env).await?;
         let environment = self.interrupts.race(target.connect()).await?;
-        environment.kill_on_second_signal(self.interrupts);
+        self.interrupts.kill_commands_of(&environment);
         let approver = Arc::clone(&self.permissions);
         let attendant: Arc<dyn Attendant> =
             Arc::new(ClientAttendant::with_approver(self.process_env.principal(), approver));

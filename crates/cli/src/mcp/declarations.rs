@@ -1,14 +1,15 @@
 //! Declared MCP servers: from the user's file, project files, and files named on the command line.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use pintle_governance::TrustedPrograms;
 use pintle_mcp::{ServerName, ServerSpec, ServerTransport, declared_servers};
 
 use crate::failure::Failure;
-use crate::hardening;
 use crate::policy::{self, ServerFile};
 use crate::process_env::{self, ProcessEnv};
+use crate::process_secrets::is_provider_key;
 
 /// The user's file, in the directory of the configuration.
 const FILE: &str = "mcp.json";
@@ -149,7 +150,7 @@ impl Declarations {
     /// A project can neither run its servers outside of the sandbox, nor set where model keys are sent.
     fn add_project(&mut self, file: &ServerFile, process_env: &ProcessEnv) {
         let variable =
-            |name: &str| (!hardening::is_model_key(name)).then(|| process_env.variable(name)).flatten();
+            |name: &str| (!is_provider_key(OsStr::new(name))).then(|| process_env.variable(name)).flatten();
         let declared = declared_servers(&file.text, variable);
         self.problems
             .extend(declared.problems.into_iter().map(|problem| format!("{}: {problem}", file.name)));

@@ -38,7 +38,7 @@ pub(super) async fn serve(args: ServeToolsArgs, process_env: &ProcessEnv) -> Res
         });
     let interrupts = Interrupts::listen()?;
     let env_session = interrupts.race(target.connect()).await?;
-    env_session.kill_on_second_signal(&interrupts);
+    interrupts.kill_commands_of(&env_session);
     let served = interrupts.race(answer(&args, &env_session, process_env)).await;
     let closed = env_session.close().await;
     served.and(closed).map(|()| Exit::Done).map_err(|failure| interrupts.reclassify(failure))

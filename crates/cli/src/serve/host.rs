@@ -24,7 +24,7 @@ use crate::attendant::{Attendant, ClientAttendant};
 use crate::audit;
 use crate::config;
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
-use crate::environment::{EnvTarget, SandboxUse, hidden};
+use crate::environment::{EnvTarget, SandboxName, SandboxUse, local_policy};
 use crate::failure::{Failure, FailureKind};
 use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
@@ -284,7 +284,7 @@ impl ServeHost {
         if place.environment() != LOCAL {
             return Ok(());
         }
-        match hidden(Path::new(place.directory()), &self.process_env) {
+        match local_policy(Path::new(place.directory()), SandboxName::Auto, &self.process_env) {
             Ok(_) => Ok(()),
             Err(failure) => Err(HostError::Forbidden(failure.message())),
         }

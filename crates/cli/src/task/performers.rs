@@ -12,7 +12,7 @@ use super::files_of;
 use super::places::TaskPlaces;
 use super::worker::TaskWorker;
 use crate::failure::Failure;
-use crate::hardening;
+use crate::process_secrets;
 use crate::sessions::Sessions;
 
 /// Creates performers for tasks whose repositories are on this machine.
@@ -45,7 +45,7 @@ impl TaskPerformers {
             Arc::clone(&self.worker) as Arc<dyn pintle_workflow::Worker>,
             Arc::from(self.sessions.store().blobs(id)),
         );
-        Ok(performer.with_secrets(hardening::secrets(process_env, None)))
+        Ok(performer.with_secrets(process_secrets::redactions(process_env, None)))
     }
 }
 

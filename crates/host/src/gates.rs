@@ -9,7 +9,7 @@ use crate::policy::grant::RevocationFile;
 use crate::process_env::ProcessEnv;
 
 /// Returns the policy of the session's workspace. With a grant, it has the revocations of this machine's user.
-pub(crate) fn workspace_policy(
+pub fn workspace_policy(
     env_session: &EnvSession,
     has_grant: bool,
     process_env: &ProcessEnv,
@@ -27,7 +27,7 @@ pub(crate) fn workspace_policy(
 ///
 /// A grant without network may allow commands, or be used in a project with hooks, only if a sandbox blocks the
 /// network.
-pub(crate) fn require_network_blocked(
+pub fn require_network_blocked(
     grant: &Grant,
     sandbox: &SandboxState,
     confinement: &Confinement,
@@ -55,6 +55,6 @@ pub(crate) fn require_network_blocked(
 }
 
 /// Returns whether commands have no network.
-pub(crate) fn blocks_network(sandbox: &SandboxState, confinement: &Confinement) -> bool {
+pub fn blocks_network(sandbox: &SandboxState, confinement: &Confinement) -> bool {
     matches!(sandbox, SandboxState::Level(_)) && !confinement.has_network()
 }

@@ -22,26 +22,26 @@ use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
 
 /// Message for an environment that cannot be set up.
-pub(crate) const UNUSABLE: &str = "cannot use the execution environment";
+pub const UNUSABLE: &str = "cannot use the execution environment";
 
 /// Hint at the way out of a sandbox that cannot be set up.
-pub(crate) const HINT: &str =
+pub const HINT: &str =
     "use --no-sandbox to run commands with all your permissions, or --mode edit to be asked";
 
 /// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Confinement {
+pub struct Confinement {
     /// Level of the sandbox that commands run in.
-    pub(crate) level: SandboxName,
+    pub level: SandboxName,
     /// Whether sandboxed commands and web tools may use the network; `None` leaves it to the sandbox.
-    pub(crate) network: Option<bool>,
+    pub network: Option<bool>,
     /// Whether file tools are restricted to the working directory.
-    pub(crate) confine: bool,
+    pub confine: bool,
 }
 
 /// Level of the sandbox that the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SandboxName {
+pub enum SandboxName {
     /// The strictest level that this machine has.
     Auto,
     /// Writes only in the directory; secrets hidden, git's settings protected, own processes and network.
@@ -54,12 +54,12 @@ pub(crate) enum SandboxName {
 
 impl Confinement {
     /// Returns the limits of commands of `pintle` that run no model.
-    pub(crate) const fn none() -> Self {
+    pub const fn none() -> Self {
         Self { level: SandboxName::Off, network: None, confine: false }
     }
 
     /// Returns whether sandboxed commands and web tools may use the network.
-    pub(crate) fn has_network(&self) -> bool {
+    pub fn has_network(&self) -> bool {
         self.network.unwrap_or(self.level == SandboxName::Off)
     }
 }
@@ -129,24 +129,23 @@ pub(super) struct GuardedFiles<'a> {
 
 /// Sandbox requirements of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct SandboxUse {
+pub struct SandboxUse {
     /// Whether commands and file tools may change the workspace now. It follows the mode.
-    pub(crate) writes: WriteSwitch,
+    pub writes: WriteSwitch,
     /// The user can allow a command to run outside.
-    pub(crate) can_be_left: bool,
+    pub can_be_left: bool,
     /// State may be kept for later runs.
-    pub(crate) keeps_state: bool,
+    pub keeps_state: bool,
     /// Whether the result of an earlier probe may be used.
-    pub(crate) may_recall: bool,
+    pub may_recall: bool,
     /// The workspace is a clone that is removed later. Only its own repository is guarded, not repositories that
     /// commands create in it.
-    pub(crate) is_disposable: bool,
+    pub is_disposable: bool,
 }
 
 impl SandboxUse {
     /// Returns the requirements of a session whose host program can ask the user about its calls.
-    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-    pub(crate) fn of_hosted(mode: pintle_governance::Mode, keeps_state: bool) -> Self {
+    pub fn of_hosted(mode: pintle_governance::Mode, keeps_state: bool) -> Self {
         Self {
             writes: WriteSwitch::new(mode != pintle_governance::Mode::Plan),
             can_be_left: true,
@@ -170,7 +169,7 @@ impl Default for SandboxUse {
 
 /// Sandbox state of the commands of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SandboxState {
+pub enum SandboxState {
     /// Turned off by the user.
     Off,
     /// A sandbox of this level, `full` or `writes`.
@@ -184,7 +183,7 @@ pub(crate) enum SandboxState {
 
 impl SandboxState {
     /// Returns its name in a record.
-    pub(crate) fn on_record(&self) -> &str {
+    pub fn on_record(&self) -> &str {
         match self {
             Self::Off => "off",
             Self::Level(level) => level,
@@ -209,14 +208,14 @@ pub(super) fn validate(confinement: &Confinement, spec: &EnvSpec) -> Result<(), 
 
 /// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
 #[cfg(target_os = "linux")]
-pub(crate) async fn has_sandbox(local: &pintle_env::LocalEnvironment) -> bool {
+pub async fn has_sandbox(local: &pintle_env::LocalEnvironment) -> bool {
     let support = pintle_env::SandboxSupport::probe(local).await;
     support.is_ok_and(|support| !support.levels().is_empty())
 }
 
 /// Returns whether a run on this machine has a sandbox, unless its flags say otherwise.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
+pub async fn has_sandbox(_local: &pintle_env::LocalEnvironment) -> bool {
     false
 }
 
@@ -283,7 +282,7 @@ enum Sandbox {
 
 /// Returns an environment of this machine whose commands have the rights of the user but no network.
 #[cfg(target_os = "linux")]
-pub(crate) async fn without_network(
+pub async fn without_network(
     directory: &std::path::Path,
     process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {
@@ -309,7 +308,7 @@ pub(crate) async fn without_network(
 ///
 /// Always a usage failure: a sandbox requires Linux.
 #[cfg(not(target_os = "linux"))]
-pub(crate) async fn without_network(
+pub async fn without_network(
     _directory: &std::path::Path,
     _process_env: &ProcessEnv,
 ) -> Result<Arc<dyn ExecutionEnvironment>, Failure> {

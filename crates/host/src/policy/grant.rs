@@ -19,16 +19,16 @@ const LOCK_TIME: Duration = Duration::from_secs(10);
 
 /// The revoked grants of this machine's user. All sessions of the command read it for each call.
 #[derive(Clone, Debug)]
-pub(crate) struct RevocationFile(PathBuf);
+pub struct RevocationFile(PathBuf);
 
 impl RevocationFile {
     /// Locates the file. It may be missing.
-    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         Ok(Self(process_env.state_directory()?.join(REVOKED)))
     }
 
     /// Returns the revoked grants.
-    pub(crate) fn read(&self) -> Result<RevokedGrants, Failure> {
+    pub fn read(&self) -> Result<RevokedGrants, Failure> {
         match process_env::read_text_if_there("list of revoked grants", &self.0)? {
             None => Ok(RevokedGrants::default()),
             Some(text) => serde_json::from_str(&text).or_failed(&format!("cannot read {}", self.0.display())),
@@ -36,7 +36,7 @@ impl RevocationFile {
     }
 
     /// Adds grants, and raises the epoch below which all are revoked.
-    pub(crate) async fn revoke(
+    pub async fn revoke(
         &self,
         ids: impl IntoIterator<Item = GrantId>,
         before_epoch: Option<u64>,
@@ -61,7 +61,7 @@ impl RevocationSource for RevocationFile {
 /// wider grant.
 ///
 /// A file that is wider than the session's grant is a usage failure.
-pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
+pub fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Option<Grant>, Failure> {
     let recorded = recorded.map(|grant| Grant::parse(&grant.to_string())).transpose();
     let recorded = recorded.or_failed("the grant of the session cannot be restored")?;
     let Some(file) = file else { return Ok(recorded) };
@@ -75,7 +75,7 @@ pub(crate) fn load(file: Option<&Path>, recorded: Option<&Value>) -> Result<Opti
 }
 
 /// Returns the recorded grant.
-pub(crate) fn of_record(record: &Record) -> Option<Value> {
+pub fn of_record(record: &Record) -> Option<Value> {
     record.entries.iter().rev().find_map(|entry| {
         let InputKind::PolicyChanged { change } = &entry.input.kind else { return None };
         change.grant.clone()

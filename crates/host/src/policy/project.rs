@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::failure::{Failure, OrFailure as _};
 
 /// Directory of a project's own files.
-pub(crate) const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
+pub const DIRECTORY: &str = WorkspacePolicy::SETTINGS;
 
 /// Its files. The trusted hash covers them.
 const FILES: [&str; 4] = [RULES, HOOKS, BUDGET, CONFIGURATION];
@@ -37,9 +37,9 @@ const MAX_FILE: usize = 1 << 20;
 
 /// Files of a project.
 #[derive(Clone, Debug)]
-pub(crate) struct Project {
+pub struct Project {
     /// Directory that has the project's own directory, with all links resolved.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Its directory of files as messages name it, relative to the working directory.
     name: String,
     files: Vec<(&'static str, String)>,
@@ -63,10 +63,13 @@ struct ProjectServer {
 
 /// A project's file with values for flags.
 #[derive(Clone, Debug)]
-pub(crate) struct Configuration {
-    pub(crate) root: PathBuf,
-    pub(crate) path: PathBuf,
-    pub(crate) text: String,
+pub struct Configuration {
+    /// Root of the project.
+    pub root: PathBuf,
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Content of the file.
+    pub text: String,
 }
 
 impl Project {
@@ -75,7 +78,7 @@ impl Project {
     /// added, and does not replace the directories above it.
     ///
     /// A file that cannot be read is a failure: it could contain a denial.
-    pub(crate) async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
+    pub async fn read_all(environment: &dyn ExecutionEnvironment) -> Result<Vec<Self>, Failure> {
         let mut projects = Vec::new();
         for (level, root) in levels(environment).await.into_iter().enumerate() {
             let name = format!("{}{DIRECTORY}", "../".repeat(level));
@@ -85,7 +88,7 @@ impl Project {
     }
 
     /// Reads only the nearest file with values for flags; `None` if no project has one.
-    pub(crate) async fn read_configuration(
+    pub async fn read_configuration(
         environment: &dyn ExecutionEnvironment,
     ) -> Result<Option<Configuration>, Failure> {
         for root in levels(environment).await {
@@ -99,7 +102,7 @@ impl Project {
 
     /// Returns the root of the project that `environment` works in: the nearest directory that has files of a project, or else
     /// the root of the repository, or else the working directory.
-    pub(crate) async fn root(environment: &dyn ExecutionEnvironment) -> Result<PathBuf, Failure> {
+    pub async fn root(environment: &dyn ExecutionEnvironment) -> Result<PathBuf, Failure> {
         let mut levels = levels(environment).await;
         for root in &levels {
             for file in FILES {
@@ -148,17 +151,17 @@ impl Project {
     }
 
     /// Returns the rules file, and its name for messages.
-    pub(crate) fn rules(&self) -> Option<(String, &str)> {
+    pub fn rules(&self) -> Option<(String, &str)> {
         self.file(RULES)
     }
 
     /// Returns the file with spending limits, and its name for messages.
-    pub(crate) fn budget(&self) -> Option<(String, &str)> {
+    pub fn budget(&self) -> Option<(String, &str)> {
         self.file(BUDGET)
     }
 
     /// Returns the file with values for flags.
-    pub(crate) fn configuration(&self) -> Option<&str> {
+    pub fn configuration(&self) -> Option<&str> {
         self.file(CONFIGURATION).map(|(_, text)| text)
     }
 
@@ -169,13 +172,13 @@ impl Project {
     }
 
     /// Returns a line for each MCP server: its name, and its command line or URL.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = String> {
+    pub fn servers(&self) -> impl Iterator<Item = String> {
         self.servers.iter().map(|server| format!("{} ({})", server.name, server.words.join(" ")))
     }
 
     /// Returns programs such as `make` of its hooks and servers: they run files of the project that are not declared
     /// and not part of the hash.
-    pub(crate) fn launchers(&self) -> BTreeSet<String> {
+    pub fn launchers(&self) -> BTreeSet<String> {
         let hooks = self.hooks.iter().filter_map(|hook| CommandLine::parse(hook.command()).launcher());
         let of_server = |server: &ProjectServer| CommandLine::of_words(server.words.clone()).launcher();
         hooks.chain(self.servers.iter().filter_map(of_server)).collect()
@@ -187,17 +190,17 @@ impl Project {
     }
 
     /// Returns the commands of its hooks.
-    pub(crate) fn hooks(&self) -> &HookCommands {
+    pub fn hooks(&self) -> &HookCommands {
         &self.hooks
     }
 
     /// Returns the files in it that its hooks and servers run.
-    pub(crate) fn programs(&self) -> &TrustedPrograms {
+    pub fn programs(&self) -> &TrustedPrograms {
         &self.programs
     }
 
     /// Returns the hash that is stored if the user trusts the project in its current state.
-    pub(crate) fn hash(&self) -> Hash {
+    pub fn hash(&self) -> Hash {
         let mut all = Vec::new();
         for (name, text) in &self.files {
             // The lengths prevent one file from hashing like two.
@@ -229,13 +232,12 @@ fn started_servers(text: &str) -> Vec<ProjectServer> {
 }
 
 /// Returns the path of the MCP server file of a project with this root.
-#[cfg(feature = "mcp")]
-pub(crate) fn server_file_in(root: &Path) -> PathBuf {
+pub fn server_file_in(root: &Path) -> PathBuf {
     root.join(SERVERS)
 }
 
 /// Returns the path of the configuration of a project with this root.
-pub(crate) fn configuration_in(root: &Path) -> PathBuf {
+pub fn configuration_in(root: &Path) -> PathBuf {
     root.join(DIRECTORY).join(CONFIGURATION)
 }
 

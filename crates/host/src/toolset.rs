@@ -18,14 +18,15 @@ const MIN_WINDOW: u64 = 16_384;
 
 /// Toolset that a run asks for, and the settings that further tools depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ToolsetChoice {
-    pub(crate) toolset: Toolset,
+pub struct ToolsetChoice {
+    /// Toolset that the user asks for.
+    pub toolset: Toolset,
     /// Mode of the run; `None` for [`Mode::Auto`].
-    pub(crate) mode: Option<Mode>,
+    pub mode: Option<Mode>,
     /// Whether the run has rules that deny calls.
-    pub(crate) has_denials: bool,
+    pub has_denials: bool,
     /// Whether web tools may use the network.
-    pub(crate) network: bool,
+    pub network: bool,
 }
 
 /// Conditions for tools beyond the toolset.
@@ -45,7 +46,7 @@ struct ExtraTools {
 ///
 /// Web searches use the model's provider, but only at its default base URL and with a model from the catalog. Others might
 /// reject the request.
-pub(crate) fn for_run(
+pub fn for_run(
     model: &Model,
     choice: &ToolsetChoice,
     questions: bool,
@@ -70,7 +71,7 @@ pub(crate) fn for_run(
 
 /// Returns the toolset options that a run without a terminal would have, for display without a model. `names_tools` is set
 /// for a profile that lists its tools.
-pub(crate) fn for_display(
+pub fn for_display(
     profile: &ProviderProfile,
     toolset: Toolset,
     names_tools: bool,
@@ -82,7 +83,7 @@ pub(crate) fn for_display(
 }
 
 /// Returns the names of all tools of all toolsets and models.
-pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
+pub fn all_names() -> Result<BTreeSet<String>, Failure> {
     let mut names = BTreeSet::from([PresentPlan::NAME.to_owned()]);
     for profile in all_profiles()? {
         names.extend(profile.tools().iter().map(|tool| tool.name.clone()));
@@ -91,13 +92,13 @@ pub(crate) fn all_names() -> Result<BTreeSet<String>, Failure> {
 }
 
 /// Returns the kind of the tool with this name in any toolset; `None` if no toolset has it.
-pub(crate) fn kind_of(name: &str) -> Result<Option<String>, Failure> {
+pub fn kind_of(name: &str) -> Result<Option<String>, Failure> {
     let registry = registry_with(name)?;
     Ok(registry.and_then(|registry| registry.get(name).map(|tool| tool.kind().to_owned())))
 }
 
 /// Returns the tools of some toolset that has a tool with this name.
-pub(crate) fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure> {
+pub fn registry_with(name: &str) -> Result<Option<ToolRegistry>, Failure> {
     let registries = all_profiles()?.into_iter().map(|profile| profile.tool_registry);
     Ok(registries.into_iter().find(|registry| registry.get(name).is_some()))
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::process_env::{self, ProcessEnv};
 
 /// Variable with the address of a database that replaces the user's files.
-pub(crate) const STORE_VARIABLE: &str = "PINTLE_STORE";
+pub const STORE_VARIABLE: &str = "PINTLE_STORE";
 
 /// Variable with the path of a file that has the password of the database.
 const PASSWORD_FILE_VARIABLE: &str = "PINTLE_STORE_PASSWORD_FILE";
@@ -31,9 +31,11 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// A store, and its daily ledgers.
 #[derive(Clone, Debug)]
-pub(crate) struct KeptIn {
-    pub(crate) store: Arc<dyn SessionStore>,
-    pub(crate) ledgers: Arc<dyn Ledgers>,
+pub struct KeptIn {
+    /// The sessions.
+    pub store: Arc<dyn SessionStore>,
+    /// Spending of each day.
+    pub ledgers: Arc<dyn Ledgers>,
 }
 
 impl From<FileStore> for KeptIn {
@@ -43,13 +45,13 @@ impl From<FileStore> for KeptIn {
 }
 
 /// Returns the address of the database; `None` if sessions are kept in files.
-pub(crate) fn database(process_env: &ProcessEnv) -> Option<String> {
+pub fn database(process_env: &ProcessEnv) -> Option<String> {
     process_env.variable(STORE_VARIABLE)
 }
 
 /// Returns the time after which a session of a lost process can be taken over.
 #[cfg(feature = "postgres")]
-pub(crate) fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
+pub fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
     let Some(text) = process_env.variable(LEASE_VARIABLE) else { return Ok(LEASE) };
     let seconds = text.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
     seconds
@@ -57,8 +59,8 @@ pub(crate) fn lease(process_env: &ProcessEnv) -> Result<Duration, Failure> {
         .ok_or_else(|| Failure::usage(format!("{LEASE_VARIABLE}: expected 1 to 3600 seconds, not `{text}`")))
 }
 
-/// Returns what of the address must not be shown, for redaction.
-pub(crate) fn secrets_of_store(process_env: &ProcessEnv) -> Vec<String> {
+/// Returns the passwords of the database, for redaction.
+pub fn secrets_of_store(process_env: &ProcessEnv) -> Vec<String> {
     let Some(address) = database(process_env) else { return Vec::new() };
     let mut secrets: Vec<String> = password_in(&address).map(str::to_owned).into_iter().collect();
     secrets.extend(password_of_file(process_env).ok().flatten());
@@ -87,7 +89,7 @@ fn password_of_file(process_env: &ProcessEnv) -> Result<Option<String>, Failure>
 
 /// Connects to the database, once in a process.
 #[cfg(feature = "postgres")]
-pub(crate) async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+pub async fn connect(address: &str, process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
     use std::collections::BTreeMap;
 
     use pintle_postgres::{Options, PostgresStore};
@@ -121,7 +123,7 @@ pub(crate) async fn connect(address: &str, process_env: &ProcessEnv) -> Result<K
 /// Refuses a database, which this build cannot use.
 #[cfg(not(feature = "postgres"))]
 #[expect(clippy::unused_async, reason = "with the feature, it connects")]
-pub(crate) async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
+pub async fn connect(_address: &str, _process_env: &ProcessEnv) -> Result<KeptIn, Failure> {
     Err(Failure::usage(format!("{STORE_VARIABLE}: this pintle was built without the feature `postgres`")))
 }
 

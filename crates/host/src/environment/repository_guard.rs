@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pintle_agent::Count;
 use pintle_env::LinkedBackup;
 use pintle_governance::ProtectedPathWatch;
 use pintle_tools::gate::{Gate, Verdict};
@@ -21,7 +22,6 @@ use self::damage::{Damage, damage};
 use super::secrets;
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
-use crate::render::plural;
 
 /// Directory of the backups, below the state directory.
 const DIRECTORY: &str = "repositories";
@@ -204,7 +204,7 @@ impl Session {
                 Ok(None) => {}
                 Ok(Some(files)) => {
                     lost.push(backup.source());
-                    let files = plural(files as u64, "file");
+                    let files = Count(files as u64, "file");
                     let restored = format!(
                         "a command removed part of the git history of {source}; restored {files}; {TO_REMOVE}"
                     );
@@ -299,7 +299,7 @@ fn restore_abandoned(backup: &LinkedBackup) -> io::Result<Option<Notice>> {
     let Some(damage) = damage(backup)? else { return Ok(None) };
     // The user may have deleted branches since.
     let below = if damage == Damage::History { "" } else { "objects" };
-    let (files, source) = (plural(backup.restore(below)? as u64, "file"), backup.source().display());
+    let (files, source) = (Count(backup.restore(below)? as u64, "file"), backup.source().display());
     Ok(Some(Notice::from(format!(
         "an earlier session ended after a command removed part of the git history of {source}; restored {files}"
     ))))
@@ -339,7 +339,7 @@ fn backups_in(directory: &Path, repositories: &[PathBuf]) -> Vec<LinkedBackup> {
 
 /// Gate that compares protected files around each command, and restores histories before that.
 #[derive(Clone, Debug)]
-pub(crate) struct GuardedWatch {
+pub struct GuardedWatch {
     repositories: RepositoryGuard,
     watch: ProtectedPathWatch,
 }

@@ -1,6 +1,6 @@
 //! Policy of a run: its mode, and the rules of the user, of the project, and of the command line.
 
-pub(crate) mod grant;
+pub mod grant;
 mod project;
 mod trust;
 
@@ -11,10 +11,8 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::{HookCommands, Mode, Policy, Rule, Rules, TrustedPrograms};
 use pintle_tools::gate::Permission;
 
-#[cfg(feature = "mcp")]
-pub(crate) use self::project::server_file_in;
-pub(crate) use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in};
-pub(crate) use self::trust::Trusted;
+pub use self::project::{DIRECTORY as PROJECT_DIRECTORY, Project, configuration_in, server_file_in};
+pub use self::trust::Trusted;
 use crate::failure::{Failure, OrFailure as _};
 use crate::notice::Notice;
 use crate::process_env::{self, ProcessEnv};
@@ -22,59 +20,60 @@ use crate::toolset;
 
 /// Mode and rules that a run asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PolicyChoice {
+pub struct PolicyChoice {
     /// Mode; `None` for [`Mode::Auto`].
-    pub(crate) mode: Option<Mode>,
+    pub mode: Option<Mode>,
     /// Rules that let calls run.
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Rules that deny calls.
-    pub(crate) deny: Vec<String>,
+    pub deny: Vec<String>,
 }
 
 /// Policy of a run, and the parts that were left out.
 #[derive(Debug)]
-pub(crate) struct LoadedPolicy {
-    pub(crate) policy: Policy,
+pub struct LoadedPolicy {
+    /// Mode and rules.
+    pub policy: Policy,
     /// Hooks of the user.
-    pub(crate) user_hooks: HookCommands,
+    pub user_hooks: HookCommands,
     /// Hooks of trusted projects with the hashes of their programs.
-    pub(crate) project_hooks: Vec<(HookCommands, TrustedPrograms)>,
+    pub project_hooks: Vec<(HookCommands, TrustedPrograms)>,
     /// MCP server files of trusted projects, the nearest last.
-    pub(crate) server_files: Vec<ServerFile>,
+    pub server_files: Vec<ServerFile>,
     /// Rules of projects that are not trusted, which do not apply.
-    pub(crate) untrusted: Option<UntrustedRules>,
+    pub untrusted: Option<UntrustedRules>,
 }
 
 /// A project's MCP server file.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
-pub(crate) struct ServerFile {
+pub struct ServerFile {
     /// Its name for messages.
-    pub(crate) name: String,
-    pub(crate) text: String,
+    pub name: String,
+    /// Its content.
+    pub text: String,
     /// Root of the project, where its servers start.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Hashes of the programs that its servers and the project's hooks run.
-    pub(crate) programs: TrustedPrograms,
+    pub programs: TrustedPrograms,
 }
 
 /// Parts of projects that apply only if the user trusts them.
 #[derive(Debug, Default)]
-pub(crate) struct UntrustedRules {
+pub struct UntrustedRules {
     /// Rules that allow something.
-    pub(crate) rules: Vec<String>,
+    pub rules: Vec<String>,
     /// Commands of hooks.
-    pub(crate) hooks: Vec<String>,
+    pub hooks: Vec<String>,
     /// MCP servers.
-    pub(crate) servers: Vec<String>,
+    pub servers: Vec<String>,
     /// Whether the user trusted one of the projects before it changed.
-    pub(crate) was_trusted: bool,
+    pub was_trusted: bool,
 }
 
 /// Loads mode and rules of a run in an environment.
 ///
 /// A rule or a rules file with mistakes is a usage failure: an invalid rule could be a denial.
-pub(crate) async fn load(
+pub async fn load(
     choice: &PolicyChoice,
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
@@ -106,7 +105,7 @@ pub(crate) async fn load(
 
 /// Returns the rules of the user, of the projects around the working directory, and of `--deny`, for their denials: these apply
 /// whether a project is trusted or not.
-pub(crate) async fn denials(
+pub async fn denials(
     flags: &[String],
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
@@ -235,7 +234,7 @@ fn of_projects(
 
 /// Returns the projects with parts that apply only if they are trusted, and these parts, if the user has not decided
 /// about their current state.
-pub(crate) async fn undecided(
+pub async fn undecided(
     environment: &dyn ExecutionEnvironment,
     environment_name: &str,
     process_env: &ProcessEnv,
@@ -264,7 +263,7 @@ pub(crate) async fn undecided(
 
 impl UntrustedRules {
     /// Returns the notice that the rules do not apply, and how to change that.
-    pub(crate) fn notice(&self) -> Notice {
+    pub fn notice(&self) -> Notice {
         let change = if self.was_trusted { " any more, since its files have changed" } else { "" };
         let parts =
             [("rules that allow something", &self.rules), ("hooks", &self.hooks), ("servers", &self.servers)];
@@ -281,8 +280,7 @@ impl UntrustedRules {
 /// Checks rules that a client sets. `place` names them in messages, such as `rules.deny`.
 ///
 /// An unknown tool whose name resembles a known one is a usage failure.
-#[cfg(feature = "server")]
-pub(crate) fn check_rules(texts: &[String], place: &str) -> Result<(), Failure> {
+pub fn check_rules(texts: &[String], place: &str) -> Result<(), Failure> {
     let mut rules = Rules::new();
     for text in texts {
         let rule = Rule::parse(text, Path::new("/")).or_usage(&format!("{place} is wrong"))?;
@@ -392,7 +390,6 @@ mod tests {
         );
     }
 
-    #[cfg(feature = "server")]
     #[test]
     fn wrong_rules_of_a_client_name_their_field() {
         for (rule, expected) in [

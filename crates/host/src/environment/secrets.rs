@@ -132,7 +132,7 @@ pub(super) fn hidden_without_sandbox(
 }
 
 /// Returns the configuration, the state, and the files that the flags of a server name.
-pub(crate) fn server_paths(process_env: &ProcessEnv) -> impl Iterator<Item = PathBuf> {
+pub fn server_paths(process_env: &ProcessEnv) -> impl Iterator<Item = PathBuf> {
     let own = process_env.configuration_directory().into_iter();
     // As a whole: a mount on a file would be lost when another process replaces the file.
     let of_state = process_env.state_directory().ok();
@@ -272,7 +272,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "server")]
     #[test]
     fn files_of_a_server_are_hidden_with_and_without_a_sandbox() {
         let process_env = ProcessEnv::with([("HOME", OsStr::new("/u/jan"))]);

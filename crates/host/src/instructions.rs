@@ -8,7 +8,7 @@ use crate::env_spec::EnvSpec;
 use crate::process_env::{self, ProcessEnv};
 
 /// Name of the file in the directory of the user's configuration.
-pub(crate) const FILE: &str = "AGENTS.md";
+pub const FILE: &str = "AGENTS.md";
 
 /// Files below the user's home that hold instructions for agents: for all models, or for models of one provider.
 const FILES: [(Option<&str>, &str); 4] = [
@@ -22,7 +22,7 @@ const FILES: [(Option<&str>, &str); 4] = [
 const TRUNCATED: &str = "\n[User instructions truncated at 32KB]";
 
 /// Returns the files of instructions that a user may have for models of a provider, the most general first.
-pub(crate) fn files(provider: &str, process_env: &ProcessEnv) -> Vec<PathBuf> {
+pub fn files(provider: &str, process_env: &ProcessEnv) -> Vec<PathBuf> {
     let home = process_env.variable("HOME").map(PathBuf::from);
     let of_home = FILES.iter().filter_map(|(only_for, path)| {
         let is_for = only_for.is_none_or(|only| only == provider);
@@ -34,7 +34,7 @@ pub(crate) fn files(provider: &str, process_env: &ProcessEnv) -> Vec<PathBuf> {
 
 /// Returns the user's instructions for models of a provider, followed by `others`; `None` without any. Unreadable files
 /// are left out, as are duplicates of another file.
-pub(crate) fn of_user(provider: &str, others: Option<&str>, process_env: &ProcessEnv) -> Option<String> {
+pub fn of_user(provider: &str, others: Option<&str>, process_env: &ProcessEnv) -> Option<String> {
     let mut texts: Vec<String> = Vec::new();
     for path in files(provider, process_env) {
         let text = process_env::read_text_if_there("instructions", &path).ok().flatten().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn of_user(provider: &str, others: Option<&str>, process_env: &Proces
 }
 
 /// Returns the profile with the user's directories of skills, which come after the project's directories.
-pub(crate) fn with_skills(
+pub fn with_skills(
     profile: ProviderProfile,
     environment: &EnvSpec,
     process_env: &ProcessEnv,

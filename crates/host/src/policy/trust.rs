@@ -15,7 +15,7 @@ const FILE: &str = "trust.json";
 
 /// Projects that the user trusts.
 #[derive(Debug)]
-pub(crate) struct Trusted {
+pub struct Trusted {
     path: PathBuf,
     form: Form,
 }
@@ -35,7 +35,7 @@ impl Trusted {
     const VERSION: u32 = 1;
 
     /// Reads the file in the user's state directory.
-    pub(crate) fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn open(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let path = process_env.state_directory()?.join(FILE);
         let form = match process_env::read_text_if_there("list of trusted projects", &path)? {
             None => Form { version: Self::VERSION, ..Form::default() },
@@ -55,22 +55,22 @@ impl Trusted {
     }
 
     /// Returns whether the user trusts a project in its current state. A project that has changed since is not trusted.
-    pub(crate) fn contains(&self, environment: &str, project: &Project) -> bool {
+    pub fn contains(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
 
     /// Returns whether the user has refused a project in its current state.
-    pub(crate) fn is_refused(&self, environment: &str, project: &Project) -> bool {
+    pub fn is_refused(&self, environment: &str, project: &Project) -> bool {
         self.form.refused.get(&key(environment, project)) == Some(&project.hash().to_string())
     }
 
     /// Returns whether the user trusted a project that has changed since.
-    pub(crate) fn has_older(&self, environment: &str, project: &Project) -> bool {
+    pub fn has_older(&self, environment: &str, project: &Project) -> bool {
         self.form.projects.contains_key(&key(environment, project)) && !self.contains(environment, project)
     }
 
     /// Trusts a project in its current state.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         environment: &str,
         project: &Project,
@@ -84,7 +84,7 @@ impl Trusted {
     }
 
     /// Remembers that the user refuses a project in its current state.
-    pub(crate) fn refuse(
+    pub fn refuse(
         &mut self,
         environment: &str,
         project: &Project,
@@ -95,7 +95,7 @@ impl Trusted {
     }
 
     /// Trusts a project no longer. Returns whether it was trusted.
-    pub(crate) fn remove(
+    pub fn remove(
         &mut self,
         environment: &str,
         root: &std::path::Path,
@@ -109,7 +109,7 @@ impl Trusted {
     }
 
     /// Returns environment and root of each project, with the hash of its files.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.form.projects.iter().map(|(project, hash)| (project.as_str(), hash.as_str()))
     }
 

@@ -14,33 +14,32 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use pintle_env::{
-    DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
-    WriteSwitch,
+    DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, ReadOnly, SshEnvironment, SshError,
+    SshErrorKind, WriteSwitch,
 };
 use pintle_governance::{FinalCheck, ProtectedPathWatch, WorkspacePolicy};
 
 use self::confinement::{ConfinedLocal, GuardedFiles, ReplacedPathsSource};
-pub(crate) use self::confinement::{
+pub use self::confinement::{
     Confinement, HINT as SANDBOX_HINT, SandboxName, SandboxState, SandboxUse, UNUSABLE, has_sandbox,
     without_network,
 };
-use self::repository_guard::{GuardedWatch, RepositoryGuard};
+pub use self::repository_guard::GuardedWatch;
+use self::repository_guard::RepositoryGuard;
 use self::secrets::HiddenPaths;
 #[cfg(feature = "mcp")]
 pub(crate) use self::secrets::SERVER_TOKENS;
-#[cfg(feature = "server")]
-pub(crate) use self::secrets::server_paths;
+pub use self::secrets::server_paths;
 use self::temporary::TemporaryDirectory;
 use self::watch_record::WatchRecord;
 use crate::env_spec::{EnvSpec, EnvironmentChoice, SshHost};
 use crate::failure::{Failure, FailureKind, OrFailure as _};
-use crate::interrupt::Interrupts;
 use crate::notice::Notices;
 use crate::process_env::ProcessEnv;
 
 /// Validated target that has not been connected to yet.
 #[derive(Debug)]
-pub(crate) struct EnvTarget<'a> {
+pub struct EnvTarget<'a> {
     choice: EnvironmentChoice,
     confinement: Confinement,
     use_of: SandboxUse,
@@ -50,10 +49,9 @@ pub(crate) struct EnvTarget<'a> {
 }
 
 /// Initialised execution environment with a working directory.
-pub(crate) struct EnvSession {
+pub struct EnvSession {
     environment: Arc<dyn ExecutionEnvironment>,
     /// The environment for MCP servers, some of which may run outside of the sandbox.
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "a build without servers starts none"))]
     of_servers: Arc<dyn ExecutionEnvironment>,
     /// Kills all commands at once. `None` if a remote supervisor does so.
     kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
@@ -78,7 +76,7 @@ pub(crate) struct EnvSession {
 /// the user are hidden. They are never in checkpoints.
 ///
 /// A workspace that is hidden itself is a usage failure.
-pub(crate) fn local_policy(
+pub fn local_policy(
     workspace: &Path,
     level: SandboxName,
     process_env: &ProcessEnv,
@@ -100,7 +98,7 @@ pub(crate) fn local_policy(
 
 impl<'a> EnvTarget<'a> {
     /// Validates the environment, the directory and the limits.
-    pub(crate) fn new(
+    pub fn new(
         choice: EnvironmentChoice,
         confinement: Confinement,
         process_env: &'a ProcessEnv,
@@ -113,19 +111,19 @@ impl<'a> EnvTarget<'a> {
     }
 
     /// Sets the sandbox requirements of a run.
-    pub(crate) fn for_use(mut self, use_of: SandboxUse) -> Self {
+    pub fn for_use(mut self, use_of: SandboxUse) -> Self {
         self.use_of = use_of;
         self
     }
 
     /// Hides files from sandboxed commands that these rules of `--deny` deny to read. Rules files always apply.
-    pub(crate) fn with_denials(mut self, denials: &'a [String]) -> Self {
+    pub fn with_denials(mut self, denials: &'a [String]) -> Self {
         self.denials = denials;
         self
     }
 
     /// Connects to the target and initialises it. Never falls back to another environment.
-    pub(crate) fn connect(&self) -> BoxFuture<'_, Result<EnvSession, Failure>> {
+    pub fn connect(&self) -> BoxFuture<'_, Result<EnvSession, Failure>> {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
         Box::pin(self.connect_to_target())
     }
@@ -271,50 +269,44 @@ impl<'a> EnvTarget<'a> {
 
 impl EnvSession {
     /// Returns the environment, for a session that closes it or for direct use.
-    pub(crate) fn environment(&self) -> Arc<dyn ExecutionEnvironment> {
+    pub fn environment(&self) -> Arc<dyn ExecutionEnvironment> {
         Arc::clone(&self.environment)
     }
 
     /// Returns the environment for MCP servers. The user's own file may place a server outside of the sandbox.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn of_servers(&self) -> Arc<dyn ExecutionEnvironment> {
+    pub fn of_servers(&self) -> Arc<dyn ExecutionEnvironment> {
         Arc::clone(&self.of_servers)
     }
 
-    /// Routes reads and writes of text files through the editor, including its unsaved contents. Refusing and confining
-    /// wrappers stay outermost.
-    #[cfg(feature = "acp")]
-    pub(crate) fn in_editor(
+    /// Routes the calls of tools through another environment, which `wrap` returns for this one, such as an editor with
+    /// unsaved text. Refusing and confining wrappers stay outermost.
+    pub fn through(
         self,
-        client: pintle_acp::Client,
-        session: &pintle_agent::SessionId,
-        terminals: pintle_acp::TerminalSwitch,
+        wrap: impl FnOnce(Arc<dyn ExecutionEnvironment>) -> Arc<dyn ExecutionEnvironment>,
         confinement: Confinement,
     ) -> Self {
-        let of_editor =
-            pintle_acp::EditorEnvironment::new(self.environment, client, session.as_str(), terminals);
         let held: Arc<dyn ExecutionEnvironment> =
-            Arc::new(pintle_env::ReadOnly::new(Arc::new(of_editor)).allow_commands().unless(&self.writes));
+            Arc::new(ReadOnly::new(wrap(self.environment)).allow_commands().unless(&self.writes));
         let temporary = self.temporary.iter().map(|directory| directory.path().to_path_buf());
         let environment = confinement::confine(&confinement, held, temporary);
         Self { environment, ..self }
     }
 
-    /// Makes a second signal kill all local commands at once. Containers and remote hosts need no such hook: a supervisor
-    /// there terminates the commands when this process exits.
-    pub(crate) fn kill_on_second_signal(&self, interrupts: &Interrupts) {
-        if let Some(kill_all) = &self.kill_all {
-            let (kill_all, temporary) = (Arc::clone(kill_all), self.temporary().map(Path::to_path_buf));
-            interrupts.on_second_signal(move || {
-                kill_all();
-                // Files that cannot be removed remain in the system's temporary directory.
-                let _ = temporary.as_ref().map(std::fs::remove_dir_all);
-            });
-        }
+    /// Returns a function that kills all local commands at once, waits for them, and removes their temporary files, for a
+    /// process that is about to exit. `None` in containers and on remote hosts: a supervisor there terminates the commands
+    /// when this process exits.
+    pub fn kill_hook(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+        let kill_all = Arc::clone(self.kill_all.as_ref()?);
+        let temporary = self.temporary().map(Path::to_path_buf);
+        Some(move || {
+            kill_all();
+            // Files that cannot be removed remain in the system's temporary directory.
+            let _ = temporary.as_ref().map(std::fs::remove_dir_all);
+        })
     }
 
     /// Returns hidden and protected files, for gates, the watch and checkpoints.
-    pub(crate) fn workspace(&self) -> &WorkspacePolicy {
+    pub fn workspace(&self) -> &WorkspacePolicy {
         &self.workspace
     }
 
@@ -332,15 +324,16 @@ impl EnvSession {
         self.watch.get_or_init(|| watch).clone()
     }
 
-    /// Returns the gate that has the [watch](Self::watch), and restores the history of a repository that a command removes.
-    pub(crate) fn guarded_watch(&self) -> GuardedWatch {
+    /// Returns the gate that checks protected files after each command, and restores the history of a repository that a
+    /// command removes.
+    pub fn guarded_watch(&self) -> GuardedWatch {
         self.repositories.with_watch(self.watch())
     }
 
     /// Compares protected files with the record of a session that ended before its final check.
     ///
     /// Changes are a failure that contains them. The next session accepts the current files.
-    pub(crate) async fn compare_with_earlier(&self) -> Result<(), Failure> {
+    pub async fn compare_with_earlier(&self) -> Result<(), Failure> {
         if self.record.earlier().is_final() {
             return Ok(());
         }
@@ -354,12 +347,12 @@ impl EnvSession {
     }
 
     /// Returns the switch that allows changes of the workspace, or refuses them.
-    pub(crate) fn writes(&self) -> &WriteSwitch {
+    pub fn writes(&self) -> &WriteSwitch {
         &self.writes
     }
 
     /// Returns the sandbox state of commands.
-    pub(crate) fn sandbox(&self) -> &SandboxState {
+    pub fn sandbox(&self) -> &SandboxState {
         &self.sandbox
     }
 
@@ -372,7 +365,7 @@ impl EnvSession {
     /// directory for temporary files. Idempotent.
     ///
     /// Fails if a command may still be running, or if a background command changed a protected file.
-    pub(crate) async fn close(&self) -> Result<(), Failure> {
+    pub async fn close(&self) -> Result<(), Failure> {
         let closed = self.environment.cleanup().await.or_failed("a command may still be running");
         let look = match self.watch.get() {
             Some(watch) => watch.check_final().await,
@@ -421,8 +414,7 @@ impl EnvSession {
     }
 
     /// Closes the environment and reports a failure as a notice.
-    #[cfg(any(feature = "acp", feature = "compat", feature = "server"))]
-    pub(crate) async fn close_with_notice(&self) {
+    pub async fn close_with_notice(&self) {
         if let Err(failure) = self.close().await {
             self.notices.report(failure.message().lines().next().unwrap_or_default());
         }

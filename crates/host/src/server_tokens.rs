@@ -19,7 +19,7 @@ const LOCK_TIME: Duration = Duration::from_secs(120);
 
 /// Directory with the tokens, by the URLs of their servers: another URL is another server, whatever its name.
 #[derive(Clone, Debug)]
-pub(crate) struct FileTokens {
+pub struct FileTokens {
     directory: PathBuf,
     process_env: ProcessEnv,
 }
@@ -33,7 +33,7 @@ struct Form {
 
 impl FileTokens {
     /// Returns the tokens of this user.
-    pub(crate) fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn of(process_env: &ProcessEnv) -> Result<Self, Failure> {
         let directory = process_env.state_directory()?.join(SERVER_TOKENS);
         Ok(Self { directory, process_env: process_env.clone() })
     }
@@ -41,7 +41,7 @@ impl FileTokens {
     /// Returns the tokens of a server; `None` if none are stored.
     ///
     /// A file that other users can read is a usage failure.
-    pub(crate) fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
+    pub fn read(&self, url: &str) -> Result<Option<ServerTokens>, Failure> {
         let path = self.path(url, "json");
         let Some(text) = process_env::read_private_if_there("file of tokens", &path)? else {
             return Ok(None);
@@ -50,7 +50,7 @@ impl FileTokens {
     }
 
     /// Removes the tokens of a server, also if their file is damaged. Returns whether any were stored.
-    pub(crate) async fn remove(&self, url: &str) -> Result<bool, Failure> {
+    pub async fn remove(&self, url: &str) -> Result<bool, Failure> {
         let _lock = self.locked(url).await?;
         self.process_env.remove_file(&self.path(url, "json"))
     }
@@ -104,7 +104,7 @@ fn parse(path: &Path, text: &str) -> Result<Form, Failure> {
 }
 
 /// Returns the token store of servers. It stores nothing if the command has no state directory.
-pub(crate) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
+pub fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
     match FileTokens::of(process_env) {
         Ok(tokens) => Arc::new(tokens),
         Err(_no_directory) => Arc::new(MemoryTokens::default()),
@@ -112,7 +112,7 @@ pub(crate) fn store(process_env: &ProcessEnv) -> Arc<dyn TokenStore> {
 }
 
 /// Returns the secrets in the tokens of all servers, for redaction. Damaged files contain no secrets.
-pub(crate) fn secrets_of_tokens(process_env: &ProcessEnv) -> Vec<String> {
+pub fn secrets_of_tokens(process_env: &ProcessEnv) -> Vec<String> {
     let Ok(tokens) = FileTokens::of(process_env) else { return Vec::new() };
     let files = process_env.paths_in(&tokens.directory).into_iter();
     let forms =
