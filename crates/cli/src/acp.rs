@@ -31,7 +31,8 @@ use crate::model::Model;
 use crate::opening::{Beside, Opened, Opening};
 use crate::process_env::ProcessEnv;
 use crate::run::keep;
-use crate::sessions::conversed::Conversed;
+use crate::session_commands::conversed::Conversed;
+use crate::session_commands::remembered_words;
 use crate::sessions::delete::delete_one;
 use crate::sessions::{Flags, Place, Selected, Sessions};
 use crate::terminal::user_commands::discover;
@@ -186,7 +187,8 @@ impl EditorHost {
         if !self.process_env.is_same_path(&directory, &request.directory) {
             return Err(HostError::OtherDirectory { id: id.to_owned(), directory });
         }
-        let words = selected.remembered(&self.given).map_err(|failure| host_error(&failure))?;
+        let flags = selected.remembered_flags().map_err(|failure| host_error(&failure))?;
+        let words = remembered_words(&flags, &self.given);
         self.open(&words, Some(selected), request, client).await.map_err(|failure| host_error(&failure))
     }
 }

@@ -22,7 +22,8 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::process_secrets;
 use crate::render;
-use crate::sessions::{Sessions, verify};
+use crate::session_commands::verify;
+use crate::sessions::Sessions;
 
 /// Report about one call.
 #[derive(Debug, Serialize)]

@@ -31,6 +31,7 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::process_env::{self, ProcessEnv};
 use crate::run::select;
+use crate::session_commands::remembered_words;
 use crate::sessions::Sessions;
 
 /// Time for the host to read the last lines.
@@ -47,7 +48,7 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
     let options = with_settings(command_line::stream_options()?)?;
     let selected = select(&args, process_env).await?;
     let remembered = match &selected {
-        Some(selected) => selected.remembered(&args.session.given)?,
+        Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
         None => Vec::new(),
     };
     let completed = config::complete_run(&remembered, process_env).await?;

@@ -10,7 +10,6 @@ mod ask;
 #[cfg(feature = "client")]
 mod attach;
 mod audit;
-mod budget;
 #[cfg(feature = "compat")]
 mod claude;
 mod command_failure;
@@ -54,7 +53,7 @@ mod run;
 #[cfg(feature = "server")]
 mod serve;
 mod servers;
-mod sessions;
+mod session_commands;
 #[cfg(feature = "task")]
 mod task;
 mod terminal;
@@ -68,12 +67,14 @@ mod user_editor;
 use std::process::ExitCode;
 use std::time::Duration;
 
+#[cfg(feature = "server")]
+use pintle_host::kept_in;
 #[cfg(feature = "mcp")]
 use pintle_host::server_tokens;
 use pintle_host::{
-    attendant, env_spec, environment, failure, gates, host_command, instructions, kept_in, keys, model,
+    attendant, budget, env_spec, environment, failure, gates, host_command, instructions, keys, model,
     named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
-    scripted_models, timeout, toolset,
+    scripted_models, sessions, timeout, toolset,
 };
 
 use crate::args::{Arguments, Command, MockCommand};
@@ -155,9 +156,9 @@ async fn dispatch(command: Command, process_env: &ProcessEnv) -> Result<Exit, Co
         Command::Run(args) if args.claude_stream => claude::claude(*args, process_env).await?,
         Command::Run(args) => run::run(*args, process_env).await?,
         Command::Ask(args) => ask::ask(*args, process_env).await?,
-        Command::Sessions(args) => sessions::sessions(args, process_env).await?,
+        Command::Sessions(args) => session_commands::sessions(args, process_env).await?,
         Command::Audit(args) => audit::audit(args, process_env).await?,
-        Command::Worktree(args) => sessions::worktree::command(args, process_env).await?,
+        Command::Worktree(args) => session_commands::worktree(args, process_env).await?,
         Command::Approvals(args) => approvals::approvals(args, process_env).await?,
         Command::Rules(args) => rules::rules(args, process_env).await?,
         Command::Grants(args) => grants::grants(args, process_env).await?,

@@ -31,7 +31,8 @@ use crate::output_schema;
 use crate::process_env::ProcessEnv;
 use crate::prompt_source;
 use crate::render::{Detail, Style, View};
-use crate::sessions::conversed::Conversed;
+use crate::session_commands::conversed::Conversed;
+use crate::session_commands::{self, remembered_words};
 use crate::sessions::worktree::Worktree;
 use crate::sessions::{self, Kept, Place, Selected, SessionChoice, SessionDescription, Sessions};
 use crate::terminal::{self, Begun, Device, HistoryFile, Next, Settings, Surroundings};
@@ -73,7 +74,7 @@ pub(crate) async fn chat(args: RunArgs, process_env: &ProcessEnv) -> Result<Exit
             }
             Next::Rewind { id, turns, forced, draft, settings } => {
                 beginning.settings = Some(settings);
-                let rewound = sessions::conversed::rewind(&id, turns, forced, process_env).await;
+                let rewound = session_commands::conversed::rewind(&id, turns, forced, process_env).await;
                 beginning.draft = rewound.is_ok().then_some(draft);
                 let said = rewound.unwrap_or_else(|failure| failure.message());
                 beginning.notes = said.lines().map(str::to_owned).collect();
@@ -150,7 +151,7 @@ async fn on_surface(
     let is_effort_given =
         has_settings || beginning.is_first() && args.session.given.contains_key("reasoning-effort");
     let remembered = match &selected {
-        Some(selected) => selected.remembered(&args.session.given)?,
+        Some(selected) => remembered_words(&selected.remembered_flags()?, &args.session.given),
         None => Vec::new(),
     };
     let completed = config::complete_run(&remembered, process_env).await?;

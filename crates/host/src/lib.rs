@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attendant;
+pub mod budget;
 pub mod env_spec;
 pub mod environment;
 pub mod failure;
@@ -26,6 +27,7 @@ pub mod sanitize;
 pub mod scripted_models;
 #[cfg(feature = "mcp")]
 pub mod server_tokens;
+pub mod sessions;
 mod spec;
 pub mod timeout;
 pub mod toolset;

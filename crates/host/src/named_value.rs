@@ -39,6 +39,7 @@ mod tests {
     use super::*;
     use crate::environment::SandboxName;
     use crate::provider::{Provider, ProviderName};
+    use crate::sessions::worktree::WorktreeBase;
 
     /// Checks that the names are these, that each is parsed, and that the error for another text lists them.
     fn check<T>(names: &[&str])
@@ -61,5 +62,6 @@ mod tests {
         check::<Provider>(&["openai", "anthropic", "gemini", "openai-compatible"]);
         check::<ProviderName>(&["openai", "anthropic", "gemini", "openai-compatible", "scripted"]);
         check::<SandboxName>(&["auto", "full", "writes", "off"]);
+        check::<WorktreeBase>(&["head", "changes"]);
     }
 }

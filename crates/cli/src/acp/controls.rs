@@ -21,7 +21,7 @@ use crate::cost::Costs;
 use crate::environment::{EnvSession, SandboxState};
 use crate::model::{Model, ResolvedModel};
 use crate::servers::SessionServers;
-use crate::sessions::conversed::Conversed;
+use crate::session_commands::conversed::Conversed;
 use crate::terminal::user_commands::UserCommand;
 
 const MODEL: &str = "model";

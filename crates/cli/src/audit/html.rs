@@ -2,7 +2,7 @@
 
 use super::document::{Block, Document};
 use crate::render::escape_hidden;
-use crate::sessions::export::{STYLE, escaped};
+use crate::session_commands::export::{STYLE, escaped};
 
 /// Style in addition to the style of exported sessions.
 const MORE_STYLE: &str = "h3{font-size:1rem;margin-bottom:.2rem}dl{margin:0}dt{float:left;clear:left;width:8rem;opacity:.7}\

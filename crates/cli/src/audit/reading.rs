@@ -7,7 +7,8 @@ use pintle_llm::error_chain;
 use pintle_store::{Position, SessionStore, StoreError, Verification, read_intact};
 
 use crate::failure::{Failure, OrFailure as _};
-use crate::sessions::{Sessions, verify};
+use crate::session_commands::verify;
+use crate::sessions::Sessions;
 
 /// Verifies and reads a session with its subagents.
 ///

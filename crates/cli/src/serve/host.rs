@@ -31,9 +31,9 @@ use crate::opening::{Beside, Opened, Opening};
 use crate::policy::check_rules;
 use crate::process_env::ProcessEnv;
 use crate::run::keep_for_good;
+use crate::session_commands::files::{Files, Point, Report, RewindOptions, in_place};
+use crate::session_commands::{export, remembered_words};
 use crate::sessions::delete::delete_one;
-use crate::sessions::export;
-use crate::sessions::files::{Files, Point, Report, RewindOptions, in_place};
 use crate::sessions::{Flags, Place, Selected, Sessions, remembered_flags};
 
 /// Mode of sessions by default.
@@ -355,7 +355,8 @@ impl SessionHost for ServeHost {
         let store = sessions.shared_store();
         let opening = async {
             let selected = Selected::of(sessions, summary).await.map_err(host_error)?;
-            let words = selected.remembered(&self.given).map_err(host_error)?;
+            let flags = selected.remembered_flags().map_err(host_error)?;
+            let words = remembered_words(&flags, &self.given);
             self.open_with(&words, Some(selected), wanted).await
         };
         match opening.await {
@@ -373,7 +374,8 @@ impl SessionHost for ServeHost {
         let (sessions, summary) = self.find(origin).await?;
         self.resolve_stored_workspace(&summary)?;
         let wanted = self.wanted_for_stored(&summary);
-        let words = remembered_flags(&summary, &self.given).map_err(host_error)?;
+        let flags = remembered_flags(&summary).map_err(host_error)?;
+        let words = remembered_words(&flags, &self.given);
         let completed = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;
         let is_grant_given = completed.grant.is_some();
         let own = ["served", TENANT];
@@ -485,7 +487,8 @@ impl SessionHost for ServeHost {
         if let Some(damage) = damage {
             return Ok(Some(unknown_policy(origin, &damage)));
         }
-        let words = remembered_flags(&summary, &self.given).map_err(host_error)?;
+        let flags = remembered_flags(&summary).map_err(host_error)?;
+        let words = remembered_words(&flags, &self.given);
         // A new session in the same directory has only the flags of the server.
         let of_new: Vec<String> = words.iter().filter(|word| word.starts_with("--dir=")).cloned().collect();
         let fork = config::complete_run(&words, &self.process_env).await.map_err(host_error)?;

@@ -44,7 +44,7 @@ use crate::process_env::ProcessEnv;
 use crate::prompt_commands::PromptText;
 use crate::render::{Face, Line, sanitize};
 use crate::servers::SessionServers;
-use crate::sessions::conversed::Conversed;
+use crate::session_commands::conversed::Conversed;
 
 /// Maximum number of events handled before keys are checked again.
 const EVENTS_AT_ONCE: usize = 256;

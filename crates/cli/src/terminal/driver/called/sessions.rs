@@ -8,7 +8,7 @@ use crate::args::ExportFormat;
 use crate::failure::Failure;
 use crate::render::{Face, Line, diff, expand_tabs, plural, sanitize};
 use crate::reports::labelled;
-use crate::sessions::conversed::Conversed;
+use crate::session_commands::conversed::Conversed;
 use crate::terminal::driver::{Done, Driver};
 use crate::terminal::next::{Next, Settings};
 

@@ -4,13 +4,14 @@ use pintle_agent::{Record, Turn, TurnKind};
 use serde_json::json;
 
 use super::list::Row;
-use super::{Sessions, export, list, place};
+use super::{export, list};
 use crate::args::{ListFormat, SessionArg};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render;
+use crate::sessions::{Sessions, require_directory};
 
 pub(super) async fn show(
     sessions: &Sessions,
@@ -19,7 +20,7 @@ pub(super) async fn show(
 ) -> Result<Exit, Failure> {
     let summary = sessions.find(&args.id).await?;
     let intact = sessions.intact_record(&summary.id).await?;
-    if let Err(failure) = place::require_directory(&summary, process_env) {
+    if let Err(failure) = require_directory(&summary, process_env) {
         console::notice(&failure.message());
     }
     let is_damaged = intact.damage.is_some();

@@ -4,7 +4,6 @@ use pintle_agent::SessionState;
 use pintle_store::{Filter, Page, StoredJournal, Summary};
 use serde::Serialize;
 
-use super::{Place, Sessions, empty};
 use crate::args::{ListFormat, ListSessionsArgs};
 use crate::console;
 use crate::env_spec::EnvironmentChoice;
@@ -12,6 +11,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
+use crate::sessions::{Place, Sessions, empty};
 
 /// Fewest bytes of an id in a list. The first bytes encode the time, and are equal for sessions of the same second.
 const MIN_SHORT_ID: usize = 18;

@@ -5,12 +5,12 @@ use pintle_llm::ContentPart;
 use pintle_store::{IntactRecord, StoreError, Summary};
 
 use super::show::kind_name;
-use super::{Place, Sessions};
 use crate::args::{ExportArgs, ExportFormat};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render::{in_one_line, sanitize};
+use crate::sessions::{Place, Sessions};
 
 pub(super) async fn export(sessions: &Sessions, args: &ExportArgs) -> Result<Exit, Failure> {
     let (text, is_damaged) = read(sessions, &args.id, args.format).await?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Summary};
 
-use super::Worktree;
+use super::worktree::Worktree;
 use crate::env_spec::{EnvSpec, EnvironmentChoice};
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
@@ -16,7 +16,7 @@ const DIRECTORY: &str = "directory";
 
 /// Execution environment and directory, by which sessions are found again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     environment: String,
     /// Absolute on this machine; verbatim in other environments, and empty for the login directory.
     directory: String,
@@ -24,7 +24,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Returns the environment and the directory of this place, in which the session with this id works.
-    pub(crate) fn to_choice(&self, id: &SessionId) -> Result<EnvironmentChoice, Failure> {
+    pub fn to_choice(&self, id: &SessionId) -> Result<EnvironmentChoice, Failure> {
         let spec = self.environment().parse();
         let spec = spec.map_err(|_| Failure::failed(format!("session {id} does not say where it works")))?;
         let directory = Some(self.directory()).filter(|directory| !directory.is_empty()).map(PathBuf::from);
@@ -32,7 +32,7 @@ impl Place {
     }
 
     /// Returns the place of an environment and a directory.
-    pub(crate) fn of_choice(choice: &EnvironmentChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
+    pub fn of_choice(choice: &EnvironmentChoice, process_env: &ProcessEnv) -> Result<Self, Failure> {
         let given = choice.directory.as_deref();
         let directory = match &choice.spec {
             EnvSpec::Local => process_env.directory(given)?.display().to_string(),
@@ -49,34 +49,38 @@ impl Place {
     }
 
     /// Returns the place of a session.
-    pub(crate) fn of_summary(summary: &Summary) -> Self {
+    pub fn of_summary(summary: &Summary) -> Self {
         let property = |name: &str| summary.properties.get(name).cloned().unwrap_or_default();
         Self { environment: property(ENVIRONMENT), directory: property(DIRECTORY) }
     }
 
-    pub(crate) fn filter(&self) -> Filter {
+    /// Returns the filter of sessions in this place.
+    pub fn filter(&self) -> Filter {
         Filter::default()
             .with_property(ENVIRONMENT, self.environment.as_str())
             .with_property(DIRECTORY, self.directory.as_str())
     }
 
-    pub(crate) fn describe(&self, summary: Summary) -> Summary {
+    /// Records the place in the summary of a session.
+    pub fn describe(&self, summary: Summary) -> Summary {
         summary
             .with_property(ENVIRONMENT, self.environment.as_str())
             .with_property(DIRECTORY, self.directory.as_str())
     }
 
-    pub(crate) fn environment(&self) -> &str {
+    /// Returns the name of the environment.
+    pub fn environment(&self) -> &str {
         &self.environment
     }
 
-    pub(crate) fn directory(&self) -> &str {
+    /// Returns the directory; empty for the login directory.
+    pub fn directory(&self) -> &str {
         &self.directory
     }
 }
 
 /// Checks that the directory of a session on this machine still exists, which may be in its worktree.
-pub(super) fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
+pub fn require_directory(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
     let place = Place::of_summary(summary);
     let is_elsewhere = place.environment != EnvSpec::Local.to_string();
     if is_elsewhere || process_env.is_directory(Path::new(&place.directory)) {

@@ -22,7 +22,7 @@ pub(super) fn has_message(record: &Record) -> bool {
 }
 
 /// Returns whether a session has no message, also none in its inbox. A session that cannot be read may have some.
-pub(super) async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> bool {
+pub async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> bool {
     if !summary.title.is_empty() {
         return false;
     }
@@ -35,7 +35,7 @@ pub(super) async fn is_empty(store: &dyn SessionStore, summary: &Summary) -> boo
 
 /// Deletes a session that has ended without a message, unless another process has it open or has posted to it. Errors
 /// are ignored: lists leave out a session that could not be deleted.
-pub(crate) async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
+pub async fn delete_if_empty(id: &SessionId, process_env: &ProcessEnv) {
     let Ok(sessions) = Sessions::open(process_env).await else { return };
     let store = sessions.store();
     let Ok(Some(summary)) = store.summary(id).await else { return };

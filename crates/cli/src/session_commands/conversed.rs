@@ -7,11 +7,12 @@ use pintle_env::ExecutionEnvironment;
 use pintle_governance::WorkspacePolicy;
 
 use super::files::{Files, Point};
-use super::{Place, Sessions, export, files, list};
+use super::{export, files, list};
 use crate::args::{ExportFormat, ListFormat, RewindArgs};
 use crate::environment::EnvSession;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
+use crate::sessions::{Place, Sessions};
 
 /// Maximum number of sessions in a list of a conversation.
 const LISTED: usize = 20;

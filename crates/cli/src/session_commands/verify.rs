@@ -6,12 +6,12 @@ use pintle_store::checkpoint::{VerifiedCheckpoints, verify as verify_checkpoints
 use pintle_store::{Hash, Position, Verification, read_record};
 use serde_json::json;
 
-use super::Sessions;
 use crate::args::{ListFormat, VerifyArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::render;
+use crate::sessions::Sessions;
 
 pub(super) async fn verify(sessions: &Sessions, args: &VerifyArgs) -> Result<Exit, Failure> {
     let head = args.head.as_deref().map(parse_head).transpose()?;

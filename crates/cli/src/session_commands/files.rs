@@ -18,7 +18,6 @@ use pintle_store::checkpoint::{FileDiffs, file_diffs};
 use pintle_store::{Hash, Summary};
 use serde_json::{Value, json};
 
-use super::{Place, Sessions, flags, now, place};
 use crate::args::{ListFormat, RewindArgs};
 use crate::console;
 use crate::environment::{Confinement, EnvTarget, UNUSABLE};
@@ -26,6 +25,7 @@ use crate::failure::{Failure, OrFailure as _};
 use crate::policy::{self, PROJECT_DIRECTORY};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, in_one_line};
+use crate::sessions::{Place, Sessions, denials, now, require_directory};
 
 /// Parts of a session to rewind.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ pub(crate) async fn in_place<'a, T>(
     work: impl AsyncFnOnce(&Files<'a>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let summary = sessions.find(prefix).await?;
-    place::require_directory(&summary, process_env)?;
+    require_directory(&summary, process_env)?;
     let record = sessions.record(&summary.id).await?;
     let replay = record.replay().or_failed("the session cannot be read")?;
     let choice = Place::of_summary(&summary).to_choice(&summary.id)?;
@@ -103,7 +103,7 @@ impl<'a> Files<'a> {
         (environment, workspace): (Arc<dyn ExecutionEnvironment>, &WorkspacePolicy),
         process_env: &ProcessEnv,
     ) -> Result<Self, Failure> {
-        let denials = flags::denials(&summary)?;
+        let denials = denials(&summary)?;
         let rules = policy::denials(&denials, environment.as_ref(), process_env).await?;
         let excluded = workspace.excluded_from_checkpoints(environment.as_ref(), &rules);
         let excluded = excluded.await.or_failed(UNUSABLE)?;

@@ -1,6 +1,5 @@
 //! A worktree of git for one session: its changes are merged back or dropped, and never lost silently.
 
-mod command;
 mod git;
 mod repositories;
 
@@ -11,13 +10,12 @@ use std::str::FromStr;
 use pintle_agent::SessionId;
 use pintle_store::Summary;
 
-pub(crate) use self::command::command;
 use self::git::Git;
 use self::repositories::{LIST_IGNORED, Listing, ignored_in_submodules, lossy, submodules_with_work};
 use crate::failure::Failure;
 use crate::named_value::{self, NamedValue};
 use crate::process_env::ProcessEnv;
-use crate::render::sanitize;
+use crate::sanitize::sanitize;
 
 /// Properties of a summary: the root of the worktree, and the root of its repository.
 const ROOT: &str = "worktree";
@@ -25,7 +23,7 @@ const REPOSITORY: &str = "repository";
 
 /// Contents of a new worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorktreeBase {
+pub enum WorktreeBase {
     /// The commit `HEAD`.
     Head,
     /// The commit `HEAD` with the local changes.
@@ -57,26 +55,28 @@ impl FromStr for WorktreeBase {
 
 /// A worktree of a session.
 #[derive(Clone, Debug)]
-pub(crate) struct Worktree {
-    pub(crate) session: SessionId,
-    pub(crate) root: PathBuf,
+pub struct Worktree {
+    /// The session that works there.
+    pub session: SessionId,
+    /// Root of the worktree.
+    pub root: PathBuf,
     /// Root of the repository's own working tree.
-    repository: PathBuf,
+    pub repository: PathBuf,
 }
 
 /// Changes of a session in its worktree.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Lines of `git diff --name-status`.
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
     /// Patch that git can apply.
-    patch: Vec<u8>,
+    pub patch: Vec<u8>,
     /// Number of commits that the session made.
-    pub(crate) commits: u64,
+    pub commits: u64,
     /// Repositories and submodules that the session created or changed. Their content is not in the patch.
-    repositories: Vec<String>,
+    pub repositories: Vec<String>,
     /// Ignored files, which the patch does not contain. They exist only in the worktree.
-    ignored: Vec<String>,
+    pub ignored: Vec<String>,
 }
 
 /// Files of a worktree in a separate index.
@@ -91,15 +91,17 @@ struct Staged {
 }
 
 /// Result of a merge.
-struct Merged {
+#[derive(Clone, Debug)]
+pub struct MergeResult {
     /// Root of the working tree that has the changes now.
-    repository: PathBuf,
+    pub repository: PathBuf,
     /// Branch that is kept: the session made commits, or checked out another branch than its own.
-    branch: Option<String>,
+    pub branch: Option<String>,
 }
 
 impl Changes {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether the session has changed nothing. Ignored files do not count.
+    pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.commits == 0 && self.repositories.is_empty()
     }
 }
@@ -109,7 +111,7 @@ impl Worktree {
     /// it with the directory in it that corresponds to `directory`.
     ///
     /// A failure leaves nothing behind.
-    pub(crate) async fn create(
+    pub async fn create(
         directory: &Path,
         base: WorktreeBase,
         state: &Path,
@@ -162,25 +164,26 @@ impl Worktree {
     }
 
     /// Returns the worktree of a session, if it was made with one.
-    pub(crate) fn of(summary: &Summary) -> Option<Self> {
+    pub fn of(summary: &Summary) -> Option<Self> {
         let property = |name: &str| summary.properties.get(name).map(PathBuf::from);
         let (root, repository) = (property(ROOT)?, property(REPOSITORY)?);
         Some(Self { session: summary.id.clone(), root, repository })
     }
 
-    pub(crate) fn describe(&self, summary: Summary) -> Summary {
+    /// Records the worktree in the summary of its session.
+    pub fn describe(&self, summary: Summary) -> Summary {
         summary
             .with_property(ROOT, self.root.display().to_string())
             .with_property(REPOSITORY, self.repository.display().to_string())
     }
 
     /// Returns whether the worktree has not been removed.
-    pub(crate) fn exists(&self, process_env: &ProcessEnv) -> bool {
+    pub fn exists(&self, process_env: &ProcessEnv) -> bool {
         process_env.directory(Some(&self.root)).is_ok()
     }
 
     /// Returns the failure of an operation that needs the worktree, which has been removed.
-    pub(crate) fn missing(&self, process_env: &ProcessEnv) -> Failure {
+    pub fn missing(&self, process_env: &ProcessEnv) -> Failure {
         let Self { session, root, repository } = self;
         let message =
             format!("session {session} no longer has a worktree: {} does not exist", root.display());
@@ -221,7 +224,7 @@ impl Worktree {
 
     /// Returns the branch that the session checked out instead of its own branch. It stays when the worktree is
     /// removed.
-    async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
+    pub async fn other_branch(&self, process_env: &ProcessEnv) -> Result<Option<String>, Failure> {
         let current = self.current_branch(&self.git(process_env)?).await?;
         Ok(current.filter(|branch| !self.branches().contains(branch)))
     }
@@ -278,7 +281,7 @@ impl Worktree {
     }
 
     /// Returns the differences from the first state. Ignored files are listed separately.
-    pub(crate) async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
+    pub async fn changes(&self, process_env: &ProcessEnv) -> Result<Changes, Failure> {
         let failure = match self.read_changes(process_env).await {
             Ok(changes) => return Ok(changes),
             Err(failure) => failure,
@@ -365,7 +368,7 @@ impl Worktree {
     /// repository is not touched.
     ///
     /// Changes nothing and fails if a change does not apply, or if the session created repositories.
-    async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<Merged, Failure> {
+    pub async fn merge(&self, changes: &Changes, process_env: &ProcessEnv) -> Result<MergeResult, Failure> {
         if !changes.repositories.is_empty() {
             let names = changes.repositories.join(", ");
             return Err(Failure::failed(format!(
@@ -396,11 +399,11 @@ impl Worktree {
             self.other_branch(process_env).await?
         };
         self.remove_but(branch.as_deref(), &main).await?;
-        Ok(Merged { repository, branch })
+        Ok(MergeResult { repository, branch })
     }
 
     /// Returns the steps after which the changes can be merged in spite of repositories and submodules.
-    fn repositories_remedy(&self) -> String {
+    pub fn repositories_remedy(&self) -> String {
         format!(
             "copy or push the work in them to a place outside of {}, then remove the repositories, and in the submodules reset \
              the files and delete the new branches and stashes; a new repository without its `.git` is merged as files",
@@ -426,7 +429,7 @@ impl Worktree {
     }
 
     /// Removes the worktree with everything in it, and the session's branch.
-    pub(crate) async fn remove(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
+    pub async fn remove(&self, process_env: &ProcessEnv) -> Result<(), Failure> {
         let found = self.git(process_env)?.attempt(&["rev-parse", "--show-toplevel"]).await?;
         if found.is_ok_and(|root| process_env.is_same_path(Path::new(&root), &self.root)) {
             let main = Git::new(&self.main_root(process_env).await?, process_env)?;

@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use pintle_store::{Filter, Page, Summary};
 use serde_json::{Map, Value, json};
 
-use super::{Changes, Worktree};
+use super::files;
 use crate::args::{ListFormat, WorktreeArgs, WorktreeCommand};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-use crate::sessions::{Sessions, files};
+use crate::sessions::Sessions;
+use crate::sessions::worktree::{Changes, Worktree};
 
 /// Runs `pintle worktree`.
-pub(crate) async fn command(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
+pub(crate) async fn worktree(args: WorktreeArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let report = match args.command {
         WorktreeCommand::List => list(&sessions, process_env).await?,

@@ -1,14 +1,26 @@
-//! `pintle sessions`.
+//! `pintle sessions` and `pintle worktree`, and what other commands show of stored sessions.
 
-use super::files::{self, Point, in_place};
+pub(crate) mod conversed;
+mod delete;
+pub(crate) mod export;
+pub(crate) mod files;
+mod flags;
+mod list;
 #[cfg(feature = "client")]
-use super::served;
-use super::{Sessions, delete, export, list, parse_point, show, verify};
+mod served;
+mod show;
+pub(crate) mod verify;
+mod worktree;
+
+use self::files::{Point, in_place};
+pub(crate) use self::flags::remembered_words;
+pub(crate) use self::worktree::worktree;
 use crate::args::{DiffArgs, ListFormat, RewindArgs, SessionsArgs, SessionsCommand};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
+use crate::sessions::{Sessions, parse_point};
 
 /// Runs `pintle sessions`.
 pub(crate) async fn sessions(args: SessionsArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -15,21 +15,21 @@ use crate::sessions::Sessions;
 
 /// Limits that a run asks for. They replace limits of the user's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct BudgetChoice {
+pub struct BudgetChoice {
     /// Input and output tokens of the session.
-    pub(crate) tokens: Option<u64>,
+    pub tokens: Option<u64>,
     /// Cost of the session, in millionths of a US dollar.
-    pub(crate) cost_micros: Option<u64>,
+    pub cost_micros: Option<u64>,
     /// Calls of tools of the session.
-    pub(crate) tool_calls: Option<u64>,
+    pub tool_calls: Option<u64>,
     /// Time of the run.
-    pub(crate) wall_time: Option<Duration>,
+    pub wall_time: Option<Duration>,
     /// Further limits, as `SCOPE.KEY=VALUE`.
-    pub(crate) limits: Vec<String>,
+    pub limits: Vec<String>,
     /// Reaction to a limit on tokens, cost or calls.
-    pub(crate) at_limit: Option<AtLimit>,
+    pub at_limit: Option<AtLimit>,
     /// Reaction to a model without a price, under a limit on cost.
-    pub(crate) unknown_price: Option<UnknownPrice>,
+    pub unknown_price: Option<UnknownPrice>,
 }
 
 impl BudgetChoice {
@@ -56,7 +56,7 @@ impl BudgetChoice {
 /// Loads the limits of a run. Flags replace limits of the user's file, and project files can only lower them.
 ///
 /// A file or a flag with mistakes is a usage failure: an unrecognised part could be a limit.
-pub(crate) async fn load(
+pub async fn load(
     choice: &BudgetChoice,
     environment: &dyn ExecutionEnvironment,
     process_env: &ProcessEnv,
@@ -74,7 +74,7 @@ pub(crate) async fn load(
 }
 
 /// Returns the limits without cost limits, for a free model without a price.
-pub(crate) fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
+pub fn without_cost(mut limits: BudgetLimits) -> BudgetLimits {
     for budget in [&mut limits.run, &mut limits.session, &mut limits.day] {
         budget.cost_micros = None;
     }
@@ -92,14 +92,14 @@ fn user_limits(process_env: &ProcessEnv) -> Result<BudgetLimits, Failure> {
 }
 
 /// Returns the limits of the session itself. The time limit applies to each run.
-pub(crate) fn of_session(limits: &BudgetLimits) -> Budget {
+pub fn of_session(limits: &BudgetLimits) -> Budget {
     let mut budget = limits.session;
     budget.wall_time = limits.run.wall_time.into_iter().chain(budget.wall_time).min();
     budget
 }
 
 /// Returns the source of the session's budget; `None` if it has only its own limits and no user is asked.
-pub(crate) async fn source(
+pub async fn source(
     limits: BudgetLimits,
     attendant: &Arc<dyn Attendant>,
     process_env: &ProcessEnv,

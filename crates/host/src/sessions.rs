@@ -1,19 +1,10 @@
-//! Stored sessions of the command.
+//! Stored sessions of the user: created, resumed, forked, found and deleted.
 
-mod command;
-pub(crate) mod conversed;
-pub(crate) mod delete;
-pub(crate) mod empty;
-pub(crate) mod export;
-pub(crate) mod files;
+pub mod delete;
+pub mod empty;
 mod flags;
-mod list;
 mod place;
-#[cfg(feature = "client")]
-mod served;
-mod show;
-pub(crate) mod verify;
-pub(crate) mod worktree;
+pub mod worktree;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +12,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use pintle_agent::protocol::InputKind;
-use pintle_agent::{Ledgers, Record, SessionId, SessionState, Start, Timestamp};
+use pintle_agent::{Count, Ledgers, Record, SessionId, SessionState, Start, Timestamp};
 use pintle_env::ExecutionEnvironment;
 use pintle_governance::RecordedPolicy;
 use pintle_store::checkpoint::{Limits, StoredCheckpoints};
@@ -31,11 +22,8 @@ use pintle_store::{
 };
 use serde_json::Value;
 
-pub(crate) use self::command::sessions;
-#[cfg(feature = "server")]
-pub(crate) use self::flags::remembered as remembered_flags;
-pub(crate) use self::flags::{Flags, SessionDescription};
-pub(crate) use self::place::Place;
+pub use self::flags::{Flags, SessionDescription, denials, remembered_flags};
+pub use self::place::{Place, require_directory};
 use self::worktree::Worktree;
 use crate::env_spec::EnvironmentChoice;
 use crate::failure::{Failure, OrFailure as _};
@@ -44,34 +32,34 @@ use crate::model::Model;
 use crate::notice::Notices;
 use crate::policy;
 use crate::process_env::{self, ProcessEnv, STATE_VARIABLE};
-use crate::render::{plural, was_or_were};
 
 /// The sessions of this user.
 #[derive(Clone, Debug)]
-pub(crate) struct Sessions {
+pub struct Sessions {
     kept_in: KeptIn,
     notices: Notices,
 }
 
 /// Session of a run.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Takes its checkpoints.
-    pub(crate) checkpoints: StoredCheckpoints,
+    pub checkpoints: StoredCheckpoints,
     /// Id of the session.
-    pub(crate) id: SessionId,
+    pub id: SessionId,
     /// Journal that the session writes to.
-    pub(crate) journal: StoredJournal,
+    pub journal: StoredJournal,
     /// Its earlier grant.
-    pub(crate) grant: Option<Value>,
+    pub grant: Option<Value>,
     /// Policy that the session, or the origin of a fork, had at the end of its record.
-    pub(crate) policy: RecordedPolicy,
-    pub(crate) origin: Origin,
+    pub policy: RecordedPolicy,
+    /// Its beginning.
+    pub origin: Origin,
 }
 
 impl Kept {
     /// Returns whether the session has no earlier history.
-    pub(crate) fn is_new(&self) -> bool {
+    pub fn is_new(&self) -> bool {
         matches!(self.origin, Origin::New)
     }
 
@@ -79,7 +67,7 @@ impl Kept {
     /// checkpoints leave out the `excluded` paths, which are relative to the working directory.
     ///
     /// Fails if the tools do not reach them while work is in progress: its calls could not be judged with other files.
-    pub(crate) async fn in_place(
+    pub async fn in_place(
         mut self,
         env: &dyn ExecutionEnvironment,
         excluded: BTreeSet<PathBuf>,
@@ -106,7 +94,8 @@ impl Kept {
 
 /// Beginning of a kept session.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub enum Origin {
+    /// A new session without a history.
     New,
     /// A resumed session.
     Resumed(Box<Record>),
@@ -129,7 +118,7 @@ fn leave_out(root: &Path, process_env: &ProcessEnv) {
 
 impl Sessions {
     /// Opens the store: in the user's state directory, which is created, or in the database that a variable names.
-    pub(crate) fn open(process_env: &ProcessEnv) -> BoxFuture<'_, Result<Self, Failure>> {
+    pub fn open(process_env: &ProcessEnv) -> BoxFuture<'_, Result<Self, Failure>> {
         // Boxed, so that rustc does not prove again for each caller that all of it is `Send`.
         Box::pin(Self::open_store(process_env))
     }
@@ -155,17 +144,17 @@ impl Sessions {
     }
 
     /// Returns a shared handle of the store, for users that outlive this value.
-    pub(crate) fn shared_store(&self) -> Arc<dyn SessionStore> {
+    pub fn shared_store(&self) -> Arc<dyn SessionStore> {
         Arc::clone(&self.kept_in.store)
     }
 
     /// Returns the directory of the command's state.
-    pub(crate) fn directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+    pub fn directory(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
         process_env.state_directory()
     }
 
     /// Returns the summary of the session whose id starts with `prefix`.
-    pub(crate) async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
+    pub async fn find(&self, prefix: &str) -> Result<Summary, Failure> {
         let exact = self.store().summary(&SessionId::new(prefix)).await.ok().flatten();
         if let Some(summary) = exact {
             return Ok(summary);
@@ -174,12 +163,14 @@ impl Sessions {
         beginning_with(prefix, all, "session", "`pintle sessions list --all` shows all")
     }
 
-    pub(crate) async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
+    /// Returns the summaries of sessions, the newest first.
+    pub async fn list(&self, filter: &Filter, page: &Page) -> Result<Vec<Summary>, Failure> {
         let found = self.store().list(filter, page).await.or_failed("cannot list the sessions")?;
         Ok(found.into_iter().filter(Summary::is_session).collect())
     }
 
-    pub(crate) async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
+    /// Returns the record of a session. A damaged record is a failure.
+    pub async fn record(&self, id: &SessionId) -> Result<Record, Failure> {
         match read_record(self.store(), id).await {
             Ok(record) => Ok(record),
             Err(error) => Err(self.failure(&error, id).await),
@@ -187,11 +178,11 @@ impl Sessions {
     }
 
     /// Returns the record up to the first damaged line, with a notice about the damage.
-    pub(crate) async fn intact_record(&self, id: &SessionId) -> Result<IntactRecord, Failure> {
+    pub async fn intact_record(&self, id: &SessionId) -> Result<IntactRecord, Failure> {
         let intact = read_intact(self.store(), id).await.map_err(|error| unreadable(&error, id))?;
         if let Some(damage) = &intact.damage {
             let entries = intact.record.replay().map_or(0, |replay| replay.history.len());
-            let entries = plural(entries as u64, "entry");
+            let entries = Count(entries as u64, "entry");
             self.notices.report(format!(
                 "{damage}; {entries} before it can be read, and everything from there on is left out"
             ));
@@ -200,17 +191,17 @@ impl Sessions {
     }
 
     /// Returns the store.
-    pub(crate) fn store(&self) -> &dyn SessionStore {
+    pub fn store(&self) -> &dyn SessionStore {
         self.kept_in.store.as_ref()
     }
 
     /// Returns whether a process runs the session.
-    pub(crate) async fn is_live(&self, id: &SessionId) -> bool {
+    pub async fn is_live(&self, id: &SessionId) -> bool {
         matches!(self.store().holder(id).await, Ok(Some(_)))
     }
 
     /// Returns the journal of a session, including the journals of its subagents.
-    fn journal(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> StoredJournal {
+    pub fn journal(&self, writer: Box<dyn SessionWriter>, summary: Summary) -> StoredJournal {
         self.with_subagents(StoredJournal::new(writer, summary))
     }
 
@@ -223,7 +214,7 @@ impl Sessions {
     }
 
     /// Opens a session for writing.
-    async fn writer(&self, id: &SessionId) -> Result<Box<dyn SessionWriter>, Failure> {
+    pub async fn writer(&self, id: &SessionId) -> Result<Box<dyn SessionWriter>, Failure> {
         let opened = match self.store().open(id).await {
             Ok(opened) => opened,
             Err(error) => return Err(self.failure(&error, id).await),
@@ -231,8 +222,8 @@ impl Sessions {
         if let Some(torn) = opened.torn {
             self.notices.report(format!(
                 "left out the last {} of session {id}, which {} not written as a whole",
-                plural(torn.bytes, "byte"),
-                was_or_were(torn.bytes)
+                Count(torn.bytes, "byte"),
+                if torn.bytes == 1 { "was" } else { "were" }
             ));
         }
         Ok(opened.writer)
@@ -252,7 +243,8 @@ impl Sessions {
 
 /// Session that a run asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum SessionChoice {
+pub enum SessionChoice {
+    /// A new session.
     New,
     /// The newest session of the directory.
     Newest,
@@ -264,7 +256,7 @@ pub(crate) enum SessionChoice {
 
 /// Session that a run continues, before its flags are applied.
 #[derive(Debug)]
-pub(crate) struct Selected {
+pub struct Selected {
     sessions: Sessions,
     summary: Summary,
     record: Record,
@@ -274,7 +266,7 @@ pub(crate) struct Selected {
 
 /// Returns the session that a run continues or forks; `None` for a new one. `is_grant_given` is whether the run has a
 /// separate grant.
-pub(crate) async fn select(
+pub async fn select(
     choice: &SessionChoice,
     environment: &EnvironmentChoice,
     is_grant_given: bool,
@@ -284,7 +276,7 @@ pub(crate) async fn select(
         let sessions = Sessions::open(process_env).await?;
         let summary = sessions.find(prefix).await?;
         if environment.directory.is_none() {
-            place::require_directory(&summary, process_env)?;
+            require_directory(&summary, process_env)?;
         }
         // A fork at an entry before the damage is possible.
         let record = match fork {
@@ -342,7 +334,7 @@ async fn missing_directory(
         .list(&Place::on_this_machine(&process_env::absolute(named).ok()?).filter(), &Page::of(1))
         .await
         .ok()?;
-    place::require_directory(found.first()?, process_env).err()
+    require_directory(found.first()?, process_env).err()
 }
 
 /// Returns the record of a session to fork at an entry, up to the first damaged line. `is_grant_given` is whether the
@@ -368,19 +360,18 @@ async fn forkable(
 }
 
 impl Selected {
-    /// Returns the remembered flags of the session that were not given again, as arguments of a command line.
-    pub(crate) fn remembered(&self, given: &Flags) -> Result<Vec<String>, Failure> {
-        flags::remembered(&self.summary, given)
+    /// Returns the flags that the session remembers.
+    pub fn remembered_flags(&self) -> Result<Flags, Failure> {
+        remembered_flags(&self.summary)
     }
 
     /// Returns whether the session works in a worktree.
-    pub(crate) fn has_worktree(&self) -> bool {
+    pub fn has_worktree(&self) -> bool {
         Worktree::of(&self.summary).is_some()
     }
 
     /// Selects a session by its id.
-    #[cfg(any(feature = "acp", feature = "server", feature = "task"))]
-    pub(crate) async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
+    pub async fn of(sessions: Sessions, summary: Summary) -> Result<Self, Failure> {
         let record = sessions.record(&summary.id).await?;
         Ok(Self { sessions, summary, record, fork: None })
     }
@@ -389,8 +380,7 @@ impl Selected {
     /// before the damage. `is_grant_given` is whether the fork has a separate grant.
     ///
     /// Fails if the damaged part may contain a grant.
-    #[cfg(feature = "server")]
-    pub(crate) async fn to_fork(
+    pub async fn to_fork(
         sessions: Sessions,
         summary: Summary,
         turns: usize,
@@ -402,18 +392,17 @@ impl Selected {
     }
 
     /// Returns the title of the session; empty if it has no title yet.
-    #[cfg(feature = "acp")]
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         self.summary.title.clone()
     }
 
     /// Returns the environment and the directory in which the session works.
-    pub(crate) fn environment(&self) -> Result<EnvironmentChoice, Failure> {
+    pub fn environment(&self) -> Result<EnvironmentChoice, Failure> {
         Place::of_summary(&self.summary).to_choice(&self.summary.id)
     }
 
     /// Opens the session for the run.
-    pub(crate) async fn open(
+    pub async fn open(
         self,
         description: &SessionDescription,
         model: &Model,
@@ -469,7 +458,7 @@ impl Selected {
 
 impl Sessions {
     /// Creates a new session.
-    pub(crate) async fn create(
+    pub async fn create(
         &self,
         description: &SessionDescription,
         model: &Model,
@@ -492,12 +481,7 @@ impl Sessions {
 }
 
 /// Returns the only summary whose id starts with `prefix`. `kind` names the items, such as `session`.
-pub(crate) fn beginning_with(
-    prefix: &str,
-    all: Vec<Summary>,
-    kind: &str,
-    hint: &str,
-) -> Result<Summary, Failure> {
+pub fn beginning_with(prefix: &str, all: Vec<Summary>, kind: &str, hint: &str) -> Result<Summary, Failure> {
     let mut found = all.into_iter().filter(|summary| summary.id.as_str().starts_with(prefix));
     match (found.next(), found.next()) {
         (Some(summary), None) => Ok(summary),
@@ -548,7 +532,7 @@ fn fork_failure(error: &ForkError, id: &SessionId) -> Failure {
 }
 
 /// Parses `ID` or `ID@N`.
-fn parse_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
+pub fn parse_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
     let Some((id, turns)) = text.rsplit_once('@') else { return Ok((text, None)) };
     match turns.parse() {
         Ok(turns) if !id.is_empty() => Ok((id, Some(turns))),
@@ -556,6 +540,7 @@ fn parse_point(text: &str) -> Result<(&str, Option<usize>), Failure> {
     }
 }
 
-fn now() -> Timestamp {
+/// Returns the time of this machine.
+pub fn now() -> Timestamp {
     pintle_agent::Clock::now(&pintle_agent::SystemClock)
 }

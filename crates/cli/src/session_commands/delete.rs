@@ -1,20 +1,18 @@
 //! `pintle sessions delete` and `pintle sessions prune`.
 
 use pintle_agent::{SessionId, Timestamp};
-use pintle_store::{Filter, Page, PrunePolicy, StoreError, Summary, delete_tree, prune};
+use pintle_store::{Filter, Page, PrunePolicy, Summary, prune};
 use serde_json::json;
 
-use super::worktree::Worktree;
-use super::{Sessions, empty, list, now, unreadable};
+use super::list;
 use crate::args::{DeleteArgs, ListFormat, PruneArgs};
 use crate::console;
 use crate::exit::Exit;
 use crate::failure::{Failure, OrFailure as _};
 use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
-
-/// Age up to which a session without a message stays, in milliseconds.
-const MIN_EMPTY_AGE: i64 = 3_600_000;
+use crate::sessions::delete::{delete_empty, has_worktree, refuse_worktree, remove};
+use crate::sessions::{Sessions, now};
 
 pub(super) async fn delete(
     sessions: &Sessions,
@@ -40,33 +38,6 @@ pub(super) async fn delete(
     };
     console::print(&text).await?;
     Ok(Exit::Done)
-}
-
-/// Deletes one session with its subagents.
-///
-/// Sessions with a worktree, and sessions that another process has open, are not deleted.
-#[cfg(any(feature = "acp", feature = "server"))]
-pub(crate) async fn delete_one(
-    sessions: &Sessions,
-    summary: &Summary,
-    process_env: &ProcessEnv,
-) -> Result<(), Failure> {
-    refuse_worktree(summary, process_env)?;
-    remove(sessions, &summary.id).await
-}
-
-async fn remove(sessions: &Sessions, id: &SessionId) -> Result<(), Failure> {
-    delete_tree(sessions.store(), id).await.map_err(|error| unreadable(&error, id))?;
-    Ok(())
-}
-
-/// Refuses a session whose worktree would be lost silently.
-fn refuse_worktree(summary: &Summary, process_env: &ProcessEnv) -> Result<(), Failure> {
-    if !has_worktree(summary, process_env) {
-        return Ok(());
-    }
-    Err(Failure::usage(format!("session {} has a worktree", summary.id))
-        .with_hint("`pintle worktree merge` or `drop` it first"))
 }
 
 pub(super) async fn prune_old(
@@ -112,34 +83,6 @@ pub(super) async fn prune_old(
     Ok(Exit::Done)
 }
 
-/// Deletes the sessions without a message that killed processes left, and returns them.
-async fn delete_empty(
-    sessions: &Sessions,
-    all: &[Summary],
-    policy: &PrunePolicy,
-) -> Result<Vec<Summary>, StoreError> {
-    let store = sessions.store();
-    let before = Timestamp::from_millis(now().as_millis().saturating_sub(MIN_EMPTY_AGE));
-    let found = empty::left_empty(store, all, &policy.spared, before).await;
-    if policy.dry_run {
-        return Ok(found);
-    }
-    let mut deleted = Vec::new();
-    for summary in found {
-        match delete_tree(store, &summary.id).await {
-            Ok(()) => deleted.push(summary),
-            // Another process has opened it meanwhile.
-            Err(StoreError::InUse { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(deleted)
-}
-
 fn line(what: &str, summary: &Summary) -> String {
     format!("{what} {}  {}\n", summary.id, sanitize(list::title_or_mark(&summary.title)))
-}
-
-fn has_worktree(summary: &Summary, process_env: &ProcessEnv) -> bool {
-    Worktree::of(summary).is_some_and(|worktree| worktree.exists(process_env))
 }

@@ -5,28 +5,27 @@ use std::collections::BTreeMap;
 use pintle_store::Summary;
 use serde_json::Value;
 
-use crate::command_line;
 use crate::failure::{Failure, OrFailure as _};
 use crate::model::Model;
 
 /// Values by the name of their flag, without dashes. A switch has no values.
-pub(crate) type Flags = BTreeMap<String, Vec<String>>;
+pub type Flags = BTreeMap<String, Vec<String>>;
 
 /// Properties that the summary of a session records of the run that opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SessionDescription {
+pub struct SessionDescription {
     /// Id of a new session; a generated one by default.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// Further properties of a new session in the store.
-    pub(crate) properties: BTreeMap<String, String>,
+    pub properties: BTreeMap<String, String>,
     /// Flags of the run that the session remembers.
-    pub(crate) flags: Flags,
+    pub flags: Flags,
     /// Rules that a client of a server has set for the session, by flag.
-    pub(crate) rules: Flags,
+    pub rules: Flags,
     /// Whether a profile names the model.
-    pub(crate) has_profile: bool,
+    pub has_profile: bool,
     /// Whether the run has a separate grant.
-    pub(crate) has_grant: bool,
+    pub has_grant: bool,
 }
 
 /// Property of a summary with the flags as a JSON object.
@@ -83,7 +82,7 @@ pub(super) fn describe(summary: Summary, description: &SessionDescription, model
 }
 
 /// Returns the rules that deny and that a session remembers.
-pub(super) fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
+pub fn denials(summary: &Summary) -> Result<Vec<String>, Failure> {
     Ok(of_summary(summary)?.remove("deny").unwrap_or_default())
 }
 
@@ -92,20 +91,12 @@ fn of_summary(summary: &Summary) -> Result<Flags, Failure> {
     serde_json::from_str(text).or_failed("the flags of the session cannot be read")
 }
 
-/// Returns the flags of a session that are not in `given`, as words of a command line.
-pub(crate) fn remembered(summary: &Summary, given: &Flags) -> Result<Vec<String>, Failure> {
+/// Returns the flags that a session remembers, and its directory.
+pub fn remembered_flags(summary: &Summary) -> Result<Flags, Failure> {
     let mut flags = of_summary(summary)?;
     let place = super::Place::of_summary(summary);
     if !place.directory().is_empty() {
         flags.insert("dir".to_owned(), vec![place.directory().to_owned()]);
     }
-    let forgotten = command_line::replaced(given.keys().map(String::as_str));
-    let mut words = Vec::new();
-    for (name, values) in flags.iter().filter(|(name, _)| !forgotten.contains(name.as_str())) {
-        if values.is_empty() {
-            words.push(format!("--{name}"));
-        }
-        words.extend(values.iter().map(|value| format!("--{name}={value}")));
-    }
-    Ok(words)
+    Ok(flags)
 }
