@@ -41,7 +41,6 @@ mod output_schema;
 mod patch;
 mod piped_input;
 mod prompt;
-mod prompt_commands;
 mod prompt_source;
 #[cfg(feature = "client")]
 mod remote;
@@ -52,7 +51,6 @@ mod rules;
 mod run;
 #[cfg(feature = "server")]
 mod serve;
-mod servers;
 mod session_commands;
 #[cfg(feature = "task")]
 mod task;
@@ -73,8 +71,8 @@ use pintle_host::kept_in;
 use pintle_host::server_tokens;
 use pintle_host::{
     attendant, budget, env_spec, environment, failure, gates, host_command, instructions, keys, model,
-    named_value, notice, policy, process_env, process_secrets, profile_file, provider, route,
-    scripted_models, sessions, timeout, toolset,
+    named_value, notice, policy, process_env, process_secrets, profile_file, prompt_commands, provider,
+    route, scripted_models, servers, sessions, timeout, toolset,
 };
 
 use crate::args::{Arguments, Command, MockCommand};

@@ -2,7 +2,7 @@
 //! MCP servers.
 
 mod client;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 mod fake;
 mod unattended;
 
@@ -13,8 +13,8 @@ use pintle_agent::{ApprovalRequest, Approver, Decision, Principal};
 use pintle_governance::{BudgetApprover, Policy, PresentPlan};
 
 pub use self::client::ClientAttendant;
-#[cfg(any(test, feature = "testing"))]
-pub use self::fake::FakeAttendant;
+#[cfg(test)]
+pub(crate) use self::fake::FakeAttendant;
 pub use self::unattended::UnattendedSession;
 
 /// Answer that refuses a question.

@@ -12,6 +12,8 @@ pub mod instructions;
 pub mod kept_in;
 pub mod keys;
 mod layers;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod model;
 pub mod models;
 pub mod named_value;
@@ -21,12 +23,14 @@ pub mod policy;
 pub mod process_env;
 pub mod process_secrets;
 pub mod profile_file;
+pub mod prompt_commands;
 pub mod provider;
 pub mod route;
 pub mod sanitize;
 pub mod scripted_models;
 #[cfg(feature = "mcp")]
 pub mod server_tokens;
+pub mod servers;
 pub mod sessions;
 mod spec;
 pub mod timeout;

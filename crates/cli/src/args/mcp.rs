@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, Subcommand};
+use pintle_host::mcp::ServerChoice;
 use pintle_mcp::ServerName;
 use pintle_tools::Effect;
 
 use super::{ConfigurationArgs, ConfinementArgs, EnvArgs, ListFormat, PolicyArgs, ToolsetName};
 use crate::env_spec::EnvSpec;
-use crate::mcp::ServerChoice;
 
 /// Servers of tools of a run.
 #[derive(Clone, Debug, Default, Args)]

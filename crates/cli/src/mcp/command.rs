@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pintle_host::mcp::ServerChoice;
+use pintle_host::mcp::declarations::{self, Declarations, Declared, shown};
+use pintle_host::mcp::listings::Listings;
+use pintle_host::mcp::prompts;
 use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use serde_json::{Map, Value, json};
 
-use super::declarations::{self, Declarations, Declared, ServerChoice, shown};
 use super::file;
-use super::listings::Listings;
 use super::login::{login, logout};
-use super::prompts;
 use super::serve::serve;
 use crate::args::{AddServerArgs, ListFormat, McpArgs, McpCommand, ServerArg, ServerToolsArgs, ServersArgs};
 use crate::console;

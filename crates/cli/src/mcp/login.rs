@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use pintle_host::mcp::declarations::{Declarations, shown};
 use pintle_mcp::{HttpServer, LoginError, LoginErrorKind, ServerName, ServerTransport};
 
 use super::browser;
-use super::declarations::{Declarations, shown};
 use crate::failure::Failure;
 use crate::process_env::ProcessEnv;
 use crate::render::sanitize;

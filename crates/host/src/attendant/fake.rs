@@ -1,4 +1,4 @@
-//! Attendant for tests.
+//! Attendant for unit tests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::{Attendant, unattended_denial};
 
 /// Attendant with prepared answers. It records the questions that it is asked.
 #[derive(Debug)]
-pub struct FakeAttendant {
+pub(crate) struct FakeAttendant {
     is_attended: bool,
     answers: Mutex<VecDeque<String>>,
     questions: Mutex<Vec<String>>,
@@ -20,18 +20,18 @@ pub struct FakeAttendant {
 impl FakeAttendant {
     /// Returns an attendant that gives these answers in turn, and none after the last one. The answer `yes` approves a
     /// call, and a number is the amount of an agreement.
-    pub fn attended<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn attended<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
         let answers = answers.into_iter().map(str::to_owned).collect();
         Self { is_attended: true, answers: Mutex::new(answers), questions: Mutex::default() }
     }
 
     /// Returns an attendant without a user.
-    pub fn unattended() -> Self {
+    pub(crate) fn unattended() -> Self {
         Self { is_attended: false, ..Self::attended([]) }
     }
 
     /// Returns the questions so far, each with its details and its prompt.
-    pub fn questions(&self) -> Vec<String> {
+    pub(crate) fn questions(&self) -> Vec<String> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -16,23 +16,24 @@ const FILE: &str = "mcp.json";
 
 /// MCP servers of a run, in addition to the servers of the user and of projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerChoice {
+pub struct ServerChoice {
     /// Further files of declarations.
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Whether the run uses no servers.
-    pub(crate) is_off: bool,
+    pub is_off: bool,
 }
 
 /// Declared server.
 #[derive(Clone, Debug)]
-pub(crate) struct Declared {
-    pub(crate) spec: ServerSpec,
+pub struct Declared {
+    /// Name and transport of the server.
+    pub spec: ServerSpec,
     /// File that declares it.
-    pub(crate) source: String,
+    pub source: String,
     /// Origin of the declaration.
     by: DeclarationOrigin,
     /// Trusted programs of the project that declares it.
-    pub(crate) programs: Option<TrustedPrograms>,
+    pub programs: Option<TrustedPrograms>,
 }
 
 /// Origin of a declaration.
@@ -45,12 +46,13 @@ enum DeclarationOrigin {
 
 /// Declared servers, sorted by name, and the mistakes of the files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Declarations {
-    pub(crate) servers: Vec<Declared>,
+pub struct Declarations {
+    /// The servers, sorted by name.
+    pub servers: Vec<Declared>,
     /// Each names its file.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
     /// Parts of the files that have no effect. Each names its file.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Declarations {
@@ -58,7 +60,7 @@ impl Declarations {
     /// the later one applies: a project cannot redefine a server of the user.
     ///
     /// Mistakes are a usage failure in a file that the command line names.
-    pub(crate) fn collect(
+    pub fn collect(
         projects: &[ServerFile],
         choice: &ServerChoice,
         process_env: &ProcessEnv,
@@ -115,7 +117,7 @@ impl Declarations {
     }
 
     /// Returns the server with this name.
-    pub(crate) fn find(&self, name: &ServerName) -> Result<&Declared, Failure> {
+    pub fn find(&self, name: &ServerName) -> Result<&Declared, Failure> {
         self.servers.iter().find(|declared| declared.spec.name == *name).ok_or_else(|| {
             let problem = self.problems.iter().find(|problem| problem.contains(&format!("`{name}`")));
             match problem {
@@ -209,12 +211,12 @@ fn with_hint(mut spec: ServerSpec) -> ServerSpec {
 }
 
 /// Returns the path of the user's file; `None` if the command has no place for a configuration.
-pub(crate) fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
+pub fn user_file(process_env: &ProcessEnv) -> Option<PathBuf> {
     Some(process_env.configuration_directory()?.join(FILE))
 }
 
 /// Returns the command line or URL of a server, without values that may be secret.
-pub(crate) fn shown(spec: &ServerSpec) -> String {
+pub fn shown(spec: &ServerSpec) -> String {
     match &spec.transport {
         ServerTransport::Stdio(server) => {
             let words = std::iter::once(&server.program).chain(&server.arguments);
@@ -227,14 +229,14 @@ pub(crate) fn shown(spec: &ServerSpec) -> String {
 }
 
 /// Returns the directory whose file `pintle mcp add --project` changes.
-pub(crate) async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+pub async fn project_file(process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     let environment = process_env.local_environment(&process_env.directory(None)?)?;
     let root = policy::Project::root(&environment).await?;
     Ok(policy::server_file_in(&root))
 }
 
 /// Reads a server file verbatim; empty if the file is missing.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+pub fn read(path: &Path) -> Result<String, Failure> {
     let text = process_env::read_text_if_there("file of servers", path)?;
     Ok(text.unwrap_or_else(|| "{}".to_owned()))
 }
@@ -242,8 +244,6 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use pintle_governance::HookCommands;
-
-    use std::ffi::OsStr;
 
     use super::*;
 

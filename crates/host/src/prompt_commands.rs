@@ -5,50 +5,60 @@ use std::collections::BTreeMap;
 use pintle_llm::ImageData;
 use serde::{Deserialize, Serialize};
 
-use crate::render::sanitize;
+use crate::sanitize::sanitize;
 
 /// Longest meaning in a list, in characters.
 const MAX_MEANING: usize = 80;
 
 /// Prompt that a server has listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PromptCommand {
-    pub(crate) server: String,
+pub struct PromptCommand {
+    /// Name of the server.
+    pub server: String,
     /// Name that the server gives it.
-    pub(crate) name: String,
+    pub name: String,
     /// Name of the command, without the slash.
-    pub(crate) command: String,
-    pub(crate) description: String,
-    pub(crate) arguments: Vec<Argument>,
+    pub command: String,
+    /// Description by the server.
+    pub description: String,
+    /// Arguments in the order of the prompt.
+    pub arguments: Vec<PromptArgument>,
 }
 
 /// Argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Argument {
-    pub(crate) name: String,
-    pub(crate) is_required: bool,
+pub struct PromptArgument {
+    /// Name of the argument.
+    pub name: String,
+    /// Whether the prompt needs it.
+    pub is_required: bool,
 }
 
 /// Prompt with its arguments, as the user called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CalledPrompt {
-    pub(crate) server: String,
-    pub(crate) name: String,
-    pub(crate) arguments: BTreeMap<String, String>,
+pub struct CalledPrompt {
+    /// Name of the server.
+    pub server: String,
+    /// Name that the server gives the prompt.
+    pub name: String,
+    /// Values by the names of their arguments.
+    pub arguments: BTreeMap<String, String>,
     /// Line of the user.
-    pub(crate) written: String,
+    pub written: String,
 }
 
 /// User message that a prompt expands to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct PromptText {
-    pub(crate) text: String,
-    pub(crate) images: Vec<ImageData>,
+pub struct PromptText {
+    /// Text of the message.
+    pub text: String,
+    /// Images of the message.
+    pub images: Vec<ImageData>,
 }
 
 impl PromptCommand {
     /// Returns the meaning for lists, with the arguments before it.
-    pub(crate) fn meaning(&self) -> String {
+    pub fn meaning(&self) -> String {
         let usage = self.usage();
         let gap = if usage.is_empty() || self.description.is_empty() { "" } else { ": " };
         let description = self.description.lines().next().unwrap_or_default();
@@ -56,7 +66,7 @@ impl PromptCommand {
     }
 
     /// Returns the arguments, with optional ones in brackets.
-    pub(crate) fn usage(&self) -> String {
+    pub fn usage(&self) -> String {
         let shown = self.arguments.iter().map(|argument| match argument.is_required {
             true => argument.name.clone(),
             false => format!("[{}]", argument.name),
@@ -67,7 +77,7 @@ impl PromptCommand {
     /// Reads a line that calls it, with these values; `None` if a quotation in it does not end.
     ///
     /// The error is a message with the expected arguments.
-    pub(crate) fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<CalledPrompt, String> {
+    pub fn call(&self, line: &str, values: Option<Vec<String>>) -> Result<CalledPrompt, String> {
         let problem = |what: &str| {
             let usage = self.usage();
             let expected = if usage.is_empty() { "no arguments" } else { usage.as_str() };
@@ -92,7 +102,7 @@ impl PromptCommand {
 }
 
 /// Splits a line into words as a shell would; `None` if a quotation does not end.
-pub(crate) fn words(line: &str) -> Option<Vec<String>> {
+pub fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = line.chars();
@@ -122,7 +132,7 @@ mod tests {
     use super::*;
 
     fn prompt(arguments: &[(&str, bool)]) -> PromptCommand {
-        let argument = |(name, is_required): &(&str, bool)| Argument {
+        let argument = |(name, is_required): &(&str, bool)| PromptArgument {
             name: (*name).to_owned(),
             is_required: *is_required,
         };

@@ -17,7 +17,7 @@ const DIRECTORY: &str = "servers";
 
 /// Listings of the servers of an environment.
 #[derive(Clone, Debug)]
-pub(crate) struct Listings {
+pub struct Listings {
     directory: PathBuf,
     /// Environment and directory in which servers are started.
     place: String,
@@ -27,7 +27,7 @@ pub(crate) struct Listings {
 impl Listings {
     /// Returns the listings of servers that are started in this environment and directory; `None` without a state
     /// directory.
-    pub(crate) fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
+    pub fn of(environment: &str, directory: &str, process_env: &ProcessEnv) -> Option<Self> {
         let state = process_env.state_directory().ok()?;
         Some(Self {
             directory: state.join(DIRECTORY),
@@ -37,7 +37,7 @@ impl Listings {
     }
 
     /// Returns the last listing of the server; `None` if it is unknown.
-    pub(crate) fn read(&self, spec: &ServerSpec) -> Option<ToolListing> {
+    pub fn read(&self, spec: &ServerSpec) -> Option<ToolListing> {
         self.read_from(&self.path(spec, "json")?)
     }
 
@@ -53,12 +53,12 @@ impl Listings {
     }
 
     /// Stores the listing of the server.
-    pub(crate) fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
+    pub fn write(&self, spec: &ServerSpec, listing: &ToolListing) -> Result<(), Failure> {
         self.write_to(self.path(spec, "json"), listing)
     }
 
     /// Stores the prompts that the server has listed.
-    pub(crate) fn write_prompts(&self, spec: &ServerSpec, prompts: &[PromptCommand]) -> Result<(), Failure> {
+    pub fn write_prompts(&self, spec: &ServerSpec, prompts: &[PromptCommand]) -> Result<(), Failure> {
         self.write_to(self.path(spec, "prompts.json"), prompts)
     }
 

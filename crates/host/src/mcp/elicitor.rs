@@ -7,7 +7,7 @@ use pintle_mcp::{Elicitation, ElicitationAnswer, Elicitor, Wanted};
 use serde_json::{Map, Value};
 
 use crate::attendant::{Attendant, REFUSAL};
-use crate::render::sanitize;
+use crate::sanitize::sanitize;
 
 /// Below a question for one value.
 const VALUE_PROMPT: &str = "Value (Enter leaves it out, `!` refuses): ";

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pintle_mcp::{McpServers, PromptMessage, PromptRole, ServerError, ServerName, ServerPrompt};
 
-use crate::prompt_commands::{Argument, CalledPrompt, PromptCommand, PromptText};
-use crate::render::sanitize;
+use crate::prompt_commands::{CalledPrompt, PromptArgument, PromptCommand, PromptText};
+use crate::sanitize::sanitize;
 
 /// Prompts of the servers of a session.
 #[derive(Debug, Default)]
@@ -30,10 +30,7 @@ impl Prompts {
 }
 
 /// Lists the prompts of a server, which is started if it does not run.
-pub(super) async fn listed(
-    servers: &McpServers,
-    server: &ServerName,
-) -> Result<Vec<PromptCommand>, ServerError> {
+pub async fn listed(servers: &McpServers, server: &ServerName) -> Result<Vec<PromptCommand>, ServerError> {
     Ok(servers.prompts(server).await?.into_iter().map(command).collect())
 }
 
@@ -41,7 +38,7 @@ fn command(prompt: ServerPrompt) -> PromptCommand {
     let arguments = prompt
         .arguments
         .into_iter()
-        .map(|argument| Argument { name: argument.name, is_required: argument.is_required });
+        .map(|argument| PromptArgument { name: argument.name, is_required: argument.is_required });
     PromptCommand {
         server: prompt.server.to_string(),
         name: prompt.name,

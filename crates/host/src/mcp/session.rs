@@ -36,7 +36,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// MCP servers of a session, and its other tools.
 #[derive(Clone, Debug)]
-pub(crate) struct SessionServers {
+pub struct SessionServers {
     servers: McpServers,
     /// Tools that are not provided by servers.
     others: ToolRegistry,
@@ -161,7 +161,7 @@ impl SessionServers {
 
     /// Offers the tools again if servers have changed theirs, and stores the new listings. Called between two runs: all
     /// requests of a run start with the same tools.
-    pub(crate) async fn refresh(self, handle: SessionHandle) {
+    pub async fn refresh(self, handle: SessionHandle) {
         // Lists that a search has loaded are stored as well.
         let _ = self.servers.refresh().await;
         if self.keep() {
@@ -173,7 +173,7 @@ impl SessionServers {
     }
 
     /// Stops the servers, and stores their listings.
-    pub(crate) async fn close(self) {
+    pub async fn close(self) {
         // A server that hangs must not block the exit.
         let _ = tokio::time::timeout(CLOSE_TIME, self.keep_prompts()).await;
         self.keep();
@@ -181,14 +181,14 @@ impl SessionServers {
     }
 
     /// Returns the prompts of the servers that are known.
-    pub(crate) fn prompts(&self) -> Vec<PromptCommand> {
+    pub fn prompts(&self) -> Vec<PromptCommand> {
         self.prompts.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
     /// Requests the text of a prompt from its server, which is started if it does not run.
     ///
     /// The error is the message of the server.
-    pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+    pub async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
         prompts::fetch(&self.servers, called).await
     }
 

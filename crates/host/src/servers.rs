@@ -11,26 +11,29 @@ mod with_servers {
     use crate::environment::{Confinement, EnvSession};
     use crate::failure::Failure;
     use crate::gates;
-    pub(crate) use crate::mcp::SessionServers;
+    pub use crate::mcp::SessionServers;
     use crate::mcp::{OfflineGrant, ServerChoice, ServerPlace};
     use crate::policy::ServerFile;
     use crate::process_env::ProcessEnv;
     use pintle_governance::Grant;
-    pub(crate) use pintle_mcp::ServerSpec;
+    pub use pintle_mcp::ServerSpec;
 
     /// Servers that a run asks for, and the settings that they depend on.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub(crate) struct ServerOptions {
-        pub(crate) choice: ServerChoice,
-        pub(crate) confinement: Confinement,
-        pub(crate) environment: EnvSpec,
+    pub struct ServerOptions {
+        /// Servers besides those of the user and of projects.
+        pub choice: ServerChoice,
+        /// Limits of the session.
+        pub confinement: Confinement,
+        /// Environment of the session.
+        pub environment: EnvSpec,
         /// Whether listings of servers are stored.
-        pub(crate) keeps_state: bool,
+        pub keeps_state: bool,
     }
 
     /// Adds the tools of the servers that files of projects and the client declare to the tools of a profile. Starts
     /// none. A grant without network leaves out each server that would use the network.
-    pub(crate) fn offer(
+    pub fn offer(
         profile: &mut ProviderProfile,
         declared: (&[ServerFile], Vec<ServerSpec>),
         options: &ServerOptions,
@@ -70,33 +73,36 @@ mod without_servers {
 
     /// Uninhabited: this build has no servers.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) enum ServerSpec {}
+    pub enum ServerSpec {}
 
     /// Nothing: a build without servers has no options for them.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct ServerOptions;
+    pub struct ServerOptions;
 
     /// No servers.
     #[derive(Clone, Debug)]
-    pub(crate) struct SessionServers;
+    pub struct SessionServers;
 
     impl SessionServers {
-        pub(crate) async fn refresh(self, _handle: SessionHandle) {}
+        /// Does nothing.
+        pub async fn refresh(self, _handle: SessionHandle) {}
 
-        pub(crate) async fn close(self) {}
+        /// Does nothing.
+        pub async fn close(self) {}
 
-        pub(crate) fn prompts(&self) -> Vec<PromptCommand> {
+        /// Returns no prompts.
+        pub fn prompts(&self) -> Vec<PromptCommand> {
             Vec::new()
         }
 
-        pub(crate) async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
+        /// Fails: no server has a prompt.
+        pub async fn prompt(&self, called: &CalledPrompt) -> Result<PromptText, String> {
             Err(format!("there is no server {}", called.server))
         }
     }
 
-    /// Leaves the profile unchanged.
-    #[expect(clippy::unnecessary_wraps, reason = "a build with servers can fail")]
-    pub(crate) fn offer(
+    /// Leaves the profile unchanged. Never fails: only a build with servers can.
+    pub fn offer(
         _profile: &mut ProviderProfile,
         _declared: (&[ServerFile], Vec<ServerSpec>),
         _options: &ServerOptions,
@@ -110,6 +116,6 @@ mod without_servers {
 }
 
 #[cfg(feature = "mcp")]
-pub(crate) use self::with_servers::{ServerOptions, ServerSpec, SessionServers, offer};
+pub use self::with_servers::{ServerOptions, ServerSpec, SessionServers, offer};
 #[cfg(not(feature = "mcp"))]
-pub(crate) use self::without_servers::{ServerOptions, ServerSpec, SessionServers, offer};
+pub use self::without_servers::{ServerOptions, ServerSpec, SessionServers, offer};
