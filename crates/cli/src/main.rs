@@ -89,6 +89,7 @@ const WORKERS: usize = 2;
 /// How long to wait for a reader to take the final error object.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
+#[expect(clippy::disallowed_methods, reason = "the main function captures the environment of the process")]
 fn main() -> ExitCode {
     let arguments = match command_line::parse() {
         Ok(arguments) => arguments,

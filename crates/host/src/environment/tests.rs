@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn environment_errors_name_the_target() {
-    let process_env = ProcessEnv::capture();
+    let process_env = ProcessEnv::with([]);
     let failure_for = |text: &str, directory: Option<&str>, error: EnvError| {
         let failure = EnvTarget {
             choice: EnvironmentChoice {
@@ -51,7 +51,7 @@ fn environment_errors_name_the_target() {
 
 #[test]
 fn local_directory_is_checked_up_front() {
-    let process_env = ProcessEnv::capture();
+    let process_env = ProcessEnv::with([]);
     let mut choice = EnvironmentChoice { spec: EnvSpec::Local, directory: Some("/no/such/place".into()) };
     let confinement = Confinement::none();
     assert!(
