@@ -406,7 +406,11 @@ impl SessionRun<'_> {
                 true => Some(Conversed::open(session.id().clone(), env_session, process_env).await?),
                 false => None,
             };
-            let begun = Begun { session, prompt, unfinished, is_kept, effort, notes, draft, device };
+            let history =
+                is_kept.then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env)).flatten();
+            let flags = &args.conversation;
+            let begun =
+                Begun { flags, session, prompt, unfinished, is_kept, effort, notes, draft, history, device };
             let surroundings = Surroundings {
                 model,
                 policy: &policy,
@@ -417,11 +421,7 @@ impl SessionRun<'_> {
                 conversed,
                 servers: servers.clone(),
                 process_env,
-                history: is_kept
-                    .then(|| HistoryFile::of(&name, &directory.to_string_lossy(), process_env))
-                    .flatten(),
                 has_sandbox: !matches!(env_session.sandbox(), SandboxState::Unavailable { .. }),
-                flags: &args.conversation,
                 notices: console::divert_notices(),
                 questions,
             };

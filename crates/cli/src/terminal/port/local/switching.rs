@@ -1,16 +1,17 @@
-//! Commands about this session and others: changes, rewinding, and switching to another session.
+//! Changes of this session, rewinding, and switching to another session.
 
 use std::path::Path;
 
-use pintle_agent::{SessionState, Turn, TurnKind};
+use futures_util::future::BoxFuture;
+use pintle_agent::{Turn, TurnKind};
 
-use crate::args::ExportFormat;
+use super::LocalPort;
 use crate::failure::Failure;
 use crate::render::{Face, Line, diff, expand_tabs, plural, sanitize};
 use crate::reports::labelled;
 use crate::sessions::conversed::Conversed;
-use crate::terminal::driver::{Done, Driver};
 use crate::terminal::next::{Next, Settings};
+use crate::terminal::port::{PortReply, PortResult, Switch, carried_out};
 
 /// Maximum number of diff rows shown. The rest is in the files.
 const DIFF_ROWS: usize = 400;
@@ -21,103 +22,97 @@ const LISTED_INPUTS: usize = 20;
 /// Maximum length of an input in a list, in characters.
 const INPUT_CHARS: usize = 60;
 
-/// Maximum size of a text that is copied to the clipboard, in bytes. Terminals ignore much longer texts.
-const MAX_COPIED: usize = 64 << 10;
+impl LocalPort<'_> {
+    pub(super) fn switch(&self, switch: Switch) -> BoxFuture<'static, PortResult> {
+        match switch {
+            Switch::New => carried_out(Ok(PortReply::Next(Next::New(self.settings())))),
+            Switch::Fork(entries) => carried_out(self.fork(&entries)),
+            Switch::Undo => carried_out(self.undo()),
+            Switch::Rewind(arguments) => self.rewind(&arguments),
+            Switch::Resume(prefix) => self.resume(prefix),
+        }
+    }
 
-type Lines = Result<Vec<Line>, String>;
-
-impl Driver<'_> {
     /// Returns the settings that a new session adopts from this one.
-    pub(super) fn settings(&self) -> Settings {
-        let status = &self.display.conversation.status;
+    fn settings(&self) -> Settings {
         Settings {
-            model: status.model.clone(),
-            effort: status.effort.clone(),
+            model: self.model.clone(),
+            effort: self.effort.clone(),
             mode: self.surroundings.policy.mode(),
         }
     }
 
-    /// Switches to another session, unless a turn is running.
-    pub(in crate::terminal::driver) fn turn_to(&mut self, next: Next) -> Lines {
-        if self.session.state() == SessionState::Processing {
-            return Err("a turn is running: interrupt it first, with Esc".to_owned());
-        }
-        if !matches!(next, Next::New(_)) {
-            self.kept()?;
-        }
-        self.next = Some(next);
-        Ok(Vec::new())
+    /// Returns the successor of a session that is kept.
+    fn successor(&self, next: Next) -> PortResult {
+        self.conversed()?;
+        Ok(PortReply::Next(next))
     }
 
-    /// Switches to a session whose id starts with this prefix, if there is one.
-    pub(super) fn resume(&mut self, prefix: &str) {
-        let prefix = prefix.to_owned();
-        match self.kept().cloned() {
-            Ok(kept) => {
-                self.is_finding = true;
-                self.doing.push(Box::pin(async move {
-                    let found = kept.find(&prefix).await;
-                    let next = found.map(|id| Next::Resume(id.to_string()));
-                    Done::Found(next.map_err(|failure| failure.message()))
-                }));
-            }
-            Err(problem) => self.done(Done::Called(Err(problem))),
-        }
+    /// Finds the session whose id starts with this prefix.
+    fn resume(&self, prefix: String) -> BoxFuture<'static, PortResult> {
+        let conversed = match self.conversed() {
+            Ok(conversed) => conversed.clone(),
+            Err(problem) => return carried_out(Err(problem)),
+        };
+        Box::pin(async move {
+            let id = conversed.find(&prefix).await.map_err(|failure| failure.message())?;
+            Ok(PortReply::Next(Next::Resume(id.to_string())))
+        })
     }
 
-    pub(super) fn fork(&mut self, entries: &str) -> Lines {
+    fn fork(&self, entries: &str) -> PortResult {
         let turns = match entries {
             "" => None,
             entries => Some(entry_number(entries, &self.session.history())?),
         };
-        let (id, settings) = (self.session.id().clone(), self.settings());
-        self.turn_to(Next::Fork { id, turns, settings })
+        self.successor(Next::Fork { id: self.session.id().clone(), turns, settings: self.settings() })
     }
 
     /// Rewinds to before the newest input, which becomes a draft.
-    pub(super) fn undo(&mut self) -> Lines {
+    fn undo(&self) -> PortResult {
         let history = self.session.history();
         let Some((turns, draft)) = inputs(&history).pop() else {
             return Err("there is no input to take back".to_owned());
         };
+        self.rewind_to(turns, draft, false)
+    }
+
+    fn rewind_to(&self, turns: usize, draft: String, forced: bool) -> PortResult {
         let (id, settings) = (self.session.id().clone(), self.settings());
-        self.turn_to(Next::Rewind { id, turns, forced: false, draft, settings })
+        self.successor(Next::Rewind { id, turns, forced, draft, settings })
     }
 
     /// Lists the inputs, previews a rewind, or carries it out.
-    pub(super) fn rewind(&mut self, arguments: &str) {
+    fn rewind(&self, arguments: &str) -> BoxFuture<'static, PortResult> {
         let history = self.session.history();
         let mut words = arguments.split_whitespace();
         let (number, order) = (words.next(), words.next());
         let inputs = inputs(&history);
-        let result = match (number, order, words.next()) {
-            (None, ..) => Ok(listed(&inputs)),
+        carried_out(match (number, order, words.next()) {
+            (None, ..) => Ok(PortReply::Lines(listed(&inputs))),
             (Some(number), order @ (None | Some("now" | "force")), None) => match chosen(number, &inputs) {
                 Ok((turns, _)) if order.is_none() => return self.preview_rewind(turns),
-                Ok((turns, draft)) => {
-                    let (id, forced) = (self.session.id().clone(), order == Some("force"));
-                    self.turn_to(Next::Rewind { id, turns, forced, draft, settings: self.settings() })
-                }
+                Ok((turns, draft)) => self.rewind_to(turns, draft, order == Some("force")),
                 Err(problem) => Err(problem),
             },
             (Some(_), ..) => Err("expected /rewind N, and now or force behind it to do it".to_owned()),
-        };
-        self.done(Done::Called(result));
+        })
     }
 
-    fn preview_rewind(&mut self, turns: usize) {
-        self.ask_store(move |kept| async move {
-            let text = kept.preview_rewind(turns).await?;
+    fn preview_rewind(&self, turns: usize) -> BoxFuture<'static, PortResult> {
+        self.ask_store(move |conversed| async move {
+            let text = conversed.preview_rewind(turns).await?;
             let mut lines: Vec<Line> = text.lines().map(|line| Line::plain(sanitize(line))).collect();
             let hint = "the same with `now` behind it does that; with `force`, also to what others changed";
             lines.push(Line::new(hint, Face::DIM));
             Ok(lines)
-        });
+        })
     }
 
-    pub(super) fn diff(&mut self) {
-        self.ask_store(|kept| async move {
-            let text = kept.diff().await?;
+    /// Shows the changes in the working directory.
+    pub(super) fn changes(&self) -> BoxFuture<'static, PortResult> {
+        self.ask_store(|conversed| async move {
+            let text = conversed.diff().await?;
             if text.is_empty() {
                 return Ok(vec![labelled("diff", "no changes since the session started")]);
             }
@@ -129,78 +124,47 @@ impl Driver<'_> {
                 lines.push(Line::new(format!("… {more}; `pintle sessions diff` shows all"), Face::DIM));
             }
             Ok(lines)
-        });
+        })
     }
 
-    pub(super) fn list_sessions(&mut self) {
-        self.ask_store(|kept| async move {
-            let found = kept.neighbours().await?;
+    pub(super) fn list_sessions(&self) -> BoxFuture<'static, PortResult> {
+        self.ask_store(|conversed| async move {
+            let found = conversed.neighbours().await?;
             let mut lines: Vec<Line> = found.iter().map(|line| Line::plain(expand_tabs(line))).collect();
             lines.push(Line::new("/resume ID resumes one; the start of its id is enough", Face::DIM));
             Ok(lines)
-        });
+        })
     }
 
     /// Writes the conversation to a new file of the user, on this machine.
-    pub(super) fn export(&mut self, name: &str) {
+    pub(super) fn export(&self, name: String) -> BoxFuture<'static, PortResult> {
         let short: String = self.session.id().as_str().chars().take(18).collect();
-        let name = if name.is_empty() { format!("pintle-{short}.md") } else { name.to_owned() };
-        let format = match Path::new(&name).extension().and_then(|extension| extension.to_str()) {
-            Some("md" | "markdown") => ExportFormat::Markdown,
-            Some("html" | "htm") => ExportFormat::Html,
-            Some("jsonl") => ExportFormat::Jsonl,
-            _ => {
-                let problem = format!("expected a name that ends in .md, .html or .jsonl, found {name}");
-                return self.done(Done::Called(Err(problem)));
-            }
-        };
+        let name = if name.is_empty() { format!("pintle-{short}.md") } else { name };
         let process_env = self.surroundings.process_env.clone();
-        self.ask_store(move |kept| async move {
-            let text = kept.export(format).await?;
+        self.ask_store(move |conversed| async move {
+            let text = conversed.export(&name).await?;
             let path = process_env.write_new(Path::new(&name), &text)?;
             Ok(vec![labelled("export", path.display().to_string())])
-        });
-    }
-
-    /// Copies the newest response to the clipboard, through the terminal.
-    pub(super) fn copy(&mut self) {
-        let history = self.session.history();
-        let responses = history.iter().rev().filter(|turn| turn.kind == TurnKind::Assistant);
-        let newest = responses.map(|turn| turn.item.text()).find(|text| !text.trim().is_empty());
-        let result = match newest {
-            _ if self.display.conversation.is_plain() => {
-                Err("a conversation in lines cannot copy".to_owned())
-            }
-            Some(text) if text.len() > MAX_COPIED => Err(format!(
-                "the last response has {}, and terminals take no more than {MAX_COPIED}: /export writes it to a file",
-                plural(text.len() as u64, "byte")
-            )),
-            Some(text) => {
-                self.display.copy(text);
-                Ok(vec![labelled("copy", "the last response was sent to the clipboard")])
-            }
-            None => Err("there is no response to copy".to_owned()),
-        };
-        self.done(Done::Called(result));
+        })
     }
 
     /// Queries the store and shows the result.
-    fn ask_store<F>(&mut self, work: impl FnOnce(Conversed) -> F)
+    fn ask_store<F>(&self, work: impl FnOnce(Conversed) -> F) -> BoxFuture<'static, PortResult>
     where
         F: Future<Output = Result<Vec<Line>, Failure>> + Send + 'static,
     {
-        match self.kept() {
-            Ok(kept) => {
-                let answer = work(kept.clone());
-                self.doing.push(Box::pin(async move {
-                    Done::Called(answer.await.map_err(|failure| failure.message()))
-                }));
+        match self.conversed() {
+            Ok(conversed) => {
+                let answer = work(conversed.clone());
+                Box::pin(
+                    async move { answer.await.map(PortReply::Lines).map_err(|failure| failure.message()) },
+                )
             }
-            Err(problem) => self.done(Done::Called(Err(problem))),
+            Err(problem) => carried_out(Err(problem)),
         }
     }
 
-    fn kept(&self) -> Result<&Conversed, String> {
+    fn conversed(&self) -> Result<&Conversed, String> {
         self.surroundings.conversed.as_ref().ok_or_else(|| "this session is not kept".to_owned())
     }
 }
