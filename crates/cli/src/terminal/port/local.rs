@@ -18,7 +18,7 @@ use pintle_agent::{
     EventKind, Run, Session, SessionError, SessionEvent, SessionHandle, SessionState, TreeEvents,
 };
 use pintle_env::{EntryKind, ExecRequest, ExecutionEnvironment, OutputLimits, WalkRequest};
-use pintle_governance::{Mode, Policy};
+use pintle_governance::{APPROVAL_SOURCE, Mode, Policy};
 use pintle_llm::{ReasoningEffort, ToolList};
 use pintle_tools::gate::Permission;
 use pintle_tools::pipeline::plain_text;
@@ -43,7 +43,6 @@ use crate::terminal::approvals::Decided;
 use crate::terminal::images::Said;
 use crate::terminal::memory::{self, MemoryFile};
 use crate::terminal::user_commands::discover;
-use pintle_governance::APPROVAL_SOURCE;
 
 /// Operations of a session in this process. It ends with the conversation.
 pub(super) const CAPABILITIES: Capabilities =
