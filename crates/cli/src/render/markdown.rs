@@ -7,7 +7,7 @@
 //! Lines are independent: emphasis does not extend over a line end, and a line of dashes is a rule, not the underline of a
 //! heading.
 
-mod block;
+pub(super) mod block;
 mod highlight;
 mod inline;
 mod table;

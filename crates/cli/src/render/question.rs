@@ -7,6 +7,7 @@ use super::live_region::TerminalSize;
 use super::sanitize::{Sanitizer, escape_hidden};
 use super::style::{Highlight, Style};
 use super::word_wrap::wrap;
+use super::wrap::advance;
 use super::{summary, width};
 
 /// Margin of quoted text. Only Pintle's own notes start further left, so quoted text cannot imitate a note.
@@ -32,9 +33,6 @@ const BLANK_RUN: usize = 3;
 
 /// Maximum number of zero-width characters on one base character. Further characters are escaped.
 const MAX_MARKS: usize = 4;
-
-/// Distance between tab stops.
-const TAB: usize = 8;
 
 /// Columns reserved for the text size in the first line.
 const SIZE_WIDTH: usize = 50;
@@ -220,7 +218,7 @@ fn wrap_line(line: &str, highlight: Option<Highlight>, columns: usize) -> Vec<Ro
     for character in line.chars().map(Some).chain([None]) {
         text.clear();
         match character {
-            Some('\t') => text.push_str(&" ".repeat(TAB - used % TAB)),
+            Some('\t') => text.push_str(&" ".repeat(advance(used, '\t') - used)),
             Some(character) => sanitizer.character(character, &mut text),
             None => sanitizer.end(&mut text),
         }
