@@ -45,7 +45,7 @@ pub(crate) use self::live_region::{TerminalSize, erase_live_region};
 pub(crate) use self::markdown::Markdown;
 pub(crate) use self::note::note;
 pub(crate) use self::question::{Section, model_question, question};
-pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, is_safe, sanitize};
+pub(crate) use self::sanitize::{Sanitizer, diff_lines, escape_hidden, in_one_line, sanitize};
 pub(crate) use self::style::Style;
 pub(crate) use self::subagent_names::call_key;
 use self::subagent_names::call_key_of;

@@ -5,9 +5,8 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::line::{Colour, Face, Line};
+use super::line::{Face, Line};
 use super::sanitize::{diff_lines, escape_hidden};
-use super::style::{Highlight, Style};
 use super::wrap::expand_tabs;
 
 /// Maximum length of a line, in characters. Longer lines are truncated and have no marks.
@@ -67,7 +66,22 @@ fn count(lines: &[String], sign: char) -> usize {
 }
 
 fn line(text: &str) -> Line {
-    Line::new(text, Style::diff_highlight(text).map_or(Face::PLAIN, Highlight::face))
+    Line::new(text, face(text))
+}
+
+/// Returns the face of a line of a unified diff.
+pub(super) fn face(line: &str) -> Face {
+    if line.starts_with("+++ ") || line.starts_with("--- ") {
+        Face::BOLD
+    } else if line.starts_with("@@ ") {
+        Face::LOCATION
+    } else if line.starts_with('+') {
+        Face::SUCCESS
+    } else if line.starts_with('-') {
+        Face::FAILURE
+    } else {
+        Face::PLAIN
+    }
 }
 
 /// Returns a removed and an added line, with the differing words marked.
@@ -84,12 +98,12 @@ fn pair(old: &str, new: &str) -> (Line, Line) {
     if 2 * same * 100 < (old.len() + new.len()) * MIN_SAME {
         return (line(old), line(new));
     }
-    let mut removed = Line::new("-", Face::coloured(Colour::Red));
-    let mut added = Line::new("+", Face::coloured(Colour::Green));
+    let mut removed = Line::new("-", Face::FAILURE);
+    let mut added = Line::new("+", Face::SUCCESS);
     for change in changes {
         let mark = if change.tag() == DiffTag::Equal { Face::PLAIN } else { Face::REVERSED };
-        removed.push(text(&old_words, change.old_range()), Face::coloured(Colour::Red).and(mark));
-        added.push(text(&new_words, change.new_range()), Face::coloured(Colour::Green).and(mark));
+        removed.push(text(&old_words, change.old_range()), Face::FAILURE.and(mark));
+        added.push(text(&new_words, change.new_range()), Face::SUCCESS.and(mark));
     }
     (removed, added)
 }

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::diff;
+use super::line::Face;
 use super::live_region::TerminalSize;
 use super::sanitize::{Sanitizer, escape_hidden};
-use super::style::{Highlight, Style};
+use super::style::Style;
 use super::word_wrap::wrap;
 use super::wrap::advance;
 use super::{summary, width};
@@ -37,10 +39,10 @@ const MAX_MARKS: usize = 4;
 /// Columns reserved for the text size in the first line.
 const SIZE_WIDTH: usize = 50;
 
-/// Lines of quoted text, each with its highlight.
+/// Lines of quoted text, each with its face.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    lines: Vec<(Option<Highlight>, String)>,
+    lines: Vec<(Face, String)>,
     is_diff: bool,
     /// Whether the last line has no line end.
     is_open: bool,
@@ -57,7 +59,7 @@ struct TextSize {
 #[derive(Clone, Debug)]
 struct Row {
     margin: &'static str,
-    highlight: Option<Highlight>,
+    face: Face,
     text: String,
     /// Number of lines that start in the row, and of bytes that it shows.
     size: TextSize,
@@ -112,9 +114,9 @@ fn format_rows(sections: &[Vec<Row>], style: Style) -> String {
 }
 
 impl Section {
-    /// Creates a section of lines without highlight.
+    /// Creates a section of lines in the default face.
     pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
-        Self { lines: lines.into_iter().map(|line| (None, line)).collect(), ..Self::default() }
+        Self { lines: lines.into_iter().map(|line| (Face::PLAIN, line)).collect(), ..Self::default() }
     }
 
     /// Creates a section from a text.
@@ -124,7 +126,7 @@ impl Section {
 
     /// Creates a section from the lines of unified diffs.
     pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = lines.into_iter().map(|line| (Style::diff_highlight(line), line.to_owned())).collect();
+        let lines = lines.into_iter().map(|line| (diff::face(line), line.to_owned())).collect();
         Self { lines, is_diff: true, ..Self::default() }
     }
 
@@ -134,7 +136,7 @@ impl Section {
     }
 
     fn rows(&self, columns: usize) -> Vec<Row> {
-        let rows = self.lines.iter().flat_map(|(highlight, line)| wrap_line(line, *highlight, columns));
+        let rows = self.lines.iter().flat_map(|(face, line)| wrap_line(line, *face, columns));
         fold_blank(rows, self.is_diff)
     }
 }
@@ -157,18 +159,14 @@ impl fmt::Display for TextSize {
 
 impl Row {
     fn note(text: String, size: TextSize) -> Self {
-        Self { margin: NOTE, highlight: Some(Highlight::Dim), text, size }
+        Self { margin: NOTE, face: Face::DIM, text, size }
     }
 
     fn format(&self, style: Style) -> String {
         if self.text.is_empty() {
             return "\n".to_owned();
         }
-        let text = match self.highlight {
-            Some(highlight) => style.highlight(highlight, &self.text),
-            None => self.text.clone(),
-        };
-        format!("{}{text}\n", self.margin)
+        format!("{}{}\n", self.margin, style.paint(&self.text, self.face))
     }
 
     /// Returns the diff sign of a blank line, a space for any other blank row, or `None` if the row is not blank.
@@ -207,9 +205,8 @@ fn head_and_tail(rows: &[Row], available: usize) -> Vec<Row> {
 }
 
 /// Wraps a line at a width, with hidden characters escaped.
-fn wrap_line(line: &str, highlight: Option<Highlight>, columns: usize) -> Vec<Row> {
-    let row =
-        |margin, lines| Row { margin, highlight, text: String::new(), size: TextSize { lines, bytes: 0 } };
+fn wrap_line(line: &str, face: Face, columns: usize) -> Vec<Row> {
+    let row = |margin, lines| Row { margin, face, text: String::new(), size: TextSize { lines, bytes: 0 } };
     let mut rows = Vec::new();
     let mut last = row(MARGIN, 1);
     let (mut used, mut marks) = (0, 0);

@@ -11,9 +11,10 @@ use pintle_llm::Usage;
 use pintle_tools::FileChange;
 
 use super::call::{CompletedCall, MAX_LINE_CHARS};
+use super::line::Face;
 use super::live_region::TerminalSize;
 use super::sanitize::diff_lines;
-use super::style::{Highlight, Style};
+use super::style::Style;
 use super::subagent_names::{SubagentNames, call_key_of};
 use super::word_wrap::WordWrapper;
 use super::{Footer, Header, note, plan, summary, width};
@@ -104,7 +105,7 @@ impl TextView {
         }
         let Header { session_id, provider, model, directory } = header;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.highlight(Highlight::Dim, &width::single_line(&line)))
+        self.line(&self.style.paint(&width::single_line(&line), Face::DIM))
     }
 
     /// Returns the output for an event.
@@ -148,7 +149,7 @@ impl TextView {
         let head = call.head(self.style.moves).to_terminal(self.style.depth());
         let mut shown = self.line(&format!("{prefix}{head}"));
         let output = call.output_lines().into_iter();
-        shown.extend(output.map(|line| indent(&self.style.highlight(Highlight::Dim, &line))));
+        shown.extend(output.map(|line| indent(&self.style.paint(&line, Face::DIM))));
         shown.extend(call.changes.iter().map(|change| self.change_lines(change)));
         shown
     }
@@ -206,7 +207,7 @@ impl TextView {
     /// Formats a labelled line such as `[warning] …`.
     fn note(&mut self, label: &str, text: &str) -> String {
         let line = format!("[{label}] {}", summary::one_line(text, 4 * MAX_LINE_CHARS));
-        self.line(&self.style.highlight(Highlight::Dim, &line))
+        self.line(&self.style.paint(&line, Face::DIM))
     }
 
     fn line(&mut self, line: &str) -> String {

@@ -141,7 +141,7 @@ impl Transcript {
             return self.note("failed", message);
         }
         let message = summary::one_line(message, 4 * MAX_LINE_CHARS);
-        self.line(&Line::new("✗ ", Face::coloured(Colour::Red)).and(message, Face::PLAIN));
+        self.line(&Line::new("✗ ", Face::FAILURE).and(message, Face::PLAIN));
     }
 
     /// Appends a line, wrapped at words.

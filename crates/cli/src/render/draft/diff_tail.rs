@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::super::line::Face;
 use super::super::sanitize::escape_hidden;
-use super::super::style::Highlight;
 
 /// Number of lines kept.
 const MAX_LINES: usize = 16;
@@ -42,14 +42,14 @@ pub(super) struct DiffTail {
 }
 
 impl LineKind {
-    /// Returns the highlight for the line.
-    pub(in crate::render) fn highlight(self) -> Option<Highlight> {
+    /// Returns the face of the line.
+    pub(in crate::render) fn face(self) -> Face {
         match self {
-            Self::Added => Some(Highlight::Success),
-            Self::Removed => Some(Highlight::Failure),
-            Self::Context => None,
-            Self::Hunk => Some(Highlight::Location),
-            Self::File => Some(Highlight::Bold),
+            Self::Added => Face::SUCCESS,
+            Self::Removed => Face::FAILURE,
+            Self::Context => Face::PLAIN,
+            Self::Hunk => Face::LOCATION,
+            Self::File => Face::BOLD,
         }
     }
 }

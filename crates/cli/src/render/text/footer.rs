@@ -3,7 +3,7 @@
 use pintle_agent::OutcomeStatus;
 
 use super::super::{DemoResult, diff_lines, summary};
-use super::{Block, Detail, Footer, Highlight, TextView, tokens};
+use super::{Block, Detail, Face, Footer, TextView, tokens};
 
 /// Number of result lines of the final test run to show.
 const TEST_LINES: usize = 6;
@@ -19,7 +19,7 @@ impl TextView {
         let deferred = self.flush_deferred();
         // A blank line precedes the footer even after other lines.
         let gap = self.gap_before(Block::Ended);
-        let mut out = format!("{deferred}{gap}{}\n", self.style.highlight(Highlight::Dim, &totals(footer)));
+        let mut out = format!("{deferred}{gap}{}\n", self.style.paint(&totals(footer), Face::DIM));
         if let Some(demo) = footer.demo {
             out.push_str(&self.demo_result(demo));
         }
@@ -27,9 +27,9 @@ impl TextView {
     }
 
     fn demo_result(&self, result: &DemoResult) -> String {
-        let (highlight, verdict) =
-            if result.passed { (Highlight::Success, "passed") } else { (Highlight::Failure, "failed") };
-        let mut out = format!("\nFinal test run: {}\n", self.style.highlight(highlight, verdict));
+        let (face, verdict) =
+            if result.passed { (Face::SUCCESS, "passed") } else { (Face::FAILURE, "failed") };
+        let mut out = format!("\nFinal test run: {}\n", self.style.paint(verdict, face));
         let lines: Vec<&str> =
             result.test_output.lines().filter(|line| line.contains("test result:")).collect();
         let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();

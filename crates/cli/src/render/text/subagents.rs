@@ -3,7 +3,7 @@
 use pintle_agent::{EventKind, SessionEvent};
 
 use super::super::subagent_names::{call_key_of, qualified_name};
-use super::{Block, Detail, Highlight, MAX_LINE_CHARS, TextView, plan, summary};
+use super::{Block, Detail, Face, MAX_LINE_CHARS, TextView, plan, summary};
 
 impl TextView {
     /// Returns the output for an event of a subagent, which is deferred while the session streams text.
@@ -48,9 +48,8 @@ impl TextView {
             String::new()
         } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
             let subject = self.calls.remove(&call_key_of(event, call_id)).unwrap_or_default();
-            let agent = self
-                .style
-                .highlight(Highlight::Dim, &format!("[{}]", summary::one_line(agent, MAX_LINE_CHARS)));
+            let agent = format!("[{}]", summary::one_line(agent, MAX_LINE_CHARS));
+            let agent = self.style.paint(&agent, Face::DIM);
             self.call_lines(&format!("{agent} "), &subject, &event.kind)
         } else if let EventKind::AssistantTextEnd { text, .. } = &event.kind {
             if text.trim().is_empty() { String::new() } else { self.note(agent, text) }
