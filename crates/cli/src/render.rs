@@ -52,7 +52,7 @@ use self::subagent_names::call_key_of;
 pub(crate) use self::summary::{amount_of_budget, count, one_line, parse_amount, plural, was_or_were};
 pub(crate) use self::text::Detail;
 use self::text::TextView;
-pub(crate) use self::transcript::Transcript;
+pub(crate) use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
 pub(crate) use self::word_wrap::WordWrapper;
 pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
 use crate::args::OutputFormat;

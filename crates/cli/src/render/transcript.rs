@@ -31,7 +31,7 @@ pub(super) const RUN_DIFF_LINES: usize = 120;
 const INPUT_ROWS: usize = 20;
 
 /// Width of lines that are not wrapped. No displayed line is longer.
-const UNWRAPPED_COLUMNS: usize = 1 << 20;
+pub(crate) const UNWRAPPED_COLUMNS: usize = 1 << 20;
 
 /// Prefix of reasoning text.
 const REASONING: &str = "[reasoning] ";
