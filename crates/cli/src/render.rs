@@ -55,7 +55,6 @@ use self::text::TextView;
 pub(crate) use self::transcript::{Transcript, UNWRAPPED_COLUMNS};
 pub(crate) use self::word_wrap::WordWrapper;
 pub(crate) use self::wrap::{Margins, break_anywhere, expand_tabs, wrap};
-use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -154,13 +153,12 @@ pub(crate) struct DemoResult {
 }
 
 impl View {
-    /// Creates a view for an output format. Detail and style only apply to text.
-    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style) -> Self {
-        match format {
-            OutputFormat::Text if style.terminal => Self::Live(Box::new(LiveView::new(style, detail))),
-            OutputFormat::Text => Self::Text(Box::new(TextView::new(style, detail))),
-            OutputFormat::Json => Self::Json,
-            OutputFormat::StreamJson => Self::StreamJson,
+    /// Creates a view for text.
+    pub(crate) fn text(detail: Detail, style: Style) -> Self {
+        if style.terminal {
+            Self::Live(Box::new(LiveView::new(style, detail)))
+        } else {
+            Self::Text(Box::new(TextView::new(style, detail)))
         }
     }
 

@@ -45,9 +45,9 @@ pub(crate) struct Transcript {
     has_marks: bool,
     /// Whether reasoning, requests and token counts are shown.
     is_verbose: bool,
-    /// Formatter for the text of a conversation.
+    /// Formatter for text in rows.
     markdown: Markdown,
-    /// Formatter for the text of a run.
+    /// Formatter for text that is shown as written.
     wrapper: WordWrapper,
     /// Subjects of the running calls by call key.
     calls: HashMap<String, String>,
@@ -60,8 +60,8 @@ pub(crate) struct Transcript {
     plan: Option<Plan>,
     last: Block,
     lines: Vec<Line>,
-    /// Incomplete line of a run, as far as it was not taken.
-    open: Line,
+    /// Incomplete line of text that is shown as written. In a run, without the part that was taken.
+    open: String,
 }
 
 /// Medium of a transcript.
@@ -69,10 +69,10 @@ pub(crate) struct Transcript {
 enum Form {
     /// Conversation in rows of a window.
     Rows,
-    /// Conversation in lines, for screen readers and other programs. Lines are not wrapped.
+    /// Conversation in lines, for screen readers and other programs. Text is shown as written, and lines are not wrapped.
     Plain,
-    /// Output of a run, for a terminal, a file or a pipe. Text is written as it arrives, and wrapped at words if a width is
-    /// known. The other lines are not wrapped, and keep their tabs. Inputs and plans are not shown.
+    /// Output of a run, for a terminal, a file or a pipe. Text is shown as written while it arrives, and wrapped at words if
+    /// a width is known. The other lines are not wrapped, and keep their tabs. Inputs and plans are not shown.
     Run,
 }
 
@@ -93,26 +93,26 @@ enum Block {
 impl Transcript {
     /// Creates an empty transcript of this width.
     pub(crate) fn new(columns: usize) -> Self {
-        Self { has_marks: true, ..Self::with(columns, Form::Rows, Markdown::default()) }
+        Self { has_marks: true, ..Self::with(columns, Form::Rows) }
     }
 
     /// Creates an empty transcript whose lines are not wrapped and have words instead of marks.
     pub(crate) fn plain() -> Self {
-        Self::with(UNWRAPPED_COLUMNS, Form::Plain, Markdown::raw())
+        Self::with(UNWRAPPED_COLUMNS, Form::Plain)
     }
 
     /// Creates an empty transcript of a run.
     pub(super) fn of_run(has_marks: bool, is_verbose: bool) -> Self {
-        Self { has_marks, is_verbose, ..Self::with(UNWRAPPED_COLUMNS, Form::Run, Markdown::default()) }
+        Self { has_marks, is_verbose, ..Self::with(UNWRAPPED_COLUMNS, Form::Run) }
     }
 
-    fn with(columns: usize, form: Form, markdown: Markdown) -> Self {
+    fn with(columns: usize, form: Form) -> Self {
         Self {
             columns,
             form,
             has_marks: false,
             is_verbose: false,
-            markdown,
+            markdown: Markdown::default(),
             wrapper: WordWrapper::default(),
             calls: HashMap::new(),
             questions: HashMap::new(),
@@ -121,7 +121,7 @@ impl Transcript {
             plan: None,
             last: Block::Start,
             lines: Vec::new(),
-            open: Line::default(),
+            open: String::new(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Transcript {
     /// Takes the output of a run. It continues the output taken before, and may end within a line.
     pub(super) fn take_text(&mut self, depth: Depth) -> String {
         let mut text: String = self.take().iter().map(|line| line.to_terminal(depth) + "\n").collect();
-        text.push_str(&mem::take(&mut self.open).to_terminal(depth));
+        text.push_str(&mem::take(&mut self.open));
         text
     }
 
@@ -355,42 +355,48 @@ impl Transcript {
             return;
         }
         self.separate(block);
-        if self.form != Form::Run {
+        if self.form == Form::Rows {
             let rows = self.markdown.push(delta, self.columns);
             self.lines.extend(rows);
             return;
         }
         if is_new && block == Block::Reasoning {
-            self.open.push(REASONING, Face::PLAIN);
+            self.open.push_str(REASONING);
             self.wrapper.indent(REASONING.len());
         }
         let text = self.wrapper.push(delta);
         self.continue_line(&text);
     }
 
-    /// Appends text to the incomplete line of a run.
+    /// Appends text to the incomplete line.
     fn continue_line(&mut self, text: &str) {
         let mut lines = text.split('\n');
-        self.open.push(lines.next().unwrap_or_default(), Face::PLAIN);
+        self.open.push_str(lines.next().unwrap_or_default());
         for line in lines {
-            self.lines.push(mem::replace(&mut self.open, Line::plain(line)));
+            self.end_line();
+            self.open.push_str(line);
         }
     }
 
+    fn end_line(&mut self) {
+        let line = mem::take(&mut self.open);
+        self.lines.push(Line::plain(self.form.with_tabs(&line)));
+    }
+
     fn end_of_text(&mut self, interrupted: bool) {
-        if self.form == Form::Run {
-            let is_open = self.wrapper.is_line_open();
-            let text = self.wrapper.end();
-            self.continue_line(&text);
-            if is_open {
-                self.lines.push(mem::take(&mut self.open));
-            }
-        } else {
+        if self.form == Form::Rows {
             let mut rows = self.markdown.end(self.columns);
             while rows.last().is_some_and(Line::is_empty) {
                 rows.pop();
             }
             self.lines.extend(rows);
+        } else {
+            let is_open = self.wrapper.is_line_open();
+            let text = self.wrapper.end();
+            self.continue_line(&text);
+            if is_open {
+                self.end_line();
+            }
         }
         if self.is_in_text() {
             self.last = Block::Ended;
