@@ -8,7 +8,7 @@ use pintle_agent::{EventKind, SessionEvent, SessionId};
 use pintle_llm::{ErrorInfo, ErrorKind, Finish};
 
 use self::agents::Agents;
-use super::draft::{DiffLine, Draft};
+use super::draft::Draft;
 use super::drafts::Drafts;
 use super::line::{Face, Line};
 use super::live_region::TerminalSize;
@@ -359,8 +359,8 @@ impl ActivityLine {
         Self::new(now, since, [name, (Face::PLAIN, draft.subject()), (Face::DIM, counts)])
     }
 
-    fn for_diff(line: DiffLine) -> Self {
-        Self { line: Line::plain("    ").and(line.text, line.kind.face()), suffix: String::new() }
+    fn for_diff(line: Line) -> Self {
+        Self { line, suffix: String::new() }.indented("    ")
     }
 
     /// Returns the line, truncated to a width.
