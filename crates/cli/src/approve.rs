@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::effect::{Detail, effect, title};
+pub(crate) use self::effect::{effect, title};
 pub(crate) use self::prompt::{CallDecision, Choice, inside, side};
 pub(crate) use self::question::Question;
 use crate::attendant::{Attendant, unattended_denial};
@@ -424,7 +424,7 @@ fn is_plan(request: &ApprovalRequest) -> bool {
 /// Formats the approval question for a call, with its effect.
 fn approval_question(request: &ApprovalRequest, size: TerminalSize, style: Style) -> String {
     let head = format!("{} ({})", title(request), request.reason);
-    let mut details: Vec<Section> = effect(request).into_iter().map(section).collect();
+    let mut details = effect(request);
     let rules = request.suggested_rules.join(", ");
     let prompt = if is_plan(request) {
         PLAN_PROMPT.to_owned()
@@ -451,14 +451,6 @@ fn prompt_line(request: &ApprovalRequest, rules: &str) -> String {
     });
     let choices: Vec<String> = choices.collect();
     format!("Run it{}? {}, or what to do instead: ", side(request), choices.join(", "))
-}
-
-fn section(detail: Detail) -> Section {
-    match detail {
-        Detail::Lines(lines) => Section::plain(lines),
-        Detail::Text(text) => Section::text(&text),
-        Detail::Diff(lines) => Section::diff(lines.iter().map(String::as_str)),
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::diff;
-use super::line::Face;
+use super::line::{Face, Line};
 use super::live_region::TerminalSize;
 use super::sanitize::{Sanitizer, escape_hidden};
 use super::style::Style;
 use super::word_wrap::wrap;
-use super::wrap::advance;
+use super::wrap::{advance, expand_tabs};
 use super::{summary, width};
 
 /// Margin of quoted text. Only Pintle's own notes start further left, so quoted text cannot imitate a note.
@@ -39,10 +39,10 @@ const MAX_MARKS: usize = 4;
 /// Columns reserved for the text size in the first line.
 const SIZE_WIDTH: usize = 50;
 
-/// Lines of quoted text, each with its face.
+/// Lines of quoted text.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    lines: Vec<(Face, String)>,
+    lines: Vec<String>,
     is_diff: bool,
     /// Whether the last line has no line end.
     is_open: bool,
@@ -114,9 +114,9 @@ fn format_rows(sections: &[Vec<Row>], style: Style) -> String {
 }
 
 impl Section {
-    /// Creates a section of lines in the default face.
+    /// Creates a section from lines.
     pub(crate) fn plain(lines: impl IntoIterator<Item = String>) -> Self {
-        Self { lines: lines.into_iter().map(|line| (Face::PLAIN, line)).collect(), ..Self::default() }
+        Self { lines: lines.into_iter().collect(), ..Self::default() }
     }
 
     /// Creates a section from a text.
@@ -126,18 +126,27 @@ impl Section {
 
     /// Creates a section from the lines of unified diffs.
     pub(crate) fn diff<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
-        let lines = lines.into_iter().map(|line| (diff::face(line), line.to_owned())).collect();
-        Self { lines, is_diff: true, ..Self::default() }
+        Self { is_diff: true, ..Self::plain(lines.into_iter().map(str::to_owned)) }
     }
 
     fn size(&self) -> TextSize {
-        let bytes: usize = self.lines.iter().map(|(_, line)| line.len() + 1).sum();
+        let bytes: usize = self.lines.iter().map(|line| line.len() + 1).sum();
         TextSize { lines: self.lines.len(), bytes: bytes.saturating_sub(usize::from(self.is_open)) }
     }
 
     fn rows(&self, columns: usize) -> Vec<Row> {
-        let rows = self.lines.iter().flat_map(|(face, line)| wrap_line(line, *face, columns));
+        let face = |line: &str| if self.is_diff { diff::face(line) } else { Face::PLAIN };
+        let rows = self.lines.iter().flat_map(|line| wrap_line(line, face(line), columns));
         fold_blank(rows, self.is_diff)
+    }
+
+    /// Returns all lines for a window that is redrawn, with hidden characters escaped: the user must see exactly what
+    /// runs.
+    pub(crate) fn to_lines(&self) -> Vec<Line> {
+        if self.is_diff {
+            return diff::diff(&self.lines.join("\n"));
+        }
+        self.lines.iter().map(|line| Line::plain(expand_tabs(&escape_hidden(line)))).collect()
     }
 }
 

@@ -9,10 +9,8 @@ use pintle_agent::{ApprovalRequest, Decision};
 pub(crate) use self::words::Answer;
 use super::editor::{Editor, Handled};
 use super::keys::{Key, KeyCode};
-use crate::approve::{self, CallDecision, Choice, Detail};
-use crate::render::{
-    Colour, Face, Line, Margins, break_anywhere, diff, escape_hidden, expand_tabs, plural, wrap,
-};
+use crate::approve::{self, CallDecision, Choice};
+use crate::render::{Colour, Face, Line, Margins, break_anywhere, expand_tabs, plural, wrap};
 
 /// Columns before the effect of a call.
 const INDENT: usize = 4;
@@ -257,17 +255,8 @@ pub(crate) fn long_details(request: &ApprovalRequest, columns: usize, most: usiz
 
 /// Returns the rows that describe the effect of the call.
 fn details(request: &ApprovalRequest, columns: usize) -> Vec<Line> {
-    let lines = approve::effect(request).into_iter().flat_map(|detail| match detail {
-        Detail::Diff(lines) => diff(&lines.join("\n")),
-        Detail::Lines(lines) => lines.iter().map(|line| verbatim(line)).collect(),
-        Detail::Text(text) => text.split('\n').map(verbatim).collect(),
-    });
+    let lines = approve::effect(request).into_iter().flat_map(|section| section.to_lines());
     lines.flat_map(|line| break_anywhere(&line, columns, &Margins::blank(INDENT))).collect()
-}
-
-/// Returns a line with hidden characters made visible: the user must see exactly what runs.
-fn verbatim(line: &str) -> Line {
-    Line::plain(expand_tabs(&escape_hidden(line)))
 }
 
 /// Returns the suggested rules, with hidden characters made visible.
