@@ -446,3 +446,20 @@ async fn whoever_accepts_a_plan_can_choose_the_mode() {
     harness.prompter.mark_shown(&call_key(None, "call_1"));
     assert_eq!(harness.decide(&plan(), "plan\n").await, deny("the user says: plan"));
 }
+
+#[test]
+fn all_choices_that_apply_are_offered() {
+    let mut request = outside();
+    request.suggested_rules = vec!["shell(make)".to_owned()];
+    let shown = approval_question(&request, WINDOW, PLAIN);
+    let prompt =
+        "Run it outside of the sandbox? [y]es, [i]nside instead, [n]o, [s]ession shell(make), or what";
+    assert!(shown.contains(prompt), "{shown}");
+    let rule = format!("shell(make {})", "x".repeat(MAX_RULES));
+    request.suggested_rules = vec![rule.clone()];
+    let shown = approval_question(&request, WINDOW, PLAIN);
+    assert!(shown.contains(&format!("    for this session: {rule}\n")), "{shown}");
+    assert!(shown.contains("[n]o, [s]ession as above, or what"), "{shown}");
+    let choices: Vec<Choice> = Choice::for_call(&request).collect();
+    assert!(choices.iter().all(|choice| Choice::by_name(choice.key()) == Some(*choice)), "{choices:?}");
+}
