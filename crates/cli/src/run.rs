@@ -10,7 +10,7 @@ use pintle_llm::AnswerSchema;
 use pintle_tools::builtin::read_image;
 
 use crate::approve::Prompter;
-use crate::args::{PromptArgs, RunArgs, SessionArgs};
+use crate::args::{OutputFormat, PromptArgs, RunArgs, SessionArgs};
 use crate::attendant::Attendant;
 use crate::command_failure::CommandFailure;
 use crate::config;
@@ -514,7 +514,16 @@ fn view(args: &RunArgs, style: Style) -> View {
     if args.codex_stream {
         return View::Codex(None);
     }
-    View::new(args.output, detail(args), style)
+    output_view(args.output, detail(args), style)
+}
+
+/// Returns the view for an output format. Detail and style only apply to text.
+pub(crate) fn output_view(format: OutputFormat, detail: Detail, style: Style) -> View {
+    match format {
+        OutputFormat::Text => View::text(detail, style),
+        OutputFormat::Json => View::Json,
+        OutputFormat::StreamJson => View::StreamJson,
+    }
 }
 
 /// Adds images to a prompt. They are files in the environment of the tools.
