@@ -116,6 +116,8 @@ fn session_adds_the_suggested_rule_or_another_one() {
     for (answer, rules) in [
         ("s", &["shell(make)", "shell(ls)"][..]),
         ("SESSION", &["shell(make)", "shell(ls)"]),
+        ("always", &["shell(make)", "shell(ls)"]),
+        ("a shell(make *)", &["shell(make *)"]),
         ("s shell(make *)", &["shell(make *)"]),
         ("session  @execute(make *)", &["@execute(make *)"]),
     ] {
