@@ -56,7 +56,7 @@ async fn leaks_no_key(dialect: Dialect) {
     let mut observed = ObservedOutput::default();
     success(dialect, &mut observed).await;
     for fault in faults() {
-        let server = FaultServer::start([fault.script]).await.unwrap();
+        let server = FaultServer::start([fault.script.clone()]).await.unwrap();
         let client = client(dialect, &server.url(), fault.wait(), &mut observed);
         let kinds = fail(&client, dialect, &fault.name, &mut observed).await;
         assert!(
