@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use pintle_restate::{Engine, IdentityKeys, serve};
 use pintle_store::{FileStore, SessionId};
 use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{Desk, Ending, LocalHost};
+use pintle_workflow::{LocalHost, TaskEnd, TaskSupervisor};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -49,7 +49,8 @@ pub(crate) fn run(wanted: &str) -> Report {
     let store = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).expect("it is new"));
     let engine = LocalEngine::start(&runtime, Path::new(&program), &directory.path().join("engine"));
     let here = store("here");
-    let worker = Arc::new(Desk::new(store("there"), Arc::new(OnePerformer(Arc::new(Scripted::default())))));
+    let worker =
+        Arc::new(TaskSupervisor::new(store("there"), Arc::new(OnePerformer(Arc::new(Scripted::default())))));
     engine.add_worker(&runtime, worker);
     let number = Cell::new(0_u32);
     let id = || {
@@ -68,7 +69,7 @@ pub(crate) fn run(wanted: &str) -> Report {
             let (client, id) = (engine.client(), id());
             crate::on_a_worker(&runtime, async move {
                 let ending = client.run(&id, Some(contract())).await.expect("the engine answers");
-                assert_eq!(ending, Some(Ending::Done));
+                assert_eq!(ending, Some(TaskEnd::Done));
             });
         },
     );
@@ -109,13 +110,13 @@ impl LocalEngine {
         Engine::new(&format!("http://127.0.0.1:{}", self.ingress)).expect("it is an address")
     }
 
-    /// Serves the tasks of a desk until the runtime ends.
-    fn add_worker(&self, runtime: &Runtime, desk: Arc<Desk>) {
+    /// Serves the tasks of a supervisor until the runtime ends.
+    fn add_worker(&self, runtime: &Runtime, supervisor: Arc<TaskSupervisor>) {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
             let address = listener.local_addr().expect("it listens");
             runtime.spawn(async move {
-                serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
+                serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
             });
             let admin = format!("http://127.0.0.1:{}", self.admin);
             until(async || Engine::register(&admin, &format!("http://{address}")).await.is_ok()).await;

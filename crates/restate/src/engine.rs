@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use pintle_store::SessionId;
-use pintle_workflow::Ending;
+use pintle_workflow::TaskEnd;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::Decision;
 use serde::Serialize;
@@ -105,7 +105,7 @@ impl Engine {
         &self,
         id: &SessionId,
         contract: Option<Contract>,
-    ) -> Result<Option<Ending>, EngineError> {
+    ) -> Result<Option<TaskEnd>, EngineError> {
         read(&exchange(&self.ingress, Method::POST, &path(id, "run"), &json(&Begin { contract })?).await?)
     }
 

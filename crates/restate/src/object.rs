@@ -8,7 +8,7 @@ use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::{Decision, Signal, Spent};
 use pintle_workflow::{
-    Desk, Ending, Standing, TaskHostError, attend, post_signal, read_moments, read_task, standing_of,
+    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, attend, post_signal, read_moments, read_task,
 };
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -65,14 +65,15 @@ pub struct Said {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// Status of the task.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub status: TaskStatus,
     /// Cost of the task so far, in US dollars, tokens and milliseconds.
     pub spent: Spent,
 }
 
 /// Handlers of a task. The engine has the names and the progress of its steps. Their results are in the store.
 pub(crate) struct TaskObject {
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
 }
 
 // A task survives a worker that is unavailable for days: the attempts last for months.
@@ -105,15 +106,15 @@ impl TaskObject {
         &self,
         context: ObjectContext<'_>,
         begin: Json<Begin>,
-    ) -> Result<Json<Option<Ending>>, HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+    ) -> Result<Json<Option<TaskEnd>>, HandlerError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         if let Some(contract) = begin.into_inner().contract {
-            let (desk, id) = (Arc::clone(&desk), id.clone());
-            let created = || async move { desk.create(&id, contract).await.map_err(handler_error) };
+            let (supervisor, id) = (Arc::clone(&supervisor), id.clone());
+            let created = || async move { supervisor.create(&id, contract).await.map_err(handler_error) };
             context.run(created).name("create").await?;
         }
-        let mut host = RestateHost { context: &context, desk: Arc::clone(&desk), id: id.clone() };
-        match attend(&mut host, &desk, &id, MOST_LOOKS).await {
+        let mut host = RestateHost { context: &context, supervisor: Arc::clone(&supervisor), id: id.clone() };
+        match attend(&mut host, &supervisor, &id, MOST_LOOKS).await {
             Ok(Some(ending)) => Ok(Json(Some(ending))),
             Ok(None) => {
                 context
@@ -124,7 +125,7 @@ impl TaskObject {
             }
             Err(error) => {
                 // The invocation was cancelled, or the task failed. No part of it may continue to run without the engine.
-                desk.stop(&id).await;
+                supervisor.stop(&id).await;
                 Err(error.into())
             }
         }
@@ -208,10 +209,10 @@ impl TaskObject {
     /// Changes nothing, so that it can be cancelled at any time.
     #[handler]
     async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let status = || async move {
-            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
-            Ok(Json(Status { standing: standing_of(&task), spent: *task.spent() }))
+            let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
+            Ok(Json(Status { status: TaskStatus::from_task(&task), spent: *task.spent() }))
         };
         Ok(context.run(status).name("status").await?)
     }
@@ -220,18 +221,18 @@ impl TaskObject {
 impl TaskObject {
     /// Posts a signal, once per invocation, and wakes the run.
     async fn tell(&self, context: &SharedObjectContext<'_>, signal: Signal) -> Result<(), HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
             // The engine retries after a worker has crashed, which may have posted already.
-            let moments = read_moments(desk.store(), &id).await.map_err(handler_error)?;
+            let moments = read_moments(supervisor.store(), &id).await.map_err(handler_error)?;
             if moments.iter().any(|moment| moment.posted.as_ref() == Some(&input)) {
                 return Ok(());
             }
-            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
-            let refused = match (&signal, standing_of(&task)) {
-                (_, Standing::Ended(_)) => Some("the task has ended".to_owned()),
-                (Signal::Decide(decision), standing) if standing != Standing::Asked(decision.gate) => {
+            let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
+            let refused = match (&signal, TaskStatus::from_task(&task)) {
+                (_, TaskStatus::Ended(_)) => Some("the task has ended".to_owned()),
+                (Signal::Decide(decision), status) if status != TaskStatus::Asked(decision.gate) => {
                     Some("the task does not wait for this decision".to_owned())
                 }
                 (Signal::Steer { candidate: Some(candidate), .. }, _)
@@ -244,7 +245,7 @@ impl TaskObject {
             if let Some(refused) = refused {
                 return Err(TerminalError::new_with_code(CONFLICT, refused).into());
             }
-            let posted = post_signal(desk.store(), &id, &input, &signal, None).await;
+            let posted = post_signal(supervisor.store(), &id, &input, &signal, None).await;
             posted.map(|_| ()).map_err(|error| handler_error(TaskHostError::Store(error)))
         };
         context.run(post).name("post").await?;
@@ -254,26 +255,26 @@ impl TaskObject {
 
 impl fmt::Debug for TaskObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskObject").field("desk", &self.desk).finish_non_exhaustive()
+        f.debug_struct("TaskObject").field("supervisor", &self.supervisor).finish_non_exhaustive()
     }
 }
 
-/// Serves the tasks of a desk to an engine until `stop` ends. Then closes the desk: the steps end, their tasks stop,
+/// Serves the tasks of a supervisor to an engine until `stop` ends. Then closes the supervisor: the steps end, their tasks stop,
 /// and another worker resumes them. Open connections have 10 s to end.
 ///
 /// Errors of single connections and requests are logged, or answered to the engine. If the future is dropped, no
-/// further connection is accepted. Open connections continue, and the desk stays open: end its tasks with
-/// [`Desk::close`].
+/// further connection is accepted. Open connections continue, and the supervisor stays open: end its tasks with
+/// [`TaskSupervisor::close`].
 ///
 /// Requests are not encrypted, and without `keys` they are not authenticated either. Any client that can connect can run
 /// tasks: either listen on the loopback interface only, or pass keys.
 pub async fn serve(
     listener: TcpListener,
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
     keys: &IdentityKeys,
     stop: impl Future<Output = ()>,
 ) {
-    let mut endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) });
+    let mut endpoint = Endpoint::builder().bind(TaskObject { supervisor: Arc::clone(&supervisor) });
     for key in keys.iter() {
         // `IdentityKeys::new` has checked the keys.
         match endpoint.identity_key(key) {
@@ -290,7 +291,7 @@ pub async fn serve(
     let stopping = async {
         stop.await;
         // Ends the steps that an invocation waits for. The engine retries them on another worker.
-        desk.close().await;
+        supervisor.close().await;
     };
     HttpServer::new(endpoint).serve_with_cancel(listener, stopping).await;
 }

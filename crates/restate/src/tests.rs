@@ -13,7 +13,7 @@ use pintle_workflow::contract::Gate;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Decision, StepKind};
 use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{Desk, Ending, LocalHost, Standing, read_task};
+use pintle_workflow::{LocalHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -51,17 +51,17 @@ impl Worker {
     ) -> Self {
         let performer = Arc::new(performer);
         let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
-        let desk = Arc::new(Desk::new(Arc::clone(&store), performers));
+        let supervisor = Arc::new(TaskSupervisor::new(Arc::clone(&store), performers));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
         let stopped = stop.clone().cancelled_owned();
-        serving.spawn(async move { serve(listener, desk, &keys, stopped).await });
+        serving.spawn(async move { serve(listener, supervisor, &keys, stopped).await });
         Self { store, performer, engine: engine.clone(), port, stop, serving }
     }
 
-    async fn standing(&self, id: &SessionId) -> Standing {
-        self.engine.status(id).await.unwrap().standing
+    async fn status(&self, id: &SessionId) -> TaskStatus {
+        self.engine.status(id).await.unwrap().status
     }
 
     async fn close(mut self) {
@@ -82,9 +82,9 @@ async fn connections_of_a_worker_send_at_once() {
     listener.set_nonblocking(true).unwrap();
     let same = listener.try_clone().unwrap();
     let performers = Arc::new(OnePerformer(Arc::new(Scripted::default())));
-    let desk = Arc::new(Desk::new(Arc::new(MemoryStore::new()), performers));
+    let supervisor = Arc::new(TaskSupervisor::new(Arc::new(MemoryStore::new()), performers));
     let listener = TcpListener::from_std(listener).unwrap();
-    serve(listener, desk, &IdentityKeys::default(), std::future::ready(())).await;
+    serve(listener, supervisor, &IdentityKeys::default(), std::future::ready(())).await;
     let same = TcpListener::from_std(same).unwrap();
     let address = same.local_addr().unwrap();
     let (_client, accepted) = tokio::join!(TcpStream::connect(address), same.accept());
@@ -104,12 +104,12 @@ async fn a_task_ends_as_it_does_without_an_engine() {
         let mut host = LocalHost::create(&here, id.clone(), contract.clone()).await.unwrap();
         host.run(Arc::new(Scripted::default())).await.unwrap();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract))).await;
-        assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
+        assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
         let (there, here) =
             (read_task(worker.store.as_ref(), &id).await.unwrap(), read_task(&here, &id).await.unwrap());
         assert_eq!(Report::of(&there).to_json().unwrap(), Report::of(&here).to_json().unwrap());
         // A task that has ended is not begun again.
-        assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Done));
+        assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Done));
     }
     assert_eq!(worker.performer.begun().len(), 10 + 10);
     let unknown = worker.engine.run(&SessionId::new("none"), None).await.unwrap_err();
@@ -138,7 +138,7 @@ async fn a_worker_answers_the_engines_of_its_keys_alone() {
     engine.register(worker.port).await;
     let id = SessionId::new("t");
     let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
-    assert_eq!(ending.unwrap().unwrap(), Some(Ending::Done));
+    assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
     worker.close().await;
 }
 
@@ -161,7 +161,7 @@ async fn a_step_costs_some_requests_to_the_engine() {
         let begun = Instant::now();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
         let ending = ending.unwrap_or_else(|_| panic!("task {number} has not ended within {PATIENCE:?}"));
-        assert_eq!(ending.unwrap(), Some(Ending::Done));
+        assert_eq!(ending.unwrap(), Some(TaskEnd::Done));
         times[1] += begun.elapsed();
     }
     let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 10));
@@ -180,7 +180,7 @@ async fn people_decide_steer_and_cancel() {
     worker.engine.begin(&id, Some(contract().with_gate(Gate::Anchor))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Anchor))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(Gate::Anchor))
     };
     until("a person is asked", asked).await;
     until("nobody has it", async || worker.store.holder(&id).await.unwrap().is_none()).await;
@@ -198,11 +198,11 @@ async fn people_decide_steer_and_cancel() {
     let nobody = worker.engine.steer(&id, Some(2), "no").await.unwrap_err();
     assert_eq!(status_of(&nobody), 409, "{nobody}");
     worker.engine.cancel(&id, "enough").await.unwrap();
-    let ended = async || worker.standing(&id).await == Standing::Ended(Ending::Aborted);
+    let ended = async || worker.status(&id).await == TaskStatus::Ended(TaskEnd::Aborted);
     until("it ends", ended).await;
     until("both are stopped", async || worker.performer.cancelled() == 2).await;
     until("it is cleaned", async || worker.performer.cleaned() == 1).await;
-    assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(Ending::Aborted));
+    assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Aborted));
     let late = worker.engine.cancel(&id, "again").await.unwrap_err();
     assert_eq!(status_of(&late), 409, "{late}");
     worker.close().await;
@@ -217,7 +217,7 @@ async fn a_decision_in_the_store_counts_as_well() {
     worker.engine.begin(&id, Some(contract().with_gate(Gate::Result))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Asked(Gate::Result))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(Gate::Result))
     };
     until("a person is asked", asked).await;
     let decision = Decision { gate: Gate::Result, is_approved: true, words: None };
@@ -225,7 +225,7 @@ async fn a_decision_in_the_store_counts_as_well() {
     pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal, None).await.unwrap();
     // The run may not wait yet; it looks into the inbox before it does.
     worker.engine.wake(&id).await.unwrap();
-    until("it ends", async || worker.standing(&id).await == Standing::Ended(Ending::Done)).await;
+    until("it ends", async || worker.status(&id).await == TaskStatus::Ended(TaskEnd::Done)).await;
     worker.close().await;
 }
 
@@ -246,12 +246,12 @@ async fn an_engine_that_is_killed_goes_on() {
     }
     let ended = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.standing == Standing::Ended(Ending::Done))
+        status.is_ok_and(|status| status.status == TaskStatus::Ended(TaskEnd::Done))
     };
     until("it ends", ended).await;
     assert_eq!(
         tokio::time::timeout(PATIENCE, worker.engine.run(&id, None)).await.unwrap().unwrap(),
-        Some(Ending::Done)
+        Some(TaskEnd::Done)
     );
     assert_eq!(worker.performer.begun().len(), 10, "{:?}", worker.performer.begun());
     worker.close().await;

@@ -11,8 +11,8 @@ use pintle_store::SessionId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::desk::{Desk, Ending, Progress, Standing};
 use crate::local::TaskHostError;
+use crate::supervisor::{StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
 
 /// Longest duration of a step of a host.
 pub const SLICE: Duration = Duration::from_secs(20);
@@ -70,22 +70,24 @@ pub trait DurableHost: Send {
 /// Errors of the host.
 pub async fn attend<H: DurableHost>(
     host: &mut H,
-    desk: &Arc<Desk>,
+    supervisor: &Arc<TaskSupervisor>,
     id: &SessionId,
     most: u32,
-) -> Result<Option<Ending>, H::Error> {
+) -> Result<Option<TaskEnd>, H::Error> {
     for _ in 0..most {
-        let (here, task) = (Arc::clone(desk), id.clone());
-        match host.step("look".to_owned(), || async move { here.look(&task).await }).await? {
-            Standing::Ended(ending) => return Ok(Some(ending)),
-            Standing::Asked(_) => host.signal(PEOPLE).await?,
-            Standing::Full => host.sleep(FULL).await?,
-            Standing::Steps(steps) => {
+        let (here, task) = (Arc::clone(supervisor), id.clone());
+        // Engines record this name.
+        match host.step("look".to_owned(), || async move { here.ensure_running(&task).await }).await? {
+            TaskStatus::Ended(ending) => return Ok(Some(ending)),
+            TaskStatus::Asked(_) => host.signal(PEOPLE).await?,
+            TaskStatus::Full => host.sleep(FULL).await?,
+            TaskStatus::Steps(steps) => {
                 // The steps run concurrently. Waits for each of them, so that the history names each once.
                 for step in steps {
-                    let (here, task, name) = (Arc::clone(desk), id.clone(), step.to_string());
-                    let _: Progress =
-                        host.step(name, || async move { here.wait(&task, &step, SLICE).await }).await?;
+                    let (here, task, name) = (Arc::clone(supervisor), id.clone(), step.to_string());
+                    let _: StepProgress = host
+                        .step(name, || async move { here.wait_for_step(&task, &step, SLICE).await })
+                        .await?;
                 }
             }
         }
@@ -96,7 +98,7 @@ pub async fn attend<H: DurableHost>(
 /// A host within this process. It keeps nothing except the journal of the task.
 #[derive(Debug)]
 pub struct InProcess {
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
     id: SessionId,
 }
 
@@ -106,21 +108,21 @@ const INBOX: Duration = Duration::from_millis(500);
 impl InProcess {
     /// Creates a host for the task.
     #[must_use]
-    pub fn new(desk: Arc<Desk>, id: SessionId) -> Self {
-        Self { desk, id }
+    pub fn new(supervisor: Arc<TaskSupervisor>, id: SessionId) -> Self {
+        Self { supervisor, id }
     }
 
     /// Runs the task to its end.
     ///
-    /// Cancel safe: the task continues while the desk is open.
+    /// Cancel safe: the task continues while the supervisor is open.
     ///
     /// # Errors
     ///
     /// [`TaskHostError`].
-    pub async fn attend(mut self) -> Result<Ending, TaskHostError> {
-        let (desk, id) = (Arc::clone(&self.desk), self.id.clone());
+    pub async fn attend(mut self) -> Result<TaskEnd, TaskHostError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), self.id.clone());
         loop {
-            if let Some(ending) = attend(&mut self, &desk, &id, u32::MAX).await? {
+            if let Some(ending) = attend(&mut self, &supervisor, &id, u32::MAX).await? {
                 return Ok(ending);
             }
         }
@@ -146,7 +148,7 @@ impl DurableHost for InProcess {
 
     async fn signal(&mut self, at_most: Duration) -> Result<(), TaskHostError> {
         let waiting = async {
-            while !self.desk.store().has_posted(&self.id).await? {
+            while !self.supervisor.store().has_posted(&self.id).await? {
                 tokio::time::sleep(INBOX).await;
             }
             Ok(())

@@ -4,7 +4,6 @@
 pub mod anchor;
 mod command_run;
 pub mod contract;
-mod desk;
 mod diff;
 mod durable;
 pub mod evidence;
@@ -20,6 +19,7 @@ pub mod results;
 mod secrets;
 mod selection;
 mod spent;
+mod supervisor;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -28,7 +28,6 @@ mod tests;
 mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
-pub use desk::{Desk, Ending, Performers, Progress, Standing, standing_of};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
 pub use local::{
@@ -37,6 +36,7 @@ pub use local::{
 };
 pub use perform::{DraftError, RepositoryPerformer};
 pub use selection::{Proved, ranked};
+pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
 pub use worker::{
     Assignment, MAX_LOOPS, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError,
 };

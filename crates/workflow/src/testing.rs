@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::anchor::AnchorFacts;
 use crate::command_run::{CommandRun, End, Reference};
 use crate::contract::{CandidatePlan, Check, Contract};
-use crate::desk::Performers;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
+use crate::supervisor::PerformerFactory;
 use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
 use crate::worker::SteeringMessage;
 
@@ -181,7 +181,7 @@ impl Performer for Scripted {
 pub struct OnePerformer(pub Arc<Scripted>);
 
 #[async_trait]
-impl Performers for OnePerformer {
+impl PerformerFactory for OnePerformer {
     async fn performer(&self, _id: &SessionId) -> Result<Arc<dyn Performer>, String> {
         Ok(self.0.clone())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_restate::{Engine, EngineError, IdentityKeys};
-use pintle_workflow::Desk;
+use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ pub(super) async fn serve(
     address: SocketAddr,
     args: &WorkerArgs,
     sandbox: SandboxName,
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
     interrupts: Interrupts,
 ) -> Result<Exit, Failure> {
     let keys = IdentityKeys::new(&args.identity_key).map_err(|error| Failure::usage(error.to_string()))?;
@@ -47,7 +47,7 @@ pub(super) async fn serve(
         ));
     }
     let stop = CancellationToken::new();
-    let serving = pintle_restate::serve(listener, desk, &keys, stop.clone().cancelled_owned());
+    let serving = pintle_restate::serve(listener, supervisor, &keys, stop.clone().cancelled_owned());
     let registering = async {
         if let Some(admin) = &args.admin {
             let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));

@@ -8,10 +8,10 @@ use std::time::Duration;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_store::{Filter, Page};
-use pintle_workflow::{Desk, InProcess, KIND, KIND_TASK, TaskHostError};
+use pintle_workflow::{InProcess, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
 
-use super::performers::TaskPerformers;
+use super::performers::TaskPerformerFactory;
 use super::places::TaskPlaces;
 use crate::args::{RunArgs, WorkerArgs};
 use crate::config;
@@ -45,19 +45,19 @@ pub(crate) async fn work(args: WorkerArgs, process_env: &ProcessEnv) -> Result<E
     let sandbox = crate::environment::Confinement::from(&run.confinement).level;
     let (store, places) =
         (sessions.shared_store(), TaskPlaces { args: run, process_env: process_env.clone() });
-    let performers = Arc::new(TaskPerformers::new(sessions, places, machine));
+    let performers = Arc::new(TaskPerformerFactory::new(sessions, places, machine));
     let max_tasks = usize::try_from(args.max_tasks).unwrap_or(usize::MAX);
-    let desk = Arc::new(Desk::new(store, performers).with_max_tasks(max_tasks));
+    let supervisor = Arc::new(TaskSupervisor::new(store, performers).with_max_tasks(max_tasks));
     #[cfg(feature = "restate")]
     if let Some(address) = args.listen {
-        return super::engine::serve(address, &args, sandbox, desk, interrupts).await;
+        return super::engine::serve(address, &args, sandbox, supervisor, interrupts).await;
     }
     console::print("keeping the tasks of the store going\n").await?;
     tokio::select! {
-        never = keep(&desk) => match never {},
+        never = keep(&supervisor) => match never {},
         () = interrupts.first_signal() => {}
     }
-    desk.close().await;
+    supervisor.close().await;
     Ok(Exit::Done)
 }
 
@@ -68,21 +68,21 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Runs each task of the store that has not ended.
-async fn keep(desk: &Arc<Desk>) -> Infallible {
+async fn keep(supervisor: &Arc<TaskSupervisor>) -> Infallible {
     let filter = Filter::default().with_property(KIND, KIND_TASK);
     // Tasks that have ended, or cannot continue here, are checked only once.
     let mut known: HashSet<SessionId> = HashSet::new();
     let mut attending = JoinSet::new();
     let mut is_away = false;
     loop {
-        let listed = desk.store().list(&filter, &Page::default()).await;
+        let listed = supervisor.store().list(&filter, &Page::default()).await;
         let was_away = std::mem::replace(&mut is_away, listed.is_err());
         if let (Err(error), false) = (&listed, was_away) {
             console::notice(&format!("the tasks cannot be listed, which is tried again: {error}"));
         }
         for summary in listed.into_iter().flatten() {
             if known.insert(summary.id.clone()) {
-                let host = InProcess::new(Arc::clone(desk), summary.id.clone());
+                let host = InProcess::new(Arc::clone(supervisor), summary.id.clone());
                 attending.spawn(async move { (summary.id, host.attend().await) });
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
-use pintle_workflow::{Performer, Performers, RepositoryPerformer, read_task};
+use pintle_workflow::{Performer, PerformerFactory, RepositoryPerformer, read_task};
 
 use super::files_of;
 use super::places::TaskPlaces;
@@ -17,14 +17,14 @@ use crate::sessions::Sessions;
 
 /// Creates performers for tasks whose repositories are on this machine.
 #[derive(Debug)]
-pub(super) struct TaskPerformers {
+pub(super) struct TaskPerformerFactory {
     sessions: Sessions,
     places: TaskPlaces,
     machine: Arc<dyn ExecutionEnvironment>,
     worker: Arc<TaskWorker>,
 }
 
-impl TaskPerformers {
+impl TaskPerformerFactory {
     pub(super) fn new(
         sessions: Sessions,
         places: TaskPlaces,
@@ -50,7 +50,7 @@ impl TaskPerformers {
 }
 
 #[async_trait]
-impl Performers for TaskPerformers {
+impl PerformerFactory for TaskPerformerFactory {
     async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String> {
         let task = read_task(self.sessions.store(), id).await.map_err(|error| error.to_string())?;
         let base = task.contract().base.as_ref().ok_or("its contract has no repository")?;

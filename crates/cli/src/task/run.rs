@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use self::opening::{Opening, Wanted, wanted};
-use super::performers::TaskPerformers;
+use super::performers::TaskPerformerFactory;
 use super::places::TaskPlaces;
 use super::{asked, lanes};
 use crate::approve::Prompter;
@@ -49,7 +49,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());
     let places = TaskPlaces { args: run, process_env: process_env.clone() };
-    let performers = TaskPerformers::new(sessions.clone(), places, Arc::clone(&machine));
+    let performers = TaskPerformerFactory::new(sessions.clone(), places, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
     let wanted = wanted(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;

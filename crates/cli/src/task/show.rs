@@ -4,7 +4,7 @@ use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
 use pintle_workflow::task::{Candidate, Outcome, Spent, Task};
-use pintle_workflow::{IntactTask, Standing, standing_of};
+use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
 use super::{find, read_intact};
@@ -21,7 +21,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, damage, .. } = read_intact(&sessions, &id).await?;
     let is_running = sessions.is_live(&id).await;
-    let (standing, spent) = (standing_of(&task), task.spent());
+    let (status, spent) = (TaskStatus::from_task(&task), task.spent());
     let text = match args.output {
         ListFormat::Json => {
             let candidates = task.candidates().iter().enumerate().map(|(number, candidate)| {
@@ -36,7 +36,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 "id": id.as_str(),
                 "state": task.state(),
                 "running": is_running,
-                "standing": standing,
+                "standing": status,
                 "ending": ending(&task),
                 "failing_checks": failing_checks(&task).map(|(name, _)| name).collect::<Vec<_>>(),
                 "candidates": candidates.collect::<Vec<_>>(),
@@ -59,7 +59,7 @@ pub(super) async fn show(args: &ShowTaskArgs, process_env: &ProcessEnv) -> Resul
                 let line = format!("check `{name}` fails before any change: it {end}");
                 text.push_str(&format!("{}\n", sanitize(&line)));
             }
-            text.push_str(&now(&task, &standing));
+            text.push_str(&now(&task, &status));
             for (number, candidate) in task.candidates().iter().enumerate() {
                 text.push_str(&format!("[{number:>2}]  {}\n", sanitize(&lane(&task, number, candidate))));
             }
@@ -84,15 +84,15 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 }
 
 /// Returns the pending steps, or the decision that the task waits for.
-fn now(task: &Task, standing: &Standing) -> String {
-    match standing {
-        Standing::Steps(steps) => {
+fn now(task: &Task, status: &TaskStatus) -> String {
+    match status {
+        TaskStatus::Steps(steps) => {
             let begun = |step| if task.has_begun(step) { "" } else { " (not started)" };
             let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", begun(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }
-        Standing::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
-        Standing::Ended(_) | Standing::Full | _ => String::new(),
+        TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
+        TaskStatus::Ended(_) | TaskStatus::Full | _ => String::new(),
     }
 }
 

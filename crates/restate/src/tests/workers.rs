@@ -46,9 +46,9 @@ async fn worker_process() {
         Ok(_) => performer.with_hanging(StepKind::Work),
         Err(_) => performer,
     };
-    let desk = Arc::new(Desk::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
+    let supervisor = Arc::new(TaskSupervisor::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
-    serve(listener, desk, &IdentityKeys::default(), std::future::pending()).await;
+    serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
 }
 
 fn worker(port: u16, directory: &Path, log: &str) -> Command {
@@ -85,7 +85,7 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
         first.ended().await;
         let second = Process::start(&mut worker(port, directory.path(), "log"));
         let ending = tokio::time::timeout(PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-        assert_eq!(ending, Some(Ending::Done), "death {death}");
+        assert_eq!(ending, Some(TaskEnd::Done), "death {death}");
         drop(second);
         let store = FileStore::open(directory.path().join("store")).unwrap();
         let task = read_task(&store, &id).await.unwrap();
@@ -147,7 +147,7 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     .await;
     first.kill();
     let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-    assert_eq!(ending, Some(Ending::Done));
+    assert_eq!(ending, Some(TaskEnd::Done));
     let (first, second_log) = (events(&log).unwrap(), events(&directory.path().join("second")).unwrap());
     assert_eq!(first.get("ended baseline-1"), Some(&1), "{first:?}");
     assert!(!second_log.contains_key("began baseline-1"), "{second_log:?}");
@@ -181,7 +181,7 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     }
     assert!(ended > 0);
     let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
-    assert_eq!(ending, Some(Ending::Done));
+    assert_eq!(ending, Some(TaskEnd::Done));
     let alone = MemoryStore::new();
     let mut host = LocalHost::create(&alone, id.clone(), contract()).await.unwrap();
     host.run(Arc::new(Scripted::default())).await.unwrap();

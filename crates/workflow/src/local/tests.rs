@@ -7,10 +7,10 @@ use std::time::Duration;
 use pintle_store::{FileStore, MemoryStore};
 
 use super::*;
+use crate::TaskStatus;
 use crate::contract::Gate;
 use crate::task::{Decision, StepKind};
 use crate::testing::{Scripted, contract};
-use crate::{Standing, standing_of};
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,7 +116,8 @@ async fn people_are_waited_for_without_a_process() {
     let mut host = LocalHost::create(&store, id.clone(), gated).await.unwrap();
     let performer = Arc::new(Scripted::default());
     let asked = async {
-        while standing_of(&read_task(&store, &id).await.unwrap()) != Standing::Asked(Gate::Anchor) {
+        while TaskStatus::from_task(&read_task(&store, &id).await.unwrap()) != TaskStatus::Asked(Gate::Anchor)
+        {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         // Time for a run that does not wait to end.

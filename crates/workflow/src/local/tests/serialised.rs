@@ -8,7 +8,7 @@ use crate::local::PostedSignal;
 use crate::local::line::{ContractLine, InputLine};
 use crate::results::{ResultsFormat, TestStatus};
 use crate::task::{Found, Input, Signal, StepId, StepKind, WorkEnd};
-use crate::{ChangeKind, End, Ending, Progress, Stability, Standing};
+use crate::{ChangeKind, End, Stability, StepProgress, TaskEnd, TaskStatus};
 
 #[test]
 fn serialised_names_are_those_of_the_fixture() {
@@ -34,8 +34,8 @@ fn serialised_names_are_those_of_the_fixture() {
     values.check::<ChangeKind>("changes");
     values.check_variants::<ProofStep>("steps of a proof", None);
     values.check::<Finding>("findings");
-    values.check_variants::<Standing>("states of tasks", None);
-    values.check_variants::<Ending>("ends of tasks", None);
-    values.check_variants::<Progress>("progress of steps", None);
+    values.check_variants::<TaskStatus>("states of tasks", None);
+    values.check_variants::<TaskEnd>("ends of tasks", None);
+    values.check_variants::<StepProgress>("progress of steps", None);
     values.finish();
 }
