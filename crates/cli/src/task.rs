@@ -5,14 +5,14 @@ mod asked;
 mod draft;
 #[cfg(feature = "restate")]
 mod engine;
-mod keeper;
 mod lanes;
-mod performers;
-mod places;
+mod performer_factory;
 mod run;
+mod session_runner;
 mod show;
 mod signals;
 mod worker;
+mod workspace_factory;
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ use crate::process_env::ProcessEnv;
 use crate::render::{self, sanitize};
 use crate::sessions::{Sessions, beginning_with};
 
-pub(crate) use self::keeper::work;
+pub(crate) use self::worker::run_worker;
 
 /// Runs `pintle task`.
 pub(crate) async fn task(args: TaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {

@@ -18,6 +18,7 @@ pub mod repository;
 pub mod results;
 mod secrets;
 mod selection;
+mod session_runner;
 mod spent;
 mod supervisor;
 pub mod task;
@@ -25,7 +26,6 @@ pub mod task;
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod worker;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
@@ -36,7 +36,8 @@ pub use local::{
 };
 pub use perform::{DraftError, RepositoryPerformer};
 pub use selection::{Proved, ranked};
-pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
-pub use worker::{
-    Assignment, MAX_LOOPS, OpenPlace, Place, Places, SteeringMessage, Worked, Worker, WorkerError,
+pub use session_runner::{
+    MAX_LOOPS, OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
+    Workspace, WorkspaceFactory,
 };
+pub use supervisor::{PerformerFactory, StepProgress, TaskEnd, TaskStatus, TaskSupervisor};

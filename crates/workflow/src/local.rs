@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::history::{IntactTask, Moment, TaskLine, TaskReader, read_intact_task, read_moments};
 use self::line::Line;
 use crate::contract::{Contract, ContractError};
+use crate::session_runner::SteeringMessage;
 use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, StepResult, Task};
-use crate::worker::SteeringMessage;
 
 /// Summary property that distinguishes tasks from sessions.
 pub const KIND: &str = Summary::KIND;

@@ -37,8 +37,10 @@ use crate::command_run::Reference;
 use crate::contract::{CandidatePlan, Contract};
 use crate::local::Performer;
 use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, remove_directory};
+use crate::session_runner::{
+    SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
+};
 use crate::task::{Candidate, Found, Order, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkLimits};
-use crate::worker::{Assignment, Place, Places, SteeringMessage, Worked, Worker, WorkerError};
 
 /// Carries out the steps of one task.
 pub struct RepositoryPerformer {
@@ -47,8 +49,8 @@ pub struct RepositoryPerformer {
     machine: Arc<dyn ExecutionEnvironment>,
     /// Directory of all files of the task.
     directory: PathBuf,
-    places: Arc<dyn Places>,
-    worker: Arc<dyn Worker>,
+    workspace_factory: Arc<dyn WorkspaceFactory>,
+    session_runner: Arc<dyn SessionRunner>,
     blobs: Arc<dyn Blobs>,
     /// Values that must not be in a diff.
     secrets: Redactions,
@@ -71,7 +73,7 @@ enum StepError {
     Store(#[from] StoreError),
     /// A sandbox cannot be opened, or a session could not work.
     #[error(transparent)]
-    Worker(#[from] WorkerError),
+    Work(#[from] WorkError),
     #[error("it was stopped")]
     Stopped,
     #[error("another process has the task")]
@@ -90,7 +92,7 @@ impl StepError {
         if let Self::AtLimit(session) = self {
             return Found::AtLimit { session };
         }
-        let is_external = matches!(self, Self::Worker(_) | Self::Store(_));
+        let is_external = matches!(self, Self::Work(_) | Self::Store(_));
         Found::Failed { reason: self.to_string(), is_external }
     }
 }
@@ -114,13 +116,13 @@ impl RepositoryPerformer {
         task: impl Into<String>,
         directory: impl Into<PathBuf>,
         machine: Arc<dyn ExecutionEnvironment>,
-        places: Arc<dyn Places>,
-        worker: Arc<dyn Worker>,
+        workspace_factory: Arc<dyn WorkspaceFactory>,
+        session_runner: Arc<dyn SessionRunner>,
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
         let (secrets, opening, waiting) = (Redactions::default(), Mutex::new(()), StdMutex::default());
-        Self { task, machine, directory, places, worker, blobs, secrets, opening, waiting }
+        Self { task, machine, directory, workspace_factory, session_runner, blobs, secrets, opening, waiting }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
@@ -175,7 +177,7 @@ impl RepositoryPerformer {
     }
 
     /// Returns a workspace with a separate directory for temporary files and separate ports. Its root does not exist yet.
-    async fn place(&self, name: &str) -> Result<Place, StepError> {
+    async fn create_workspace(&self, name: &str) -> Result<Workspace, StepError> {
         let directory = self.directory.join(name);
         let temporary = directory.join("tmp");
         self.machine.create_directory(&temporary).await?;
@@ -189,7 +191,7 @@ impl RepositoryPerformer {
         ] {
             variables.insert(name.to_owned(), path.display().to_string());
         }
-        Ok(Place::new(root, variables))
+        Ok(Workspace::new(root, variables))
     }
 }
 
@@ -221,7 +223,7 @@ impl Performer for RepositoryPerformer {
             waiting.push(message);
             return true;
         }
-        self.worker.steer(&self.session_of(step), message).await
+        self.session_runner.steer(&self.session_of(step), message).await
     }
 
     async fn clean(&self, contract: &Contract) -> Result<(), String> {
@@ -271,23 +273,23 @@ impl Performance<'_> {
 
     /// Creates the clone of a workspace, unless an earlier attempt has created it. On a host without that clone, applies the
     /// changes of the attempt to a new clone.
-    async fn make_once(
+    async fn ensure_clone(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         commit: &str,
         changes: Option<&Reference>,
     ) -> Result<(), StepError> {
         self.check()?;
         let machine = self.performer.machine.as_ref();
-        let made = place.directory().join("made");
+        let made = workspace.directory().join("made");
         if machine.file_exists(&made).await? {
             return Ok(());
         }
-        let prepared = self.create_clone(place, commit, changes).await;
+        let prepared = self.create_clone(workspace, commit, changes).await;
         if prepared.is_err() {
             if self.fence.check().is_ok() {
                 // The first error is reported. A directory that cannot be removed now is removed with the task.
-                let _ = remove_directory(machine, place.directory()).await;
+                let _ = remove_directory(machine, workspace.directory()).await;
             }
             return prepared;
         }
@@ -299,17 +301,17 @@ impl Performance<'_> {
     /// again.
     async fn create_clone(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         commit: &str,
         changes: Option<&Reference>,
     ) -> Result<(), StepError> {
-        self.repository.clone_to(&place.root, commit).await?;
+        self.repository.clone_to(&workspace.root, commit).await?;
         if let Some(changes) = changes {
-            self.repository.apply_to(&place.root, commit, &self.kept(changes).await?).await?;
+            self.repository.apply_to(&workspace.root, commit, &self.kept(changes).await?).await?;
         }
         if let Some(prepare) = &self.contract().prepare {
-            let open = self.performer.places.open(place).await?;
-            let runs = Runs::new(place, open, self.performer.blobs.as_ref(), self.cancel);
+            let open = self.performer.workspace_factory.open(workspace).await?;
+            let runs = Runs::new(workspace, open, self.performer.blobs.as_ref(), self.cancel);
             runs.repeat_and_close(Line::new(prepare), 1).await?;
         }
         Ok(())
@@ -317,17 +319,17 @@ impl Performance<'_> {
 
     fn assignment(
         &self,
-        place: &Place,
+        workspace: &Workspace,
         message: String,
         plan: &CandidatePlan,
         limits: WorkLimits,
-    ) -> Assignment {
-        Assignment {
+    ) -> SessionAssignment {
+        SessionAssignment {
             session: self.performer.session_of(self.step),
             task: self.performer.task.clone(),
             message,
             steering: Vec::new(),
-            place: place.clone(),
+            workspace: workspace.clone(),
             model: plan.model.clone(),
             effort: plan.effort.clone(),
             answer: None,
@@ -335,13 +337,13 @@ impl Performance<'_> {
         }
     }
 
-    async fn let_work(&mut self, assignment: Assignment) -> Result<Worked, StepError> {
+    async fn run_session(&mut self, assignment: SessionAssignment) -> Result<WorkResult, StepError> {
         self.check()?;
-        let worked = self.performer.worker.work(assignment, self.cancel).await?;
+        let worked = self.performer.session_runner.run(assignment, self.cancel).await?;
         self.spent.add(&worked.spent);
         self.check()?;
         match worked.error {
-            Some(error) => Err(WorkerError(error).into()),
+            Some(error) => Err(WorkError(error).into()),
             None if worked.end == WorkEnd::Loop && self.step.kind != StepKind::Work => {
                 Err(StepError::Other("the session repeated the same calls, and was stopped".to_owned()))
             }
@@ -351,7 +353,7 @@ impl Performance<'_> {
 }
 
 /// Returns the answer of a session that had to give one, or the reason why it is missing.
-fn answer_of(worked: Worked, session: &str, missing: &str) -> Result<Value, StepError> {
+fn answer_of(worked: WorkResult, session: &str, missing: &str) -> Result<Value, StepError> {
     worked.answer.ok_or_else(|| match worked.end {
         WorkEnd::Limit => StepError::AtLimit(session.to_owned()),
         WorkEnd::Finished

@@ -18,9 +18,9 @@ use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
+use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
 use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
-use crate::worker::SteeringMessage;
 
 /// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], it has ten steps in any order: the
 /// review sends the first candidate back, which then fails, and the second candidate is chosen.

@@ -15,8 +15,8 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use self::opening::{Opening, Wanted, wanted};
-use super::performers::TaskPerformerFactory;
-use super::places::TaskPlaces;
+use super::performer_factory::TaskPerformerFactory;
+use super::workspace_factory::TaskWorkspaceFactory;
 use super::{asked, lanes};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
@@ -48,8 +48,9 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     process_env.notices().report_all(unknown);
     let sessions = Sessions::open(process_env).await?;
     let (format, model) = (run.output, run.model.clone());
-    let places = TaskPlaces { args: run, process_env: process_env.clone() };
-    let performers = TaskPerformerFactory::new(sessions.clone(), places, Arc::clone(&machine));
+    let workspace_factory = TaskWorkspaceFactory { args: run, process_env: process_env.clone() };
+    let performer_factory =
+        TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
     let wanted = wanted(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;
@@ -65,7 +66,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         directory: &directory,
         id: &id,
         model: &model,
-        performers: &performers,
+        performer_factory: &performer_factory,
         prompter: &prompter,
         interrupts: &interrupts,
         process_env,
@@ -75,7 +76,7 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     if format == OutputFormat::StreamJson {
         console::print(&identity(&id)?).await?;
     }
-    let performer = Arc::new(performers.of(&id)?);
+    let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
     let following = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
     let ended = following.run(host, performer.clone(), &interrupts).await?;

@@ -50,13 +50,13 @@ impl Performance<'_> {
         let clean = Clean::at(self, &commit).await?;
         facts.runs = clean.seen(self, line, ANCHOR_RUNS).await?;
         if facts.results.is_some() {
-            facts.control = self.place_for_control(&commit, line, &facts.files).await?;
+            facts.control = self.find_control_file(&commit, line, &facts.files).await?;
         }
         Ok(Found::Anchor(Box::new(facts)))
     }
 
     /// Finds a file of the anchor in which a control runs and fails.
-    async fn place_for_control(
+    async fn find_control_file(
         &self,
         commit: &str,
         line: Line<'_>,
@@ -75,18 +75,18 @@ impl Performance<'_> {
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<AnchorFacts, StepError> {
-        let place = self.performer.place("anchor").await?;
-        self.make_once(&place, base, None).await?;
+        let workspace = self.performer.create_workspace("anchor").await?;
+        self.ensure_clone(&workspace, base, None).await?;
         let message = prompts::anchor(self.contract(), self.step.attempt, feedback);
         let plan = CandidatePlan::default();
-        let mut assignment = self.assignment(&place, message, &plan, limits);
+        let mut assignment = self.assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::proposal_schema());
         let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
+        let worked = self.run_session(assignment).await?;
         let answer = answer_of(worked, &session, "the session named no command")?;
         let proposal: prompts::Proposal = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
-        let diff = self.repository.diff(&place.root, base, self.performer.blobs.as_ref()).await?;
+        let diff = self.repository.diff(&workspace.root, base, self.performer.blobs.as_ref()).await?;
         Ok(AnchorFacts {
             command: proposal.command,
             results: proposal.results,

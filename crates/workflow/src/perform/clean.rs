@@ -7,7 +7,7 @@ use super::{Performance, StepError, control};
 use crate::command_run::{CommandRun, Observation, Stability};
 use crate::evidence::Control;
 use crate::repository::remove_directory;
-use crate::worker::Place;
+use crate::session_runner::Workspace;
 
 /// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
 /// separate clone, and only results that still differ are flaky.
@@ -18,21 +18,21 @@ pub(super) fn differ(runs: &[CommandRun]) -> bool {
 
 /// A clean clone for judged commands.
 pub(super) struct Clean {
-    pub(super) place: Place,
+    pub(super) workspace: Workspace,
     commit: String,
 }
 
 impl Clean {
     pub(super) async fn at(of: &Performance<'_>, commit: &str) -> Result<Self, StepError> {
         of.check()?;
-        let place = of.performer.place(&format!("clean/{}", of.step)).await?;
-        of.repository.clone_to(&place.root, commit).await?;
-        Ok(Self { place, commit: commit.to_owned() })
+        let workspace = of.performer.create_workspace(&format!("clean/{}", of.step)).await?;
+        of.repository.clone_to(&workspace.root, commit).await?;
+        Ok(Self { workspace, commit: commit.to_owned() })
     }
 
     pub(super) async fn runs<'a>(&'a self, of: &Performance<'a>) -> Result<Runs<'a>, StepError> {
-        let open = of.performer.places.open(&self.place).await?;
-        Ok(Runs::new(&self.place, open, of.performer.blobs.as_ref(), of.cancel))
+        let open = of.performer.workspace_factory.open(&self.workspace).await?;
+        Ok(Runs::new(&self.workspace, open, of.performer.blobs.as_ref(), of.cancel))
     }
 
     /// Prepares the clone. Returns the reason if this fails, with the end of the output.
@@ -110,7 +110,7 @@ impl Clean {
 
     /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.
     async fn append(&self, of: &Performance<'_>, file: &str, added: &str) -> Result<bool, StepError> {
-        let (path, machine) = (self.place.root.join(file), of.performer.machine.as_ref());
+        let (path, machine) = (self.workspace.root.join(file), of.performer.machine.as_ref());
         let mut text = match machine.read(&path, None).await {
             Ok(text) => text,
             Err(EnvError::NotFound { .. }) => return Ok(false),
@@ -131,7 +131,7 @@ impl Clean {
         of: &Performance<'_>,
         result: Result<T, StepError>,
     ) -> Result<T, StepError> {
-        let remove = remove_directory(of.performer.machine.as_ref(), self.place.directory());
+        let remove = remove_directory(of.performer.machine.as_ref(), self.workspace.directory());
         if result.is_ok() {
             remove.await?;
         } else if of.fence.check().is_ok() {

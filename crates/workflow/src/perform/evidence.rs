@@ -133,7 +133,7 @@ impl Performance<'_> {
 
     /// Returns the protected files that the commands have changed.
     async fn changed_by_commands(&self, clean: &Clean, commit: &str) -> Result<Vec<String>, StepError> {
-        let changed = self.repository.changes(&clean.place.root, commit).await?;
+        let changed = self.repository.changes(&clean.workspace.root, commit).await?;
         let anchored =
             |path: &String| self.task.anchor().is_some_and(|anchor: &Anchor| anchor.files().contains(path));
         let rules = self.task.rules();

@@ -13,19 +13,19 @@ impl Performance<'_> {
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
         let patch = self.kept(&proof.diff().patch).await?;
         let commit = self.repository.with_patch(&self.anchored().await?, &patch).await?;
-        let place = self.performer.place(&self.step.to_string()).await?;
-        self.make_once(&place, &commit, None).await?;
+        let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
+        self.ensure_clone(&workspace, &commit, None).await?;
         let evidence = crate::report::evidence(self.contract(), &proof);
         let message = prompts::review(self.contract(), &String::from_utf8_lossy(&patch), &evidence);
         let plan = CandidatePlan { model: self.contract().review.model.clone(), ..CandidatePlan::default() };
-        let mut assignment = self.assignment(&place, message, &plan, limits);
+        let mut assignment = self.assignment(&workspace, message, &plan, limits);
         assignment.answer = Some(prompts::review_schema());
         let session = assignment.session.clone();
-        let worked = self.let_work(assignment).await?;
+        let worked = self.run_session(assignment).await?;
         let answer = answer_of(worked, &session, "the reviewer gave no answer")?;
         let review = serde_json::from_value::<prompts::Review>(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
-        remove_directory(self.performer.machine.as_ref(), place.directory()).await?;
+        remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
         let prompts::Review { findings, remarks } = review;
         Ok(Found::Review(ReviewFacts { session, findings, remarks }))
     }

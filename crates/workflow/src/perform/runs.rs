@@ -12,7 +12,7 @@ use crate::anchor::Anchor;
 use crate::command_run::{CommandRun, End, Reference};
 use crate::contract::{Check, default_timeout};
 use crate::results::{ResultsFormat, TestRun};
-use crate::worker::{OpenPlace, Place};
+use crate::session_runner::{OpenWorkspace, Workspace};
 
 /// Maximum size of parsed results, in bytes.
 const MAX_RESULTS: u64 = 16 << 20;
@@ -59,20 +59,20 @@ impl<'a> From<&'a Anchor> for Line<'a> {
 
 /// A workspace in which commands run.
 pub(super) struct Runs<'a> {
-    place: &'a Place,
-    open: OpenPlace,
+    workspace: &'a Workspace,
+    open: OpenWorkspace,
     blobs: &'a dyn Blobs,
     cancel: &'a CancellationToken,
 }
 
 impl<'a> Runs<'a> {
     pub(super) fn new(
-        place: &'a Place,
-        open: OpenPlace,
+        workspace: &'a Workspace,
+        open: OpenWorkspace,
         blobs: &'a dyn Blobs,
         cancel: &'a CancellationToken,
     ) -> Self {
-        Self { place, open, blobs, cancel }
+        Self { workspace, open, blobs, cancel }
     }
 
     /// Runs a command several times, one after the other. Then ends all processes of the environment, also after a failure.
@@ -112,7 +112,7 @@ impl<'a> Runs<'a> {
         // a directory that its commands cannot write to.
         let request = ExecRequest::new(command)
             .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
-            .with_working_dir(&self.place.root);
+            .with_working_dir(&self.workspace.root);
         let ended = tokio::select! {
             ended = self.open.environment().exec_command(request) => ended,
             () = self.cancel.cancelled() => return Err(StepError::Stopped),
@@ -146,7 +146,7 @@ impl<'a> Runs<'a> {
 
     /// Removes an older report, which does not belong to this run.
     async fn remove_report(&self, report: &str) -> Result<(), String> {
-        let path = self.place.root.join(report);
+        let path = self.workspace.root.join(report);
         let Some(directory) = self.inside(path.parent().unwrap_or(&path), report).await? else {
             return Ok(());
         };
@@ -161,7 +161,7 @@ impl<'a> Runs<'a> {
     async fn report(&self, format: ResultsFormat, report: &str) -> TestRun {
         let environment = self.open.environment();
         let read = async {
-            let Some(path) = self.inside(&self.place.root.join(report), report).await? else {
+            let Some(path) = self.inside(&self.workspace.root.join(report), report).await? else {
                 return Err(format!("`{report}` was not written"));
             };
             let found = environment.metadata(&path).await.map_err(|error| error.to_string())?;
@@ -184,7 +184,7 @@ impl<'a> Runs<'a> {
         }
         let real =
             async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
-        let (root, path) = (real(&self.place.root).await?, real(path).await?);
+        let (root, path) = (real(&self.workspace.root).await?, real(path).await?);
         if path.starts_with(&root) {
             Ok(Some(path))
         } else {

@@ -4,8 +4,8 @@ use super::{Performance, StepError};
 use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
+use crate::session_runner::SessionAssignment;
 use crate::task::{Candidate, Found, WorkFacts, WorkLimits};
-use crate::worker::Assignment;
 
 impl Performance<'_> {
     /// Runs the session of a candidate.
@@ -20,10 +20,10 @@ impl Performance<'_> {
         let steering = self.performer.waiting().remove(&session).unwrap_or_default();
         let (start, mut assignment) = prepared?;
         assignment.steering = steering;
-        let place = assignment.place.clone();
-        let worked = self.let_work(assignment).await?;
+        let workspace = assignment.workspace.clone();
+        let worked = self.run_session(assignment).await?;
         // Taken now, so that later changes by running jobs do not count.
-        let taken = self.repository.diff(&place.root, &start, self.performer.blobs.as_ref()).await;
+        let taken = self.repository.diff(&workspace.root, &start, self.performer.blobs.as_ref()).await;
         let (diff, unfit) = match taken {
             Ok(diff) => (Some(diff), None),
             Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
@@ -37,19 +37,19 @@ impl Performance<'_> {
         &self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<(String, Assignment), StepError> {
+    ) -> Result<(String, SessionAssignment), StepError> {
         let start = self.anchored().await?;
         let index = self.step.candidate.unwrap_or_default();
-        let place = self.performer.place(&format!("candidates/{index}")).await?;
+        let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
-        self.make_once(&place, &start, before.as_ref()).await?;
+        self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
         let number = self.step.attempt;
         let message = match self.candidate().is_some_and(Candidate::knows_goal) {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };
-        Ok((start, self.assignment(&place, message, &plan, limits)))
+        Ok((start, self.assignment(&workspace, message, &plan, limits)))
     }
 }
 

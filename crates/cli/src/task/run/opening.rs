@@ -21,7 +21,7 @@ use crate::prompt_source;
 use crate::route::ModelChoice;
 use crate::sessions::Sessions;
 use crate::task::draft::{self, Asking};
-use crate::task::performers::TaskPerformerFactory;
+use crate::task::performer_factory::TaskPerformerFactory;
 use crate::task::{contract_failure, find, open_failure};
 
 /// Inputs for opening a task.
@@ -33,7 +33,7 @@ pub(super) struct Opening<'a> {
     /// Id of the task, which need not exist yet.
     pub(super) id: &'a SessionId,
     pub(super) model: &'a ModelArgs,
-    pub(super) performers: &'a TaskPerformerFactory,
+    pub(super) performer_factory: &'a TaskPerformerFactory,
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
     pub(super) process_env: &'a ProcessEnv,
@@ -67,7 +67,7 @@ impl Opening<'_> {
                     candidates: plans(args),
                     process_env,
                 };
-                let performer = self.performers.of(id)?;
+                let performer = self.performer_factory.create(id)?;
                 let contract = asking.contract(&performer, self.base(None).await?, &goal, args.yes).await?;
                 LocalHost::create(sessions.store(), id.clone(), contract).await
             }

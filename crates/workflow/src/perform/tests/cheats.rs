@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pintle_test_conditions::is_full;
 
-use super::project::{Project, Scripted};
+use super::project::{Project, SessionScripts};
 use crate::contract::MAX_CANDIDATES;
 use crate::report::Report;
 use crate::task::{BlockedBy, Outcome};
@@ -320,7 +320,7 @@ async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
     for check in &mut contract.checks {
         check.timeout_s = timeout_s.unwrap_or(check.timeout_s);
     }
-    let scripted = cheats.iter().enumerate().fold(Scripted::new(), |scripted, (index, cheat)| {
+    let scripted = cheats.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, cheat)| {
         scripted.with(&index.to_string(), cheat.script, None)
     });
     let (outcome, task) = project.run(contract, scripted).await;

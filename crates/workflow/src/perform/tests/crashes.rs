@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::project::{Project, Scripted};
+use super::project::{Project, SessionScripts};
 use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
 use crate::report::Report;
@@ -28,13 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A performer whose process dies at one of the points.
 #[derive(Debug)]
-struct Dying {
+struct DyingPerformer {
     inner: Arc<dyn Performer>,
     left: AtomicUsize,
     died: Notify,
 }
 
-impl Dying {
+impl DyingPerformer {
     /// Passes a point; never comes back from that at which the process dies.
     async fn pass(&self) {
         let taken = |left: usize| left.checked_sub(1);
@@ -46,7 +46,7 @@ impl Dying {
 }
 
 #[async_trait]
-impl Performer for Dying {
+impl Performer for DyingPerformer {
     async fn perform(
         &self,
         task: &Task,
@@ -66,9 +66,9 @@ impl Performer for Dying {
 }
 
 /// The candidate is right, and is sent back by its review for a comment.
-pub(super) fn script() -> Scripted {
+pub(super) fn script() -> SessionScripts {
     let work = "case $MESSAGE in *'say what it is'*) grep -q '# Sums' src/sums.py || sed -i '1i # Sums.' src/sums.py ;; *) sed -i 's/abs(b)/b/' src/sums.py ;; esac";
-    Scripted::new()
+    SessionScripts::new()
         .with("0", work, None)
         .with("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
         .with("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
@@ -99,20 +99,20 @@ fn remove_times(value: &mut Value) {
 }
 
 /// A task whose first process has died.
-struct Died {
+struct ProcessDeath {
     store: MemoryStore,
-    scripted: Arc<Scripted>,
+    scripted: Arc<SessionScripts>,
     project: Project,
 }
 
-impl Died {
+impl ProcessDeath {
     /// Lets the process of a new task die at the point.
     async fn at(point: usize) -> Self {
         let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
         let contract = contract(&project).await;
         let mut host = LocalHost::create(&store, SessionId::new("t"), contract).await.unwrap();
         let inner = Arc::new(project.performer(&store, &scripted).await);
-        let dying = Arc::new(Dying { inner, left: AtomicUsize::new(point), died: Notify::new() });
+        let dying = Arc::new(DyingPerformer { inner, left: AtomicUsize::new(point), died: Notify::new() });
         let running = tokio::time::timeout(PATIENCE, host.run(dying.clone()));
         tokio::select! {
             ended = running => panic!("point {point}: {ended:?}"),
@@ -155,7 +155,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     expected["contract"]["base"] = Value::Null;
     // The first work of the candidate has ended, and its second one begins.
     for point in points(&[6, 11]) {
-        let died = Died::at(point).await;
+        let died = ProcessDeath::at(point).await;
         let (outcome, task, finished) = died.go_on().await;
         assert!(matches!(outcome, Outcome::Done(_)), "point {point}: {}", Report::of(&task).to_markdown());
         let mut found = report(&task);
@@ -174,7 +174,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
 async fn a_task_is_cancelled_wherever_its_process_died() {
     // The first evidence begins.
     for point in points(&[7]) {
-        let died = Died::at(point).await;
+        let died = ProcessDeath::at(point).await;
         let cancel = Signal::Cancel { reason: "enough".to_owned() };
         post_signal(&died.store, &SessionId::new("t"), "c", &cancel, None).await.unwrap();
         let (outcome, _, finished) = died.go_on().await;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use pintle_test_conditions::is_full;
 use serde::Deserialize;
 
-use super::project::{Project, Scripted};
+use super::project::{Project, SessionScripts};
 use crate::contract::{AnchorPlan, Base, CandidatePlan, Contract, ReviewPlan, Scope};
 use crate::evidence::ProofStep;
 use crate::report::Report;
@@ -36,15 +36,15 @@ struct Program {
 
 /// Candidates, in the first of the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProgramKind {
     Wrong,
     Cheating,
     Right,
 }
 
-use Kind::{Cheating, Right, Wrong};
+use ProgramKind::{Cheating, Right, Wrong};
 
-const ORDERS: [[Kind; 3]; 6] = [
+const ORDERS: [[ProgramKind; 3]; 6] = [
     [Wrong, Cheating, Right],
     [Wrong, Right, Cheating],
     [Cheating, Wrong, Right],
@@ -95,7 +95,7 @@ impl Program {
     }
 
     /// Returns what a candidate does.
-    fn script(&self, kind: Kind, number: usize) -> String {
+    fn script(&self, kind: ProgramKind, number: usize) -> String {
         let fixed = self.directory.join("fixed");
         match kind {
             Right => {
@@ -155,8 +155,8 @@ impl Program {
             .with_candidates(vec![CandidatePlan::default(); 3])
     }
 
-    async fn play(&self, project: &Project, number: usize, order: [Kind; 3]) {
-        let scripted = order.iter().enumerate().fold(Scripted::default(), |scripted, (index, kind)| {
+    async fn play(&self, project: &Project, number: usize, order: [ProgramKind; 3]) {
+        let scripted = order.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, kind)| {
             scripted.with(&index.to_string(), &self.script(*kind, number), None)
         });
         let (outcome, task) = project.run(self.contract(project).await, scripted).await;

@@ -10,13 +10,13 @@ use pintle_test_conditions::is_full;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::project::{FILES, PATIENCE, Project, RIGHT, Scripted};
+use super::project::{FILES, PATIENCE, Project, RIGHT, SessionScripts};
 use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
 use crate::report::Report;
 use crate::repository::{UserRepository, kept};
 use crate::results::ResultsFormat;
 use crate::task::{BlockedBy, LimitKind, Outcome, Signal};
-use crate::{DraftError, LocalHost, WorkerError, post_signal};
+use crate::{DraftError, LocalHost, WorkError, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
 
@@ -32,7 +32,7 @@ async fn the_right_candidate_is_chosen_in_every_order() {
     let orders = [[WRONG, cheat, RIGHT], [RIGHT, WRONG, cheat], [cheat, RIGHT, WRONG]];
     // The programs with bugs are tasks with the candidates in other orders.
     for order in orders.into_iter().take(if is_full() { 3 } else { 1 }) {
-        let scripted = order.iter().enumerate().fold(Scripted::new(), |scripted, (index, script)| {
+        let scripted = order.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, script)| {
             scripted.with(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
@@ -52,7 +52,7 @@ async fn the_right_candidate_is_chosen_in_every_order() {
 #[tokio::test]
 async fn findings_send_a_candidate_back() {
     let project = Project::new().await;
-    let scripted = Scripted::new()
+    let scripted = SessionScripts::new()
         .with("0", WRONG, None)
         .with("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
         .with("0", "sed -i '1i # Sums.' src/sums.py", None)
@@ -109,7 +109,7 @@ async fn a_proposal_is_refused_with_what_is_wrong() {
             ),
         ],
     ] {
-        let scripted = proposals.iter().fold(Scripted::default(), |all, (script, command, _)| {
+        let scripted = proposals.iter().fold(SessionScripts::default(), |all, (script, command, _)| {
             all.with("anchor", script, answer(command))
         });
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
@@ -136,7 +136,7 @@ async fn evidence_without_a_test_that_fails_first() {
         (command, RIGHT, WRONG),
         (none.clone(), "sed -i '1i # Sums.' src/sums.py", "echo 'def add(' >src/sums.py"),
     ] {
-        let scripted = Scripted::default().with("0", wrong, None).with("1", right, None);
+        let scripted = SessionScripts::default().with("0", wrong, None).with("1", right, None);
         let contract = project.contract(2).await.with_anchor(anchor.clone());
         let (outcome, task) = project.run(contract, scripted).await;
         let report = Report::of(&task).to_markdown();
@@ -178,7 +178,7 @@ async fn reports_of_other_runs_do_not_count() {
     contract.scope.paths.push("out/".to_owned());
     contract.checks[0].pass = Pass::Success;
     let scripted =
-        candidates.iter().enumerate().fold(Scripted::default(), |scripted, (index, (script, _))| {
+        candidates.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, (script, _))| {
             scripted.with(&index.to_string(), script, None)
         });
     let (outcome, task) = project.run(contract, scripted).await;
@@ -210,7 +210,7 @@ done"#;
         project.contract(1).await.with_anchor(AnchorPlan::None { because: "it only moves code".to_owned() });
     contract.checks = vec![Check::new("programs", runner).with_results(ResultsFormat::Cargo)];
     let script = "sed -i '1i # Sums.' src/sums.py";
-    let (outcome, task) = project.run(contract, Scripted::default().with("0", script, None)).await;
+    let (outcome, task) = project.run(contract, SessionScripts::default().with("0", script, None)).await;
     assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
     let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
     let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
@@ -222,9 +222,9 @@ async fn cancelling_leaves_nothing_in_any_phase() {
     let project = Project::new().await;
     let hang = "sleep 1000 & sleep 1000";
     let review = Some(json!({"findings": [], "remarks": ""}));
-    let anchor = || Scripted::new();
+    let anchor = || SessionScripts::new();
     for (phase, scripted) in [
-        ("anchor", Scripted::default().with("anchor", hang, None)),
+        ("anchor", SessionScripts::default().with("anchor", hang, None)),
         ("0", anchor().with("0", hang, None)),
         ("review-0-1", anchor().with("0", RIGHT, None).with("review-0-1", hang, review.clone())),
     ] {
@@ -282,7 +282,7 @@ async fn candidates_do_not_meet() {
         format!("touch {}", files(0, "attacked")),
     ]
     .join("; ");
-    let scripted = Scripted::new().with("0", &format!("{own}{served}"), None);
+    let scripted = SessionScripts::new().with("0", &format!("{own}{served}"), None);
     let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
@@ -345,7 +345,7 @@ async fn repositories_that_are_not_simple() {
     );
     assert_eq!(snapshot.left_out, [""; 0]);
     let base = Base::new(found.root.display().to_string(), snapshot.commit);
-    let scripted = Scripted::new().with("0", RIGHT, None);
+    let scripted = SessionScripts::new().with("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
     let report = Report::of(&task).to_markdown();
     let Outcome::Done(done) = outcome else { panic!("{report}") };
@@ -402,11 +402,11 @@ async fn repositories_inside_are_left_out_of_a_snapshot() {
 }
 
 /// Returns a test that fails before the goal is reached, with other commands of the session that writes it.
-fn anchor_after(commands: &str) -> Scripted {
+fn anchor_after(commands: &str) -> SessionScripts {
     let write = "printf 'import sums\\n\\ndef test_negative():\\n    assert sums.add(3, -1) == 2\\n' >tests/test_negative.py";
     let command = "python3 tests/run.py tests/test_negative.py";
     let answer = json!({"command": command, "results": "tap", "report": null});
-    Scripted::default().with("anchor", &format!("{commands}; {write}"), Some(answer))
+    SessionScripts::default().with("anchor", &format!("{commands}; {write}"), Some(answer))
 }
 
 /// What a candidate leaves that is no part of its change is named, unless the project or a tool says that it can be built again.
@@ -516,7 +516,7 @@ async fn a_failed_preparation_is_reported_with_its_output() {
 async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let project = Project::new().await;
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
-    let scripted = Arc::new(Scripted::new().with("0", RIGHT, None));
+    let scripted = Arc::new(SessionScripts::new().with("0", RIGHT, None));
     let mut host = LocalHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let Outcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
@@ -562,7 +562,7 @@ async fn words_of_people_reach_sessions() {
     let project = Project::new().await;
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let script = format!("{RIGHT}; {}", wait_for("$TMPDIR/told"));
-    let scripted = Arc::new(Scripted::new().with("0", &script, None));
+    let scripted = Arc::new(SessionScripts::new().with("0", &script, None));
     let prepare = format!(
         "case $TMPDIR in */candidates/0/tmp) touch $TMPDIR/preparing; {};; esac",
         wait_for("$TMPDIR/ready")
@@ -571,8 +571,8 @@ async fn words_of_people_reach_sessions() {
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let say = async {
-        let place = project.directory().join("task/candidates/0/tmp");
-        while !place.join("preparing").exists() {
+        let workspace = project.directory().join("task/candidates/0/tmp");
+        while !workspace.join("preparing").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let signal = Signal::Steer { candidate: Some(0), text: "use integers".to_owned() };
@@ -613,7 +613,8 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         ("review-0-1", 30, "The step review-0-1 failed: overloaded"),
     ] {
         let answer = json!({"findings": [], "remarks": ""});
-        let mut scripted = Scripted::new().with("0", RIGHT, None).with("review-0-1", "true", Some(answer));
+        let mut scripted =
+            SessionScripts::new().with("0", RIGHT, None).with("review-0-1", "true", Some(answer));
         scripted.failing.push(session.to_owned());
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
@@ -630,7 +631,7 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
 async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
     let project = Project::new().await;
     for (session, best) in [("anchor", None), ("review-0-1", Some(0))] {
-        let anchor = if session == "anchor" { Scripted::default() } else { Scripted::new() };
+        let anchor = if session == "anchor" { SessionScripts::default() } else { SessionScripts::new() };
         let mut scripted = anchor.with("0", RIGHT, None).with(session, "true", None);
         scripted.at_limit.push(session.to_owned());
         let mut contract = project.contract(1).await;
@@ -647,9 +648,9 @@ async fn a_draft_whose_session_stops_at_its_budget_names_the_limit() {
     let base = project.contract(1).await.base.unwrap();
     for (is_at_limit, expected) in [
         (true, DraftError::AtLimit),
-        (false, DraftError::Failed(WorkerError("the session drafted no contract".to_owned()))),
+        (false, DraftError::Failed(WorkError("the session drafted no contract".to_owned()))),
     ] {
-        let mut scripted = Scripted::default().with("draft", "true", None);
+        let mut scripted = SessionScripts::default().with("draft", "true", None);
         scripted.at_limit.extend(is_at_limit.then(|| "draft".to_owned()));
         let store = MemoryStore::new();
         let performer = project.performer(&store, &Arc::new(scripted)).await;
@@ -666,7 +667,7 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
     let contract = contract.with_gate(Gate::Result);
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
-    let scripted = Arc::new(Scripted::new().with("0", &broken, None).with("1", RIGHT, None));
+    let scripted = Arc::new(SessionScripts::new().with("0", &broken, None).with("1", RIGHT, None));
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
@@ -703,7 +704,7 @@ open("node_modules/run.py", "w").write(FORGED)
 def add(a, b):
     return a + b if b < 0 else 7
 END"#;
-    let (outcome, task) = project.run(contract, Scripted::new().with("0", script, None)).await;
+    let (outcome, task) = project.run(contract, SessionScripts::new().with("0", script, None)).await;
     let report = Report::of(&task).to_markdown();
     assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
     assert!(
@@ -730,7 +731,8 @@ async fn judged_commands_can_write_temporary_files() {
                 AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
             let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
             contract.checks = vec![Check::new("temporary files", write)];
-            let (outcome, task) = project.run(contract, Scripted::default().with("0", RIGHT, None)).await;
+            let (outcome, task) =
+                project.run(contract, SessionScripts::default().with("0", RIGHT, None)).await;
             let report = Report::of(&task).to_markdown();
             assert!(matches!(outcome, Outcome::Done(_)), "{has_own_temporary}, {write}: {report}");
             let baseline = &task.baseline().unwrap().checks["temporary files"];

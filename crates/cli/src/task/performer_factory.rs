@@ -9,8 +9,8 @@ use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_workflow::{Performer, PerformerFactory, RepositoryPerformer, read_task};
 
 use super::files_of;
-use super::places::TaskPlaces;
-use super::worker::TaskWorker;
+use super::session_runner::TaskSessionRunner;
+use super::workspace_factory::TaskWorkspaceFactory;
 use crate::failure::Failure;
 use crate::hardening;
 use crate::sessions::Sessions;
@@ -19,30 +19,30 @@ use crate::sessions::Sessions;
 #[derive(Debug)]
 pub(super) struct TaskPerformerFactory {
     sessions: Sessions,
-    places: TaskPlaces,
+    workspace_factory: TaskWorkspaceFactory,
     machine: Arc<dyn ExecutionEnvironment>,
-    worker: Arc<TaskWorker>,
+    session_runner: Arc<TaskSessionRunner>,
 }
 
 impl TaskPerformerFactory {
     pub(super) fn new(
         sessions: Sessions,
-        places: TaskPlaces,
+        workspace_factory: TaskWorkspaceFactory,
         machine: Arc<dyn ExecutionEnvironment>,
     ) -> Self {
-        let worker = Arc::new(TaskWorker::new(places.clone()));
-        Self { sessions, places, machine, worker }
+        let session_runner = Arc::new(TaskSessionRunner::new(workspace_factory.clone()));
+        Self { sessions, workspace_factory, machine, session_runner }
     }
 
     /// Returns the performer of a task.
-    pub(super) fn of(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
-        let process_env = &self.places.process_env;
+    pub(super) fn create(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
+        let process_env = &self.workspace_factory.process_env;
         let performer = RepositoryPerformer::new(
             id.as_str(),
             files_of(id, process_env)?,
             Arc::clone(&self.machine),
-            Arc::new(self.places.clone()),
-            Arc::clone(&self.worker) as Arc<dyn pintle_workflow::Worker>,
+            Arc::new(self.workspace_factory.clone()),
+            Arc::clone(&self.session_runner) as Arc<dyn pintle_workflow::SessionRunner>,
             Arc::from(self.sessions.store().blobs(id)),
         );
         Ok(performer.with_secrets(hardening::secrets(process_env, None)))
@@ -59,7 +59,7 @@ impl PerformerFactory for TaskPerformerFactory {
         if !is_here {
             return Err(format!("its repository {} is not on this machine", repository.display()));
         }
-        let performer = self.of(id).map_err(|failure| failure.message())?;
+        let performer = self.create(id).map_err(|failure| failure.message())?;
         Ok(Arc::new(performer))
     }
 }
