@@ -2,7 +2,7 @@
 
 use pintle_workflow::contract::{AnchorPlan, Check, Contract};
 use pintle_workflow::results::{ResultsFormat, TestStatus};
-use pintle_workflow::task::{Order, Task};
+use pintle_workflow::task::{StepOrder, Task};
 
 fn main() {
     let results = ResultsFormat::Tap.parse("1..2\nok 1 - adds\nnot ok 2 - subtracts\n");
@@ -12,5 +12,5 @@ fn main() {
         .with_anchor(AnchorPlan::None { because })
         .with_check(Check::new("links", "make links"));
     let task = Task::new(contract).expect("the contract can be kept");
-    assert_eq!(task.wants().steps[0].order, Order::Baseline);
+    assert_eq!(task.pending().steps[0].order, StepOrder::Baseline);
 }

@@ -138,11 +138,11 @@ async fn list(args: &ListTasksArgs, process_env: &ProcessEnv) -> Result<Exit, Fa
 async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    let IntactTask { task, moments, damage, .. } = read_intact(&sessions, &id).await?;
+    let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
     let report = Report::of(&task).with_damage(damage.as_ref());
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
-        TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &moments),
+        TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &inputs),
         TaskReportFormat::Json => {
             let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")

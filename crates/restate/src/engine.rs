@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use pintle_store::SessionId;
 use pintle_workflow::TaskEnd;
 use pintle_workflow::contract::Contract;
-use pintle_workflow::task::Decision;
+use pintle_workflow::task::GateAnswer;
 use serde::Serialize;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -131,7 +131,7 @@ impl Engine {
     ///
     /// [`EngineError::Refused`] with 409 if the task does not wait for this decision, and other errors as for
     /// [`steer`](Self::steer).
-    pub async fn decide(&self, id: &SessionId, decision: &Decision) -> Result<(), EngineError> {
+    pub async fn decide(&self, id: &SessionId, decision: &GateAnswer) -> Result<(), EngineError> {
         self.tell(id, "decide", decision).await
     }
 

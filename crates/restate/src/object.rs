@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
-use pintle_workflow::task::{Decision, Signal, Spent};
+use pintle_workflow::task::{GateAnswer, TaskSignal, WorkCost};
 use pintle_workflow::{
-    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, attend, post_signal, read_moments, read_task,
+    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, attend, post_signal, read_inputs, read_task,
 };
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -68,7 +68,7 @@ pub struct Status {
     #[serde(rename = "standing")]
     pub status: TaskStatus,
     /// Cost of the task so far, in US dollars, tokens and milliseconds.
-    pub spent: Spent,
+    pub spent: WorkCost,
 }
 
 /// Handlers of a task. The engine has the names and the progress of its steps. Their results are in the store.
@@ -146,7 +146,7 @@ impl TaskObject {
     #[handler]
     async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
         let Steer { candidate, text } = said.into_inner();
-        self.tell(&context, Signal::Steer { candidate, text }).await
+        self.tell(&context, TaskSignal::Steer { candidate, text }).await
     }
 
     /// Answers a task that waits for a decision.
@@ -163,9 +163,9 @@ impl TaskObject {
     async fn decide(
         &self,
         context: SharedObjectContext<'_>,
-        said: Json<Decision>,
+        said: Json<GateAnswer>,
     ) -> Result<(), HandlerError> {
-        self.tell(&context, Signal::Decide(said.into_inner())).await
+        self.tell(&context, TaskSignal::Decide(said.into_inner())).await
     }
 
     /// Cancels a task permanently. Returns once the signal is in the store; `run` then ends the task.
@@ -179,7 +179,7 @@ impl TaskObject {
     /// As for `steer`.
     #[handler]
     async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
-        self.tell(&context, Signal::Cancel { reason: said.into_inner().reason }).await
+        self.tell(&context, TaskSignal::Cancel { reason: said.into_inner().reason }).await
     }
 
     /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
@@ -220,22 +220,22 @@ impl TaskObject {
 
 impl TaskObject {
     /// Posts a signal, once per invocation, and wakes the run.
-    async fn tell(&self, context: &SharedObjectContext<'_>, signal: Signal) -> Result<(), HandlerError> {
+    async fn tell(&self, context: &SharedObjectContext<'_>, signal: TaskSignal) -> Result<(), HandlerError> {
         let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
             // The engine retries after a worker has crashed, which may have posted already.
-            let moments = read_moments(supervisor.store(), &id).await.map_err(handler_error)?;
-            if moments.iter().any(|moment| moment.posted.as_ref() == Some(&input)) {
+            let inputs = read_inputs(supervisor.store(), &id).await.map_err(handler_error)?;
+            if inputs.iter().any(|recorded| recorded.posted.as_ref() == Some(&input)) {
                 return Ok(());
             }
             let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
             let refused = match (&signal, TaskStatus::from_task(&task)) {
                 (_, TaskStatus::Ended(_)) => Some("the task has ended".to_owned()),
-                (Signal::Decide(decision), status) if status != TaskStatus::Asked(decision.gate) => {
+                (TaskSignal::Decide(decision), status) if status != TaskStatus::Asked(decision.gate) => {
                     Some("the task does not wait for this decision".to_owned())
                 }
-                (Signal::Steer { candidate: Some(candidate), .. }, _)
+                (TaskSignal::Steer { candidate: Some(candidate), .. }, _)
                     if *candidate >= task.candidates().len() =>
                 {
                     Some(format!("candidate {candidate}: expected less than {}", task.candidates().len()))

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pintle_store::{FileStore, MemoryStore, SessionId, SessionStore};
 use pintle_workflow::contract::Gate;
 use pintle_workflow::report::Report;
-use pintle_workflow::task::{Decision, StepKind};
+use pintle_workflow::task::{GateAnswer, StepKind};
 use pintle_workflow::testing::{OnePerformer, Scripted, contract};
 use pintle_workflow::{LocalHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
 use tokio::net::{TcpListener, TcpStream};
@@ -111,7 +111,7 @@ async fn a_task_ends_as_it_does_without_an_engine() {
         // A task that has ended is not begun again.
         assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Done));
     }
-    assert_eq!(worker.performer.begun().len(), 10 + 10);
+    assert_eq!(worker.performer.started().len(), 10 + 10);
     let unknown = worker.engine.run(&SessionId::new("none"), None).await.unwrap_err();
     assert_eq!(status_of(&unknown), 404);
     let mut wrong = contract();
@@ -154,15 +154,15 @@ async fn a_step_costs_some_requests_to_the_engine() {
     let mut times = [Duration::ZERO; 2];
     for number in 0..TASKS {
         let id = SessionId::new(format!("t{number}"));
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut host = LocalHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
         host.run(Arc::new(Scripted::default())).await.unwrap();
-        times[0] += begun.elapsed();
-        let begun = Instant::now();
+        times[0] += started.elapsed();
+        let started = Instant::now();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
         let ending = ending.unwrap_or_else(|_| panic!("task {number} has not ended within {PATIENCE:?}"));
         assert_eq!(ending.unwrap(), Some(TaskEnd::Done));
-        times[1] += begun.elapsed();
+        times[1] += started.elapsed();
     }
     let [local, engine] = times.map(|time| time.as_secs_f64() * 1_000.0 / f64::from(TASKS * 10));
     eprintln!("a step: {local:.2} ms alone, {engine:.2} ms on the engine, ratio {:.2}", engine / local);
@@ -184,12 +184,12 @@ async fn people_decide_steer_and_cancel() {
     };
     until("a person is asked", asked).await;
     until("nobody has it", async || worker.store.holder(&id).await.unwrap().is_none()).await;
-    let decision = |gate| Decision { gate, is_approved: true, words: None };
+    let decision = |gate| GateAnswer { gate, is_approved: true, words: None };
     let refused = worker.engine.decide(&id, &decision(Gate::Result)).await.unwrap_err();
     assert_eq!(status_of(&refused), 409, "{refused}");
     worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap();
     let working =
-        async || worker.performer.begun().iter().filter(|step| step.starts_with("work")).count() == 2;
+        async || worker.performer.started().iter().filter(|step| step.starts_with("work")).count() == 2;
     until("both work", working).await;
     let again = worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap_err();
     assert_eq!(status_of(&again), 409, "{again}");
@@ -220,8 +220,8 @@ async fn a_decision_in_the_store_counts_as_well() {
         status.is_ok_and(|status| status.status == TaskStatus::Asked(Gate::Result))
     };
     until("a person is asked", asked).await;
-    let decision = Decision { gate: Gate::Result, is_approved: true, words: None };
-    let signal = pintle_workflow::task::Signal::Decide(decision);
+    let decision = GateAnswer { gate: Gate::Result, is_approved: true, words: None };
+    let signal = pintle_workflow::task::TaskSignal::Decide(decision);
     pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal, None).await.unwrap();
     // The run may not wait yet; it looks into the inbox before it does.
     worker.engine.wake(&id).await.unwrap();
@@ -237,9 +237,9 @@ async fn an_engine_that_is_killed_goes_on() {
     let id = SessionId::new("t");
     worker.engine.begin(&id, Some(contract())).await.unwrap();
     for _ in 0..3 {
-        let begun = worker.performer.begun().len();
+        let started = worker.performer.started().len();
         // The worker keeps running while the engine restarts, which may take longer than all steps.
-        let goes_on = async || worker.performer.begun().len() > begun || begun == 10;
+        let goes_on = async || worker.performer.started().len() > started || started == 10;
         until("another step begins", goes_on).await;
         engine.kill();
         engine.go_on().await;
@@ -253,7 +253,7 @@ async fn an_engine_that_is_killed_goes_on() {
         tokio::time::timeout(PATIENCE, worker.engine.run(&id, None)).await.unwrap().unwrap(),
         Some(TaskEnd::Done)
     );
-    assert_eq!(worker.performer.begun().len(), 10, "{:?}", worker.performer.begun());
+    assert_eq!(worker.performer.started().len(), 10, "{:?}", worker.performer.started());
     worker.close().await;
 }
 

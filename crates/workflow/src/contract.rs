@@ -12,7 +12,7 @@ pub(crate) use self::draft::Draft;
 pub use self::file::ContractError;
 pub use self::paths::{InvalidPattern, PathRules};
 use crate::results::ResultsFormat;
-use crate::spent::Spent;
+use crate::work_cost::WorkCost;
 
 /// Maximum number of candidates of a task.
 pub const MAX_CANDIDATES: usize = 16;
@@ -80,7 +80,7 @@ pub struct Drafted {
     /// Its id.
     pub session: String,
     /// Its costs.
-    pub spent: Spent,
+    pub spent: WorkCost,
 }
 
 /// A command, and the condition of a pass.

@@ -19,20 +19,20 @@ pub mod results;
 mod secrets;
 mod selection;
 mod session_runner;
-mod spent;
 mod supervisor;
 pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod work_cost;
 
 pub use command_run::{CommandRun, End, Observation, Reference, Stability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
 pub use local::{
-    IntactTask, KIND, KIND_TASK, LocalHost, Moment, Performer, TaskHostError, TaskLine, TaskReader,
-    post_signal, read_intact_task, read_moments, read_task,
+    IntactTask, KIND, KIND_TASK, LocalHost, Performer, RecordedInput, TaskHostError, TaskLine, TaskReader,
+    post_signal, read_inputs, read_intact_task, read_task,
 };
 pub use perform::{DraftError, RepositoryPerformer};
 pub use selection::{Proved, ranked};

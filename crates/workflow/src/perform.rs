@@ -40,7 +40,9 @@ use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, r
 use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
-use crate::task::{Candidate, Found, Order, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkLimits};
+use crate::task::{
+    Candidate, StepId, StepKind, StepOrder, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkLimits,
+};
 
 /// Carries out the steps of one task.
 pub struct RepositoryPerformer {
@@ -88,12 +90,12 @@ enum StepError {
 impl StepError {
     /// Returns the result of a step that ended with this error. A candidate may cause errors of git and
     /// of commands, which read its files.
-    fn into_found(self) -> Found {
+    fn into_output(self) -> StepOutput {
         if let Self::AtLimit(session) = self {
-            return Found::AtLimit { session };
+            return StepOutput::AtLimit { session };
         }
         let is_external = matches!(self, Self::Work(_) | Self::Store(_));
-        Found::Failed { reason: self.to_string(), is_external }
+        StepOutput::Failed { reason: self.to_string(), is_external }
     }
 }
 
@@ -105,7 +107,7 @@ struct Performance<'a> {
     fence: &'a Fence,
     cancel: &'a CancellationToken,
     repository: TaskRepository,
-    spent: Spent,
+    spent: WorkCost,
 }
 
 impl RepositoryPerformer {
@@ -200,22 +202,22 @@ impl Performer for RepositoryPerformer {
     async fn perform(
         &self,
         task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
-        let begun = Instant::now();
-        let (found, mut spent) = match self.repository(task.contract()).await {
-            Err(error) => (Err(error), Spent::default()),
+    ) -> (StepOutput, WorkCost) {
+        let started = Instant::now();
+        let (output, mut spent) = match self.repository(task.contract()).await {
+            Err(error) => (Err(error), WorkCost::default()),
             Ok(repository) => {
-                let spent = Spent::default();
+                let spent = WorkCost::default();
                 let mut performance =
                     Performance { performer: self, task, step: &step.id, fence, cancel, repository, spent };
                 (performance.carry_out(&step.order).await, performance.spent)
             }
         };
-        spent.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        (found.unwrap_or_else(StepError::into_found), spent)
+        spent.millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        (output.unwrap_or_else(StepError::into_output), spent)
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
@@ -232,13 +234,13 @@ impl Performer for RepositoryPerformer {
 }
 
 impl Performance<'_> {
-    async fn carry_out(&mut self, order: &Order) -> Result<Found, StepError> {
+    async fn carry_out(&mut self, order: &StepOrder) -> Result<StepOutput, StepError> {
         match order {
-            Order::Baseline => self.baseline().await,
-            Order::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
-            Order::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,
-            Order::Evidence => self.evidence().await,
-            Order::Review { limits } => self.review(*limits).await,
+            StepOrder::Baseline => self.baseline().await,
+            StepOrder::Anchor { feedback, limits } => self.anchor(feedback.as_deref(), *limits).await,
+            StepOrder::Work { feedback, limits } => self.work(feedback.as_deref(), *limits).await,
+            StepOrder::Evidence => self.evidence().await,
+            StepOrder::Review { limits } => self.review(*limits).await,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
 use crate::names::NAMED;
-use crate::task::{Attempt, BlockedBy, Candidate, LimitKind, Outcome, ReviewFacts, Spent, Task};
+use crate::task::{Attempt, BlockReason, Candidate, LimitKind, ReviewFacts, Task, TaskOutcome, WorkCost};
 
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
@@ -31,12 +31,12 @@ pub struct Report<'a> {
     /// State, from [`Task::state`].
     state: &'static str,
     contract: &'a Contract,
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a TaskOutcome>,
     anchor: Option<&'a Anchor>,
     proposals: &'a [Vec<String>],
     remarks: &'a [String],
     candidates: Vec<CandidateReport<'a>>,
-    spent: &'a Spent,
+    spent: &'a WorkCost,
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<String>,
 }
@@ -51,7 +51,7 @@ struct CandidateReport<'a> {
     /// Whether it waits because another candidate has its evidence.
     waits: bool,
     attempts: Vec<AttemptReport<'a>>,
-    spent: &'a Spent,
+    spent: &'a WorkCost,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -75,7 +75,7 @@ impl<'a> Report<'a> {
             waits: task.is_waiting(number),
             model: plan.model.as_deref(),
             effort: plan.effort.as_deref(),
-            out: state.out(),
+            out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::of).collect(),
             spent: Candidate::spent(state),
         });
@@ -136,7 +136,7 @@ impl<'a> Report<'a> {
             blocks.extend([heading("Damage"), Block::Text(text)]);
         }
         blocks.extend([heading("Goal"), Block::Quote(self.contract.goal.clone())]);
-        if let Some(Outcome::Done(done)) = self.outcome {
+        if let Some(TaskOutcome::Done(done)) = self.outcome {
             blocks.extend([heading("Evidence"), Block::List(evidence_lines(self.contract, done.proof()))]);
             if let Some(review) = done.review() {
                 let remarks = if review.remarks.is_empty() { "No remarks." } else { &review.remarks };
@@ -174,17 +174,19 @@ impl<'a> Report<'a> {
     pub fn ending(&self) -> String {
         match self.outcome {
             None => "The task has not ended.".to_owned(),
-            Some(Outcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
-            Some(Outcome::Blocked(BlockedBy::NoAnchor(_))) => {
+            Some(TaskOutcome::Done(done)) => format!("Candidate {} reached the goal.", done.candidate()),
+            Some(TaskOutcome::Blocked(BlockReason::NoAnchor(_))) => {
                 "Nothing was found that fails before the goal is reached, so nothing would prove that it is."
                     .to_owned()
             }
-            Some(Outcome::Blocked(BlockedBy::NoCandidate)) => "No candidate reached the goal.".to_owned(),
-            Some(Outcome::Blocked(BlockedBy::Refused { words, .. })) => match words {
+            Some(TaskOutcome::Blocked(BlockReason::NoCandidate)) => {
+                "No candidate reached the goal.".to_owned()
+            }
+            Some(TaskOutcome::Blocked(BlockReason::Refused { words, .. })) => match words {
                 Some(words) => format!("A person refused it: {}", words.trim()),
                 None => "A person refused it.".to_owned(),
             },
-            Some(Outcome::Limit { limit, best }) => {
+            Some(TaskOutcome::Limit { limit, best }) => {
                 let budget = match limit {
                     LimitKind::Usd => "budget of dollars",
                     LimitKind::Tokens => "budget of tokens",
@@ -195,8 +197,10 @@ impl<'a> Report<'a> {
                     best.map(|best| format!(" Candidate {best} has its evidence, and was not reviewed."));
                 format!("The {budget} is used up.{}", best.unwrap_or_default())
             }
-            Some(Outcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
-            Some(Outcome::Failed { step, reason }) => format!("The step {step} failed: {}", reason.trim()),
+            Some(TaskOutcome::Aborted { reason }) => format!("It was cancelled: {}", reason.trim()),
+            Some(TaskOutcome::Failed { step, reason }) => {
+                format!("The step {step} failed: {}", reason.trim())
+            }
         }
     }
 }
@@ -388,7 +392,7 @@ fn anchor_line(contract: &Contract, proof: &Proof) -> Option<Line> {
     }
 }
 
-fn bill(spent: &Spent) -> String {
+fn bill(spent: &WorkCost) -> String {
     let unknown = if spent.is_price_unknown {
         " The price of a model is not known; its calls are not counted."
     } else {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::task::{Spent, WorkEnd, WorkLimits};
+use crate::task::{WorkCost, WorkEnd, WorkLimits};
 
 /// A workspace: a directory for a session or for judged commands, with variables that no other workspace shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct WorkResult {
     /// The last response, if a schema was required and it matches.
     pub answer: Option<Value>,
     /// Costs.
-    pub spent: Spent,
+    pub spent: WorkCost,
     /// Error that ended the work, such as an error of a provider.
     pub error: Option<String>,
 }
@@ -137,7 +137,7 @@ impl Workspace {
 impl WorkResult {
     /// Creates a result of work.
     #[must_use]
-    pub fn new(end: WorkEnd, spent: Spent) -> Self {
+    pub fn new(end: WorkEnd, spent: WorkCost) -> Self {
         Self { end, answer: None, spent, error: None }
     }
 

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::contract::{Contract, Gate};
 use crate::local::{LocalHost, Performer, TaskHostError, read_task};
-use crate::task::{Input, Outcome, StepId, Task};
+use crate::task::{StepId, Task, TaskInput, TaskOutcome};
 
 /// Interval at which a task of another process is polled.
 const ELSEWHERE: Duration = Duration::from_millis(500);
@@ -273,7 +273,7 @@ impl TaskSupervisor {
         running.spawn(async move {
             let id = host.id().clone();
             let run = async {
-                let ended = host.run_until_asked(Arc::clone(&performer), &stopped).await;
+                let ended = host.run_until_gate(Arc::clone(&performer), &stopped).await;
                 match (ended, host.close().await) {
                     (Ok(None), Err(error)) => Err(error),
                     (ended, _) => ended,
@@ -314,11 +314,11 @@ impl Drop for SupervisedTask {
 /// Publishes the status of the task after each input.
 async fn publish_status(
     mut task: Task,
-    mut inputs: mpsc::UnboundedReceiver<Input>,
+    mut inputs: mpsc::UnboundedReceiver<TaskInput>,
     status: &watch::Sender<TaskStatus>,
 ) {
     while let Some(input) = inputs.recv().await {
-        task.take(input);
+        task.apply(input);
         status.send_replace(TaskStatus::from_task(&task));
     }
 }
@@ -337,7 +337,7 @@ impl TaskStatus {
         if let Some(outcome) = task.outcome() {
             return Self::Ended(TaskEnd::from_outcome(outcome));
         }
-        let wants = task.wants();
+        let wants = task.pending();
         match wants.gate {
             Some(gate) if wants.steps.is_empty() => Self::Asked(gate),
             _ => Self::Steps(wants.steps.into_iter().map(|step| step.id).collect()),
@@ -348,13 +348,13 @@ impl TaskStatus {
 impl TaskEnd {
     /// Returns how a task has ended, without details.
     #[must_use]
-    pub fn from_outcome(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &TaskOutcome) -> Self {
         match outcome {
-            Outcome::Done(_) => Self::Done,
-            Outcome::Blocked(_) => Self::Blocked,
-            Outcome::Limit { .. } => Self::Limit,
-            Outcome::Aborted { .. } => Self::Aborted,
-            Outcome::Failed { .. } => Self::Failed,
+            TaskOutcome::Done(_) => Self::Done,
+            TaskOutcome::Blocked(_) => Self::Blocked,
+            TaskOutcome::Limit { .. } => Self::Limit,
+            TaskOutcome::Aborted { .. } => Self::Aborted,
+            TaskOutcome::Failed { .. } => Self::Failed,
         }
     }
 }

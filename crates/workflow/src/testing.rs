@@ -20,7 +20,7 @@ use crate::local::Performer;
 use crate::results::{TestRun, TestStatus};
 use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
-use crate::task::{Found, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts};
+use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts};
 
 /// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], it has ten steps in any order: the
 /// review sends the first candidate back, which then fails, and the second candidate is chosen.
@@ -35,7 +35,7 @@ pub fn contract() -> Contract {
 /// other steps succeed at once. Each step costs 0.25 dollars and 100 tokens.
 #[derive(Debug, Default)]
 pub struct Scripted {
-    begun: Mutex<Vec<String>>,
+    started: Mutex<Vec<String>>,
     steered: Mutex<Vec<String>>,
     cancelled: AtomicUsize,
     cleaned: AtomicUsize,
@@ -86,8 +86,8 @@ impl Scripted {
 
     /// Returns the started steps, in order.
     #[must_use]
-    pub fn begun(&self) -> Vec<String> {
-        locked(&self.begun).clone()
+    pub fn started(&self) -> Vec<String> {
+        locked(&self.started).clone()
     }
 
     /// Returns the messages that steps have received, with the step.
@@ -134,27 +134,27 @@ impl Performer for Scripted {
     async fn perform(
         &self,
         _task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
-        locked(&self.begun).push(step.id.to_string());
+    ) -> (StepOutput, WorkCost) {
+        locked(&self.started).push(step.id.to_string());
         self.log("began", &step.id);
-        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
         if self.hanging == Some(step.id.kind) {
             cancel.cancelled().await;
             self.cancelled.fetch_add(1, Ordering::Relaxed);
-            return (Found::failed("it was stopped"), spent);
+            return (StepOutput::failed("it was stopped"), spent);
         }
         tokio::select! {
             () = tokio::time::sleep(self.time) => {}
             () = cancel.cancelled() => {
                 self.cancelled.fetch_add(1, Ordering::Relaxed);
-                return (Found::failed("it was stopped"), spent);
+                return (StepOutput::failed("it was stopped"), spent);
             }
         }
         if fence.check().is_err() {
-            return (Found::failed("another process has the task"), spent);
+            return (StepOutput::failed("another process has the task"), spent);
         }
         self.log("ended", &step.id);
         match (step.id.kind, step.id.candidate, step.id.attempt) {
@@ -193,7 +193,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns a result that leads to the goal at once.
 #[must_use]
-pub fn found_right(kind: StepKind) -> Found {
+pub fn found_right(kind: StepKind) -> StepOutput {
     match kind {
         StepKind::Baseline => baseline(),
         StepKind::Anchor => anchor(1),
@@ -205,7 +205,7 @@ pub fn found_right(kind: StepKind) -> Found {
 
 /// Returns evidence against an attempt.
 #[must_use]
-pub fn found_wrong() -> Found {
+pub fn found_wrong() -> StepOutput {
     evidence(3, 1)
 }
 
@@ -222,14 +222,17 @@ fn run(code: i32, status: TestStatus) -> CommandRun {
     plain(code).with_tests(tests)
 }
 
-pub(crate) fn baseline() -> Found {
-    Found::Baseline(Baseline { checks: [("tests".to_owned(), vec![plain(0)])].into(), remarks: Vec::new() })
+pub(crate) fn baseline() -> StepOutput {
+    StepOutput::Baseline(Baseline {
+        checks: [("tests".to_owned(), vec![plain(0)])].into(),
+        remarks: Vec::new(),
+    })
 }
 
-pub(crate) fn anchor(code: i32) -> Found {
+pub(crate) fn anchor(code: i32) -> StepOutput {
     let file =
         ChangedFile { path: "tests/test_new.py".to_owned(), kind: ChangeKind::Added, added: 3, removed: 0 };
-    Found::Anchor(Box::new(AnchorFacts {
+    StepOutput::Anchor(Box::new(AnchorFacts {
         command: "make anchor".to_owned(),
         results: None,
         report: None,
@@ -242,15 +245,15 @@ pub(crate) fn anchor(code: i32) -> Found {
     }))
 }
 
-pub(crate) fn worked(end: WorkEnd) -> Found {
-    Found::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
+pub(crate) fn worked(end: WorkEnd) -> StepOutput {
+    StepOutput::Work(WorkFacts { session: "s".to_owned(), end, diff: None, unfit: None })
 }
 
 /// Returns the evidence of a diff with so many lines, whose check exits with this code.
-pub(crate) fn evidence(lines: u64, code: i32) -> Found {
+pub(crate) fn evidence(lines: u64, code: i32) -> StepOutput {
     let file =
         ChangedFile { path: "src/sums.py".to_owned(), kind: ChangeKind::Modified, added: lines, removed: 0 };
-    Found::Evidence(Box::new(CandidateFacts {
+    StepOutput::Evidence(Box::new(CandidateFacts {
         diff: diff(file),
         not_applied: None,
         protected: vec![],
@@ -261,7 +264,7 @@ pub(crate) fn evidence(lines: u64, code: i32) -> Found {
     }))
 }
 
-pub(crate) fn review(findings: &[&str]) -> Found {
+pub(crate) fn review(findings: &[&str]) -> StepOutput {
     let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-    Found::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
+    StepOutput::Review(ReviewFacts { session: "r".to_owned(), findings, remarks: String::new() })
 }

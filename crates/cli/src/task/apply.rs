@@ -6,7 +6,7 @@ use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::report::ShownDiff;
 use pintle_workflow::repository::{RepositoryError, UserRepository, kept};
-use pintle_workflow::task::{Candidate, Outcome, Task};
+use pintle_workflow::task::{Candidate, Task, TaskOutcome};
 
 use super::{find, read_intact};
 use crate::args::ApplyTaskArgs;
@@ -34,7 +34,7 @@ pub(super) async fn change_of(
     candidate: Option<usize>,
 ) -> Result<Change, Failure> {
     let best = match task.outcome() {
-        Some(Outcome::Done(done)) => Some(done.candidate()),
+        Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
     };
     let candidate = candidate.or(best).ok_or_else(|| {
@@ -62,7 +62,7 @@ pub(super) async fn shown_diffs(
     task: &Task,
 ) -> Result<Vec<ShownDiff>, Failure> {
     let chosen = match task.outcome() {
-        Some(Outcome::Done(done)) => Some(done.candidate()),
+        Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
     };
     let mut diffs = Vec::new();

@@ -3,7 +3,7 @@
 use pintle_agent::SessionId;
 use pintle_workflow::contract::Gate;
 use pintle_workflow::post_signal;
-use pintle_workflow::task::{Decision, Signal, Task};
+use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
 
 use crate::approve::Prompter;
 use crate::attendant::Attendant as _;
@@ -40,7 +40,7 @@ pub(super) async fn ask(
         console::notice("expected a or r: the contract names the anchor, and words do not change it");
     };
     let input = SessionId::generate();
-    let signal = Signal::Decide(decision);
+    let signal = TaskSignal::Decide(decision);
     post_signal(sessions.store(), id, input.as_str(), &signal, prompter.user())
         .await
         .or_failed("cannot send the signal to the task")?;
@@ -49,7 +49,7 @@ pub(super) async fn ask(
 
 /// Returns the subject of the decision.
 fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
-    match (gate, task.anchor(), task.best()) {
+    match (gate, task.anchor(), task.best_candidate()) {
         (Gate::Anchor, Some(anchor), _) => {
             let files = anchor.files().join(", ");
             let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
@@ -65,14 +65,14 @@ fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
 }
 
 /// Returns the decision of an answer; `None` for an empty one.
-fn decision(gate: Gate, answer: &str) -> Option<Decision> {
+fn decision(gate: Gate, answer: &str) -> Option<GateAnswer> {
     let (is_approved, words) = match answer.trim() {
         "" => return None,
         "a" | "approve" | "allow" => (true, None),
         "r" | "refuse" => (false, None),
         words => (false, Some(words.to_owned())),
     };
-    Some(Decision { gate, is_approved, words })
+    Some(GateAnswer { gate, is_approved, words })
 }
 
 #[cfg(test)]

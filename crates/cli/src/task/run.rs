@@ -8,7 +8,7 @@ use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
-use pintle_workflow::task::{Found, Input, Outcome, Task};
+use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
 use pintle_workflow::{LocalHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -183,7 +183,7 @@ impl Following<'_> {
         mut host: LocalHost,
         performer: Arc<dyn Performer>,
         interrupts: &Interrupts,
-    ) -> Result<Result<Outcome, TaskHostError>, Failure> {
+    ) -> Result<Result<TaskOutcome, TaskHostError>, Failure> {
         let (stop, inputs) = (CancellationToken::new(), host.inputs());
         let shown = host.task().clone();
         let following = async {
@@ -211,11 +211,11 @@ impl Following<'_> {
     }
 
     /// Shows each input as it is applied, and asks the user if the task waits for a decision and a terminal is present.
-    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<Input>) -> Result<(), Failure> {
+    async fn follow(&self, mut task: Task, mut inputs: UnboundedReceiver<TaskInput>) -> Result<(), Failure> {
         let mut console = Console::new();
         let mut told = None;
         loop {
-            let gate = task.wants().gate;
+            let gate = task.pending().gate;
             let is_new = gate.is_some() && gate != told;
             told = gate;
             if is_new {
@@ -233,9 +233,9 @@ impl Following<'_> {
                 None => inputs.recv().await,
             };
             let Some(input) = input else { return Ok(()) };
-            task.take(input.clone());
-            if let Input::Finished(result) = &input
-                && let Found::Baseline(baseline) = &result.found
+            task.apply(input.clone());
+            if let TaskInput::StepFinished(result) = &input
+                && let StepOutput::Baseline(baseline) = &result.output
             {
                 self.warn(baseline).await?;
             }
@@ -266,7 +266,7 @@ impl Following<'_> {
 async fn end(
     sessions: &Sessions,
     id: &SessionId,
-    outcome: &Outcome,
+    outcome: &TaskOutcome,
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
     let task = super::read(sessions, id).await?;
@@ -276,35 +276,35 @@ async fn end(
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,
     };
     console::print(&text).await?;
-    if let Outcome::Done(_) = outcome {
+    if let TaskOutcome::Done(_) = outcome {
         console::notice(&format!("`pintle task apply {id} --branch NAME` takes the change over"));
     }
     Ok(exit_status(outcome))
 }
 
 /// Returns the exit status for the outcome of a task. The report contains the reason.
-fn exit_status(outcome: &Outcome) -> Exit {
+fn exit_status(outcome: &TaskOutcome) -> Exit {
     match outcome {
-        Outcome::Done(_) => Exit::Done,
-        Outcome::Limit { .. } => Exit::LimitReached,
-        Outcome::Aborted { .. } => Exit::Interrupted,
+        TaskOutcome::Done(_) => Exit::Done,
+        TaskOutcome::Limit { .. } => Exit::LimitReached,
+        TaskOutcome::Aborted { .. } => Exit::Interrupted,
         // Treat an outcome unknown to this version as a failure.
-        Outcome::Blocked(_) | Outcome::Failed { .. } | _ => Exit::Failed,
+        TaskOutcome::Blocked(_) | TaskOutcome::Failed { .. } | _ => Exit::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pintle_workflow::task::{BlockedBy, LimitKind};
+    use pintle_workflow::task::{BlockReason, LimitKind};
 
     use super::*;
 
     #[test]
     fn unsuccessful_tasks_have_an_exit_status() {
         let cases = [
-            (Outcome::Blocked(BlockedBy::NoCandidate), Exit::Failed),
-            (Outcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
-            (Outcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
+            (TaskOutcome::Blocked(BlockReason::NoCandidate), Exit::Failed),
+            (TaskOutcome::Limit { limit: LimitKind::Usd, best: None }, Exit::LimitReached),
+            (TaskOutcome::Aborted { reason: "no".to_owned() }, Exit::Interrupted),
         ];
         for (outcome, exit) in cases {
             assert_eq!(exit_status(&outcome), exit, "{outcome:?}");

@@ -13,7 +13,7 @@ use pintle_agent::{
 use pintle_governance::Mode;
 use pintle_llm::AnswerSchema;
 use pintle_store::{StoreError, read_record};
-use pintle_workflow::task::{Spent, WorkEnd};
+use pintle_workflow::task::{WorkCost, WorkEnd};
 use pintle_workflow::{MAX_LOOPS, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult};
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,7 @@ impl TaskSessionRunner {
     ) -> Result<WorkResult, Failure> {
         let (args, process_env) = self.workspace_factory.flags_for(&assignment.workspace);
         let Some(args) = apply_limits(args, &assignment) else {
-            return Ok(WorkResult::new(WorkEnd::Limit, Spent::default()));
+            return Ok(WorkResult::new(WorkEnd::Limit, WorkCost::default()));
         };
         let sessions = Sessions::open(&process_env).await?;
         let selected = select_session(sessions, &SessionId::new(&assignment.session)).await?;
@@ -252,16 +252,16 @@ async fn wait_for_loops(mut events: Events, message: &str) {
 }
 
 /// Adds up the cost of the session since the message, in this process and in an earlier one.
-async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> Spent {
+async fn sum_cost(mut events: TreeEvents, message: &str, model: &Model) -> WorkCost {
     let mut cost = CostTracker::new(model.catalog_entry(), model.catalog());
-    let mut spent = Spent::default();
+    let mut spent = WorkCost::default();
     while let Some(event) = events.next().await {
         if let EventKind::UserInput { content, .. } = &event.kind
             && event.depth == 0
             && content.starts_with(message)
         {
             cost = CostTracker::new(model.catalog_entry(), model.catalog());
-            spent = Spent::default();
+            spent = WorkCost::default();
         } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
             spent.tokens = spent.tokens.saturating_add(usage.total_tokens);
         }

@@ -3,7 +3,7 @@
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::Report;
-use pintle_workflow::task::{Candidate, Outcome, Spent, Task};
+use pintle_workflow::task::{Candidate, Task, TaskOutcome, WorkCost};
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
@@ -87,8 +87,8 @@ fn failing_checks(task: &Task) -> impl Iterator<Item = (&str, String)> {
 fn now(task: &Task, status: &TaskStatus) -> String {
     match status {
         TaskStatus::Steps(steps) => {
-            let begun = |step| if task.has_begun(step) { "" } else { " (not started)" };
-            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", begun(step))).collect();
+            let started = |step| if task.has_started(step) { "" } else { " (not started)" };
+            let steps: Vec<String> = steps.iter().map(|step| format!("{step}{}", started(step))).collect();
             format!("steps: {}\n", steps.join(", "))
         }
         TaskStatus::Asked(_) => "waits for `pintle task decide`\n".to_owned(),
@@ -99,7 +99,7 @@ fn now(task: &Task, status: &TaskStatus) -> String {
 /// Returns the reason why a task ended without its goal.
 fn ending(task: &Task) -> Option<String> {
     match task.outcome() {
-        None | Some(Outcome::Done(_)) => None,
+        None | Some(TaskOutcome::Done(_)) => None,
         Some(_) => Some(Report::of(task).ending()),
     }
 }
@@ -118,7 +118,7 @@ fn missing(candidate: &Candidate) -> Option<String> {
     Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
-fn bill(spent: &Spent, budget: &TaskBudget) -> String {
+fn bill(spent: &WorkCost, budget: &TaskBudget) -> String {
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     format!(
         "{}{}, {} tokens{}, {} min{}\n",
@@ -142,7 +142,7 @@ mod tests {
             (0.25, true, "≥ $0.25, 7 tokens, 1 min\n"),
             (0.0, true, "unknown cost, 7 tokens, 1 min\n"),
         ] {
-            let spent = Spent { usd, is_price_unknown, tokens: 7, millis: 60_000 };
+            let spent = WorkCost { usd, is_price_unknown, tokens: 7, millis: 60_000 };
             assert_eq!(bill(&spent, &TaskBudget::default()), expected);
         }
     }

@@ -91,10 +91,10 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
         let task = read_task(&store, &id).await.unwrap();
         assert_eq!(Report::of(&task).to_json().unwrap(), expected, "death {death}");
         let events = events(&directory.path().join("log")).unwrap();
-        let begun: usize =
+        let started: usize =
             events.iter().filter(|(event, _)| event.starts_with("began")).map(|(_, n)| n).sum();
         // The other candidate may have been under way as well.
-        assert!((11..=12).contains(&begun), "death {death}: {events:?}");
+        assert!((11..=12).contains(&started), "death {death}: {events:?}");
     }
 }
 

@@ -258,7 +258,7 @@ async fn read_one(
     let gate = recorded.gate.map(|(gate, place)| GateView {
         name: gate.into(),
         place,
-        candidate: recorded.task.best().filter(|_| gate == Gate::Result),
+        candidate: recorded.task.best_candidate().filter(|_| gate == Gate::Result),
     });
     Ok(json(&TaskDetail { task, gate, report }))
 }

@@ -167,10 +167,9 @@ async fn scopes_and_tenants_hold_for_tasks() {
     }
     // The process of the task takes the posted signals.
     let authors = loop {
-        let moments =
-            pintle_workflow::read_moments(&fixture.host.store, &SessionId::new("t1")).await.unwrap();
-        let posted = moments.iter().filter(|moment| moment.posted.is_some());
-        let authors: Vec<String> = posted.map(|moment| moment.by.as_ref().unwrap().to_string()).collect();
+        let inputs = pintle_workflow::read_inputs(&fixture.host.store, &SessionId::new("t1")).await.unwrap();
+        let posted = inputs.iter().filter(|recorded| recorded.posted.is_some());
+        let authors: Vec<String> = posted.map(|recorded| recorded.by.as_ref().unwrap().to_string()).collect();
         if authors.len() == 2 {
             break authors;
         }

@@ -9,7 +9,7 @@ use pintle_store::{FileStore, MemoryStore};
 use super::*;
 use crate::TaskStatus;
 use crate::contract::Gate;
-use crate::task::{Decision, StepKind};
+use crate::task::{GateAnswer, StepKind};
 use crate::testing::{Scripted, contract};
 
 /// Time limit of every wait.
@@ -31,7 +31,7 @@ async fn a_task_ends_and_can_be_read() {
     let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
     let performer = Arc::new(Scripted::default());
     let outcome = host.run(performer.clone()).await.unwrap();
-    let Outcome::Done(done) = &outcome else { panic!("{outcome:?}") };
+    let TaskOutcome::Done(done) = &outcome else { panic!("{outcome:?}") };
     assert_eq!(done.proof().checks().len(), 1);
     host.close().await.unwrap();
     let read = read_task(&store, &id).await.unwrap();
@@ -41,7 +41,7 @@ async fn a_task_ends_and_can_be_read() {
     assert_eq!(summary.properties.get(KIND).map(String::as_str), Some(KIND_TASK));
     let mut again = LocalHost::open(&store, &id).await.unwrap();
     assert_eq!(again.run(performer.clone()).await.unwrap(), outcome);
-    assert_eq!(performer.begun().len(), 10, "nothing is done twice");
+    assert_eq!(performer.started().len(), 10, "nothing is done twice");
     let wrong = LocalHost::create(&store, SessionId::new("t2"), Contract::new(" ")).await.unwrap_err();
     assert!(wrong.to_string().contains("goal: expected a text"), "{wrong}");
     assert!(store.summary(&SessionId::new("t2")).await.unwrap().is_none());
@@ -81,11 +81,11 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
     let expected = host.run(Arc::new(Scripted::default())).await.unwrap();
     drop(host);
     let lines: Vec<String> = pintle_store::read_objects(&whole, &id).await.unwrap();
-    let inputs: Vec<Input> = lines
+    let inputs: Vec<TaskInput> = lines
         .iter()
-        .filter_map(|line| match Line::parse(line).unwrap()? {
-            Line::Input { input, .. } => Some(input),
-            Line::Contract(_) => None,
+        .filter_map(|line| match JournalLine::parse(line).unwrap()? {
+            JournalLine::Input { input, .. } => Some(input),
+            JournalLine::Contract(_) => None,
         })
         .collect();
     assert_eq!(inputs.len(), 20);
@@ -102,8 +102,8 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
         assert_eq!(host.run(performer.clone()).await.unwrap(), expected, "after {dies_after}");
         // A step whose result is on record does not run again.
         let finished =
-            inputs[..dies_after].iter().filter(|input| matches!(input, Input::Finished(_))).count();
-        assert_eq!(performer.begun().len(), 10 - finished, "after {dies_after}");
+            inputs[..dies_after].iter().filter(|input| matches!(input, TaskInput::StepFinished(_))).count();
+        assert_eq!(performer.started().len(), 10 - finished, "after {dies_after}");
         assert_eq!(host.task().spent().tokens, 1_000, "after {dies_after}");
     }
 }
@@ -128,14 +128,14 @@ async fn people_are_waited_for_without_a_process() {
         asked = tokio::time::timeout(PATIENCE, asked) => asked.unwrap(),
     }
     drop(host);
-    let decision = Decision { gate: Gate::Anchor, is_approved: true, words: None };
+    let decision = GateAnswer { gate: Gate::Anchor, is_approved: true, words: None };
     for _ in 0..2 {
-        post_signal(&store, &id, "d1", &Signal::Decide(decision.clone()), None).await.unwrap();
+        post_signal(&store, &id, "d1", &TaskSignal::Decide(decision.clone()), None).await.unwrap();
     }
     store.post(&id, "rubbish", "{\"what\": 1}".to_owned()).await.unwrap();
     let mut host = LocalHost::open(&store, &id).await.unwrap();
     let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
     drop(host);
     assert!(!store.has_posted(&id).await.unwrap());
 }
@@ -148,15 +148,15 @@ async fn cancelling_stops_what_is_under_way() {
     let performer = Arc::new(Scripted::default().with_hanging(StepKind::Work));
     let (working, poster) = (performer.clone(), Arc::clone(&store));
     let cancel = async {
-        until(|| working.begun().iter().filter(|step| step.starts_with("work")).count() == 2).await;
-        let steer = Signal::Steer { candidate: Some(1), text: "use integers".to_owned() };
+        until(|| working.started().iter().filter(|step| step.starts_with("work")).count() == 2).await;
+        let steer = TaskSignal::Steer { candidate: Some(1), text: "use integers".to_owned() };
         post_signal(poster.as_ref(), &id, "s", &steer, None).await.unwrap();
         until(|| !working.steered().is_empty()).await;
-        let cancel = Signal::Cancel { reason: "enough".to_owned() };
+        let cancel = TaskSignal::Cancel { reason: "enough".to_owned() };
         post_signal(poster.as_ref(), &id, "c", &cancel, None).await.unwrap();
     };
     let (outcome, ()) = tokio::join!(tokio::time::timeout(PATIENCE, host.run(performer.clone())), cancel);
-    assert_eq!(outcome.unwrap().unwrap(), Outcome::Aborted { reason: "enough".to_owned() });
+    assert_eq!(outcome.unwrap().unwrap(), TaskOutcome::Aborted { reason: "enough".to_owned() });
     assert_eq!(performer.cancelled(), 2);
     assert_eq!(performer.steered(), ["work-1-1: use integers"]);
 }
@@ -168,8 +168,8 @@ async fn a_task_without_a_process_is_cancelled_without_a_step() {
     drop(LocalHost::create(&store, id.clone(), contract()).await.unwrap());
     let mut host = LocalHost::open(&store, &id).await.unwrap();
     assert_eq!(host.settle().await.unwrap(), None);
-    post_signal(&store, &id, "c", &Signal::Cancel { reason: "enough".to_owned() }, None).await.unwrap();
-    let aborted = Outcome::Aborted { reason: "enough".to_owned() };
+    post_signal(&store, &id, "c", &TaskSignal::Cancel { reason: "enough".to_owned() }, None).await.unwrap();
+    let aborted = TaskOutcome::Aborted { reason: "enough".to_owned() };
     assert_eq!(host.settle().await.unwrap(), Some(aborted.clone()));
     drop(host);
     let read = read_task(&store, &id).await.unwrap();

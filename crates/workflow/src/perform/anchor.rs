@@ -8,7 +8,7 @@ use crate::command_run::{Observation, Stability};
 use crate::contract::{AnchorPlan, CandidatePlan};
 use crate::diff::ChangedFile;
 use crate::prompts;
-use crate::task::{Found, WorkLimits};
+use crate::task::{StepOutput, WorkLimits};
 
 impl Performance<'_> {
     /// Finds an anchor, and runs it on the base.
@@ -16,7 +16,7 @@ impl Performance<'_> {
         &mut self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<Found, StepError> {
+    ) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut facts = match &self.contract().anchor {
             AnchorPlan::Command { command, results, report } => AnchorFacts {
@@ -52,7 +52,7 @@ impl Performance<'_> {
         if facts.results.is_some() {
             facts.control = self.find_control_file(&commit, line, &facts.files).await?;
         }
-        Ok(Found::Anchor(Box::new(facts)))
+        Ok(StepOutput::Anchor(Box::new(facts)))
     }
 
     /// Finds a file of the anchor in which a control runs and fails.

@@ -8,7 +8,7 @@ use crate::contract::{Base, Contract, Draft, Drafted};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
 use crate::session_runner::{SessionAssignment, WorkError};
-use crate::task::{Spent, WorkLimits};
+use crate::task::{WorkCost, WorkLimits};
 
 /// Reason why there is no draft.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,7 +57,7 @@ impl RepositoryPerformer {
                 .await?;
         let workspace = self.create_workspace("draft").await?;
         repository.clone_to(&workspace.root, repository.base()).await?;
-        let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: Spent::default() };
+        let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: WorkCost::default() };
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {
             let assignment = SessionAssignment {

@@ -9,11 +9,11 @@ use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts, passes};
 use crate::repository::RepositoryError;
 use crate::secrets;
-use crate::task::Found;
+use crate::task::StepOutput;
 
 impl Performance<'_> {
     /// Runs all checks on the base.
-    pub(super) async fn baseline(&mut self) -> Result<Found, StepError> {
+    pub(super) async fn baseline(&mut self) -> Result<StepOutput, StepError> {
         let base = self.repository.base().to_owned();
         let mut baseline = Baseline { remarks: self.repository.remarks().await?, ..Baseline::default() };
         for check in &self.contract().checks {
@@ -33,23 +33,23 @@ impl Performance<'_> {
         });
         let failures: Vec<String> = failures.collect();
         baseline.remarks.extend(failures);
-        Ok(Found::Baseline(baseline))
+        Ok(StepOutput::Baseline(baseline))
     }
 
     /// Applies the diff of a candidate to clean clones, and runs the anchor and all checks there.
-    pub(super) async fn evidence(&mut self) -> Result<Found, StepError> {
+    pub(super) async fn evidence(&mut self) -> Result<StepOutput, StepError> {
         let work = self.candidate().and_then(|candidate| candidate.attempts().last()?.work.clone());
         let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
         let Some(diff) = work.diff else {
             let reason = work.unfit.unwrap_or_else(|| "there is no diff".to_owned());
-            return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
+            return Ok(StepOutput::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
         };
         let patch = self.kept(&diff.patch).await?;
         let start = self.anchored().await?;
         let commit = match self.repository.with_patch(&start, &patch).await {
             Ok(commit) => commit,
             Err(RepositoryError::Unfit(reason)) => {
-                return Ok(Found::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
+                return Ok(StepOutput::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
             }
             Err(error) => return Err(error.into()),
         };
@@ -66,7 +66,7 @@ impl Performance<'_> {
             let seen = self.tried(&commit, Line::from(check), check.runs as usize, &mut facts).await?;
             facts.checks.insert(check.name.clone(), seen);
         }
-        Ok(Found::Evidence(Box::new(facts)))
+        Ok(StepOutput::Evidence(Box::new(facts)))
     }
 
     /// Runs a command in a separate clean clone. In a shared clone, an earlier command could change files that are not

@@ -4,11 +4,11 @@ use super::{Performance, StepError, answer_of};
 use crate::contract::CandidatePlan;
 use crate::prompts;
 use crate::repository::remove_directory;
-use crate::task::{Candidate, Found, ReviewFacts, WorkLimits};
+use crate::task::{Candidate, ReviewFacts, StepOutput, WorkLimits};
 
 impl Performance<'_> {
     /// Runs a separate session that reviews a change with its evidence.
-    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<Found, StepError> {
+    pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
         let proof = self.candidate().and_then(Candidate::proof);
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
         let patch = self.kept(&proof.diff().patch).await?;
@@ -27,6 +27,6 @@ impl Performance<'_> {
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
         remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
         let prompts::Review { findings, remarks } = review;
-        Ok(Found::Review(ReviewFacts { session, findings, remarks }))
+        Ok(StepOutput::Review(ReviewFacts { session, findings, remarks }))
     }
 }

@@ -5,7 +5,7 @@ use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;
-use crate::task::{Candidate, Found, WorkFacts, WorkLimits};
+use crate::task::{Candidate, StepOutput, WorkFacts, WorkLimits};
 
 impl Performance<'_> {
     /// Runs the session of a candidate.
@@ -13,7 +13,7 @@ impl Performance<'_> {
         &mut self,
         feedback: Option<&str>,
         limits: WorkLimits,
-    ) -> Result<Found, StepError> {
+    ) -> Result<StepOutput, StepError> {
         let session = self.performer.session_of(self.step);
         self.performer.waiting().insert(session.clone(), Vec::new());
         let prepared = self.prepared(feedback, limits).await;
@@ -29,7 +29,7 @@ impl Performance<'_> {
             Err(RepositoryError::Unfit(reason)) => (None, Some(reason)),
             Err(error) => return Err(error.into()),
         };
-        Ok(Found::Work(WorkFacts { session, end: worked.end, diff, unfit }))
+        Ok(StepOutput::Work(WorkFacts { session, end: worked.end, diff, unfit }))
     }
 
     /// Creates the workspace of a candidate, and returns its start commit and its assignment.
@@ -45,7 +45,7 @@ impl Performance<'_> {
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
         let number = self.step.attempt;
-        let message = match self.candidate().is_some_and(Candidate::knows_goal) {
+        let message = match self.candidate().is_some_and(Candidate::has_worked) {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Block, Line, Piece, Report, Table};
-use crate::local::Moment;
-use crate::task::{Found, Input, Outcome, Signal, Spent, StepId, StepKind};
+use crate::local::RecordedInput;
+use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskOutcome, TaskSignal, WorkCost};
 
 /// Maximum size of a rendered diff, in bytes.
 const MAX_DIFF: usize = 512 << 10;
@@ -57,23 +57,23 @@ impl Report<'_> {
     /// Returns the report as one HTML page without external resources, with these diffs (up to 512 KiB of each) and these
     /// inputs as its timeline. Text of models and users is escaped.
     #[must_use]
-    pub fn to_html(&self, diffs: &[ShownDiff], moments: &[Moment]) -> String {
+    pub fn to_html(&self, diffs: &[ShownDiff], inputs: &[RecordedInput]) -> String {
         let title = escaped(&format!("{}: {}", self.title(), first_line(&self.contract.goal)));
         let mut page = format!("{HEAD}<title>{title}</title>\n{STYLE}</head>\n<body>\n<header>\n");
         page.extend(self.opening().iter().map(block));
         page.push_str("</header>\n<main>\n");
         page.extend(self.body().iter().map(block));
-        page.push_str(&self.bills(moments));
+        page.push_str(&self.bills(inputs));
         for diff in diffs {
             page.push_str(&self.shown(diff));
         }
-        page.push_str(&timeline(moments));
+        page.push_str(&timeline(inputs));
         page.push_str("</main>\n</body>\n</html>\n");
         page
     }
 
     fn is_chosen(&self, candidate: usize) -> bool {
-        matches!(self.outcome, Some(Outcome::Done(done)) if done.candidate() == candidate)
+        matches!(self.outcome, Some(TaskOutcome::Done(done)) if done.candidate() == candidate)
     }
 
     fn shown(&self, diff: &ShownDiff) -> String {
@@ -97,11 +97,11 @@ impl Report<'_> {
     }
 
     /// Returns the costs of each kind of step and of each candidate.
-    fn bills(&self, moments: &[Moment]) -> String {
-        let mut kinds = BTreeMap::<StepKind, Spent>::new();
-        let mut candidates = BTreeMap::<Option<usize>, Spent>::new();
-        for moment in moments {
-            if let Input::Finished(result) = &moment.input {
+    fn bills(&self, inputs: &[RecordedInput]) -> String {
+        let mut kinds = BTreeMap::<StepKind, WorkCost>::new();
+        let mut candidates = BTreeMap::<Option<usize>, WorkCost>::new();
+        for recorded in inputs {
+            if let TaskInput::StepFinished(result) = &recorded.input {
                 kinds.entry(result.step.kind).or_default().add(&result.spent);
                 candidates.entry(result.step.candidate).or_default().add(&result.spent);
             }
@@ -132,12 +132,12 @@ impl Report<'_> {
 fn bill<'a>(
     name: &'static str,
     head: &'static [&'static str],
-    costs: impl Iterator<Item = (String, &'a Spent)>,
+    costs: impl Iterator<Item = (String, &'a WorkCost)>,
 ) -> String {
-    let row = |name: String, spent: &Spent| {
+    let row = |name: String, spent: &WorkCost| {
         vec![name, spent.dollars(), spent.tokens.to_string(), took(spent.millis)]
     };
-    let (mut total, mut rows) = (Spent::default(), Vec::new());
+    let (mut total, mut rows) = (WorkCost::default(), Vec::new());
     for (name, spent) in costs {
         total.add(spent);
         rows.push(row(name, spent));
@@ -179,43 +179,43 @@ fn diff_lines(patch: &str) -> String {
 }
 
 /// Returns the inputs of the task as a table, in order.
-fn timeline(moments: &[Moment]) -> String {
-    let rows: Vec<Vec<String>> = moments.iter().map(row_of).collect();
+fn timeline(inputs: &[RecordedInput]) -> String {
+    let rows: Vec<Vec<String>> = inputs.iter().map(row_of).collect();
     let head = &["time", "lane", "what", "took", "cost"];
     let table = table(&Table { name: "Timeline", head, rows, has_names: false });
     format!("<h2>Timeline</h2>\n{table}")
 }
 
-fn row_of(moment: &Moment) -> Vec<String> {
-    let (lane, what, spent) = match &moment.input {
-        Input::Began(step) => (lane(step.candidate), format!("{} begins", named(step)), None),
-        Input::Finished(result) => {
-            let what = match &result.found {
-                Found::Failed { reason, .. } => format!("{} failed: {reason}", named(&result.step)),
-                Found::AtLimit { .. } => format!("{} stops at its budget", named(&result.step)),
-                Found::Baseline(_)
-                | Found::Anchor(_)
-                | Found::Work(_)
-                | Found::Evidence(_)
-                | Found::Review(_) => format!("{} ends", named(&result.step)),
+fn row_of(recorded: &RecordedInput) -> Vec<String> {
+    let (lane, what, spent) = match &recorded.input {
+        TaskInput::StepStarted(step) => (lane(step.candidate), format!("{} begins", named(step)), None),
+        TaskInput::StepFinished(result) => {
+            let what = match &result.output {
+                StepOutput::Failed { reason, .. } => format!("{} failed: {reason}", named(&result.step)),
+                StepOutput::AtLimit { .. } => format!("{} stops at its budget", named(&result.step)),
+                StepOutput::Baseline(_)
+                | StepOutput::Anchor(_)
+                | StepOutput::Work(_)
+                | StepOutput::Evidence(_)
+                | StepOutput::Review(_) => format!("{} ends", named(&result.step)),
             };
             (lane(result.step.candidate), what, Some(result.spent))
         }
-        Input::Said(signal) => {
+        TaskInput::Signal(signal) => {
             let (candidate, what) = match signal {
-                Signal::Steer { candidate, text } => (*candidate, format!("a person wrote: {text}")),
-                Signal::Decide(decision) => {
+                TaskSignal::Steer { candidate, text } => (*candidate, format!("a person wrote: {text}")),
+                TaskSignal::Decide(decision) => {
                     let word = if decision.is_approved { "approved" } else { "refused" };
                     let words = decision.words.as_ref().map(|words| format!(": {words}"));
                     (None, format!("a person {word}{}", words.unwrap_or_default()))
                 }
-                Signal::Cancel { reason } => (None, format!("cancelled: {reason}")),
+                TaskSignal::Cancel { reason } => (None, format!("cancelled: {reason}")),
             };
             (lane(candidate), what, None)
         }
     };
     let time = spent.map(|spent| took(spent.millis)).unwrap_or_default();
-    vec![moment.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
+    vec![recorded.at.to_string(), lane, what, time, spent.map(|spent| spent.dollars()).unwrap_or_default()]
 }
 
 fn lane(candidate: Option<usize>) -> String {

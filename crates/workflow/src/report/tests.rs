@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{CandidatePlan, Check, Gate, TaskBudget};
-use crate::local::Moment;
-use crate::task::{Found, Input, Signal, Step, StepId, StepKind, StepResult};
+use crate::local::RecordedInput;
+use crate::task::{StepId, StepKind, StepOutput, StepResult, TaskInput, TaskSignal, TaskStep};
 use crate::tests::facts::{found_right, found_wrong};
 
 fn contract() -> Contract {
@@ -17,12 +17,12 @@ fn contract() -> Contract {
         ])
 }
 
-fn played(contract: Contract, find: impl Fn(&Step) -> Found) -> Task {
+fn played(contract: Contract, find: impl Fn(&TaskStep) -> StepOutput) -> Task {
     let mut task = Task::new(contract).unwrap();
-    while let Some(step) = task.wants().steps.into_iter().next() {
-        let spent = Spent { usd: 0.25, tokens: 1_000, millis: 30_500, ..Spent::default() };
-        let result = StepResult { found: find(&step), step: step.id, spent };
-        assert!(task.take(Input::Finished(Box::new(result))));
+    while let Some(step) = task.pending().steps.into_iter().next() {
+        let spent = WorkCost { usd: 0.25, tokens: 1_000, millis: 30_500, ..WorkCost::default() };
+        let result = StepResult { output: find(&step), step: step.id, spent };
+        assert!(task.apply(TaskInput::StepFinished(Box::new(result))));
     }
     task
 }
@@ -88,15 +88,15 @@ fn names_in_the_report_are_those_of_the_fixture() {
     let outcomes = expected["outcomes"].take();
     let step = StepId { kind: StepKind::Work, candidate: Some(0), attempt: 2 };
     let found = [
-        Outcome::Blocked(BlockedBy::NoAnchor(vec![vec!["no test".to_owned()]])),
-        Outcome::Blocked(BlockedBy::NoCandidate),
-        Outcome::Blocked(BlockedBy::Refused { gate: Gate::Result, words: Some("no".to_owned()) }),
-        Outcome::Limit { limit: LimitKind::Usd, best: Some(0) },
-        Outcome::Limit { limit: LimitKind::Tokens, best: None },
-        Outcome::Limit { limit: LimitKind::Minutes, best: None },
-        Outcome::Limit { limit: LimitKind::Session, best: None },
-        Outcome::Aborted { reason: "enough".to_owned() },
-        Outcome::Failed { step, reason: "disk full".to_owned() },
+        TaskOutcome::Blocked(BlockReason::NoAnchor(vec![vec!["no test".to_owned()]])),
+        TaskOutcome::Blocked(BlockReason::NoCandidate),
+        TaskOutcome::Blocked(BlockReason::Refused { gate: Gate::Result, words: Some("no".to_owned()) }),
+        TaskOutcome::Limit { limit: LimitKind::Usd, best: Some(0) },
+        TaskOutcome::Limit { limit: LimitKind::Tokens, best: None },
+        TaskOutcome::Limit { limit: LimitKind::Minutes, best: None },
+        TaskOutcome::Limit { limit: LimitKind::Session, best: None },
+        TaskOutcome::Aborted { reason: "enough".to_owned() },
+        TaskOutcome::Failed { step, reason: "disk full".to_owned() },
     ];
     assert_eq!(serde_json::to_value(found).unwrap(), outcomes);
 
@@ -127,20 +127,20 @@ fn every_end_is_a_sentence() {
         text.lines().take(3).collect::<Vec<_>>().join(" ") + "\n"
     };
     let at_limit = |kind: StepKind| {
-        move |step: &Step| match step.id.kind == kind {
-            true => Found::AtLimit { session: "s".to_owned() },
+        move |step: &TaskStep| match step.id.kind == kind {
+            true => StepOutput::AtLimit { session: "s".to_owned() },
             false => found_right(step.id.kind),
         }
     };
     let failing = |kind: StepKind| {
-        move |step: &Step| match step.id.kind == kind {
-            true => Found::failed("the | disk\nis <full>"),
+        move |step: &TaskStep| match step.id.kind == kind {
+            true => StepOutput::failed("the | disk\nis <full>"),
             false => found_right(step.id.kind),
         }
     };
     let mut cancelled = Task::new(contract()).unwrap();
     let open = ended(&cancelled);
-    cancelled.take(Input::Said(Signal::Cancel { reason: "enough".to_owned() }));
+    cancelled.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     let budget = TaskBudget { usd: Some(1.3), ..TaskBudget::default() };
     let said = [
         open,
@@ -178,7 +178,7 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
     contract.checks = vec![Check::new("tests", hostile.found)];
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match step.id.kind {
-        StepKind::Review => Found::Review(ReviewFacts {
+        StepKind::Review => StepOutput::Review(ReviewFacts {
             session: "r".to_owned(),
             findings: Vec::new(),
             remarks: hostile.said.to_owned(),
@@ -196,31 +196,35 @@ fn page_of(hostile: &Hostile<'_>) -> String {
     let mut contract = contract().with_check(Check::new(format!("c{}", hostile.found), hostile.found));
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Work, Some(0)) => Found::failed(hostile.found),
+        (StepKind::Work, Some(0)) => StepOutput::failed(hostile.found),
         (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
         _ => found_right(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
-    let spent = Spent { usd: 0.5, tokens: 7, millis: 61_250, ..Spent::default() };
+    let spent = WorkCost { usd: 0.5, tokens: 7, millis: 61_250, ..WorkCost::default() };
     let inputs = [
-        Input::Said(Signal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
-        Input::Said(Signal::Cancel { reason: hostile.said.to_owned() }),
-        Input::Began(step.clone()),
-        Input::Finished(Box::new(StepResult { step, found: Found::failed(hostile.found), spent })),
+        TaskInput::Signal(TaskSignal::Steer { candidate: Some(1), text: hostile.said.to_owned() }),
+        TaskInput::Signal(TaskSignal::Cancel { reason: hostile.said.to_owned() }),
+        TaskInput::StepStarted(step.clone()),
+        TaskInput::StepFinished(Box::new(StepResult {
+            step,
+            output: StepOutput::failed(hostile.found),
+            spent,
+        })),
     ];
     let patch = hostile.patch.to_owned();
-    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &moments(inputs))
+    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &record_inputs(inputs))
 }
 
-fn moments(inputs: impl IntoIterator<Item = Input>) -> Vec<Moment> {
+fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInput> {
     let at = pintle_agent::Timestamp::from_millis(1_795_000_000_000);
-    (1..).zip(inputs).map(|(seq, input)| Moment { seq, at, posted: None, by: None, input }).collect()
+    (1..).zip(inputs).map(|(seq, input)| RecordedInput { seq, at, posted: None, by: None, input }).collect()
 }
 
-fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> Input {
+fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> TaskInput {
     let step = StepId { kind, candidate, attempt: 1 };
-    let spent = Spent { usd, tokens: 10, millis: 1_500, ..Spent::default() };
-    Input::Finished(Box::new(StepResult { step, found: found_right(kind), spent }))
+    let spent = WorkCost { usd, tokens: 10, millis: 1_500, ..WorkCost::default() };
+    TaskInput::StepFinished(Box::new(StepResult { step, output: found_right(kind), spent }))
 }
 
 /// Elements that have no end.
@@ -493,7 +497,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
         finished(StepKind::Evidence, Some(1), 0.0),
         finished(StepKind::Work, Some(2), 0.5),
     ];
-    let page = Report::of(&task).to_html(&[], &moments(inputs.clone()));
+    let page = Report::of(&task).to_html(&[], &record_inputs(inputs.clone()));
     let bill = |name: &str| {
         let tag = format!("div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\"");
         content(&page, &tag).to_owned()
@@ -522,7 +526,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     </table>
     "#);
     let open = Task::new(contract()).unwrap();
-    assert!(!Report::of(&open).to_html(&[], &moments(inputs)).contains("chosen"));
+    assert!(!Report::of(&open).to_html(&[], &record_inputs(inputs)).contains("chosen"));
 }
 
 #[test]

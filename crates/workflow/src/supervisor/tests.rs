@@ -6,7 +6,7 @@ use super::*;
 use crate::durable::InProcess;
 use crate::local::post_signal;
 use crate::report::Report;
-use crate::task::{Decision, Signal, StepKind};
+use crate::task::{GateAnswer, StepKind, TaskSignal};
 use crate::testing::{OnePerformer, Scripted, contract};
 
 /// Time limit of every wait.
@@ -32,7 +32,7 @@ async fn any_number_may_ask_and_each_step_begins_once() {
     let endings =
         tokio::join!(attended(&supervisor, &id), attended(&supervisor, &id), attended(&supervisor, &id));
     assert_eq!(endings, (TaskEnd::Done, TaskEnd::Done, TaskEnd::Done));
-    assert_eq!(performer.begun().len(), 10);
+    assert_eq!(performer.started().len(), 10);
     supervisor.close().await;
     assert_eq!(performer.cleaned(), 1);
     let wrong = supervisor.create(&SessionId::new("w"), Contract::new(" ")).await.unwrap_err();
@@ -114,12 +114,12 @@ async fn a_person_is_waited_for_by_no_process() {
     while store.holder(&id).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let decision = Decision { gate: Gate::Anchor, is_approved: true, words: None };
+    let decision = GateAnswer { gate: Gate::Anchor, is_approved: true, words: None };
     let decide = async {
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
     };
     let (ending, ()) = tokio::join!(attended(&supervisor, &id), decide);
-    assert_eq!((ending, performer.begun().len()), (TaskEnd::Done, 10));
+    assert_eq!((ending, performer.started().len()), (TaskEnd::Done, 10));
 }
 
 #[tokio::test]
@@ -146,14 +146,18 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
     );
     let slice = Duration::from_millis(50);
     assert_eq!(second.wait_for_step(&id, &step, slice).await.unwrap(), StepProgress::Pending);
-    assert!(performer.begun().is_empty(), "another process has it");
+    assert!(performer.started().is_empty(), "another process has it");
     let waiting = second.wait_for_step(&id, &step, PATIENCE);
     let (progress, ()) = tokio::join!(waiting, first.stop(&id));
     assert_eq!(progress.unwrap(), StepProgress::Ended);
     assert_eq!((hanging.cancelled(), attended(&second, &id).await), (2, TaskEnd::Done));
     // Both candidates had begun before, and nothing that had ended runs again.
-    let begun = performer.begun();
-    assert_eq!((begun.len(), begun.iter().any(|step| step.starts_with("baseline"))), (8, false), "{begun:?}");
+    let started = performer.started();
+    assert_eq!(
+        (started.len(), started.iter().any(|step| step.starts_with("baseline"))),
+        (8, false),
+        "{begun:?}"
+    );
 }
 
 #[tokio::test]
@@ -163,10 +167,10 @@ async fn cancelling_ends_a_task_wherever_it_is() {
     let supervisor = supervisor(store.clone(), &performer);
     supervisor.create(&id, contract()).await.unwrap();
     let cancel = async {
-        while performer.begun().iter().filter(|step| step.starts_with("work")).count() < 2 {
+        while performer.started().iter().filter(|step| step.starts_with("work")).count() < 2 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        post_signal(store.as_ref(), &id, "c", &Signal::Cancel { reason: "enough".to_owned() }, None)
+        post_signal(store.as_ref(), &id, "c", &TaskSignal::Cancel { reason: "enough".to_owned() }, None)
             .await
             .unwrap();
     };
@@ -177,7 +181,7 @@ async fn cancelling_ends_a_task_wherever_it_is() {
     supervisor.create(&idle, contract()).await.unwrap();
     let error = supervisor.ensure_running(&idle).await.unwrap_err();
     assert!(matches!(error, TaskHostError::Stopped), "a closed supervisor opens no task: {error:?}");
-    post_signal(store.as_ref(), &idle, "c", &Signal::Cancel { reason: "enough".to_owned() }, None)
+    post_signal(store.as_ref(), &idle, "c", &TaskSignal::Cancel { reason: "enough".to_owned() }, None)
         .await
         .unwrap();
     let other = self::supervisor(store.clone(), &performer);

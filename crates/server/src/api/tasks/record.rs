@@ -56,10 +56,10 @@ pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Res
             }
             TaskLine::Input(input) => {
                 let recorded = recorded.as_mut().ok_or_else(not_a_task)?;
-                recorded.task.take(input.input);
+                recorded.task.apply(input.input);
                 recorded.at = Some(input.at);
                 recorded.posted.extend(input.posted);
-                let open = recorded.task.wants().gate;
+                let open = recorded.task.pending().gate;
                 let known = recorded.gate.filter(|(gate, _)| Some(*gate) == open);
                 recorded.gate = known.or(open.map(|gate| (gate, input.seq)));
             }

@@ -8,7 +8,7 @@ use pintle_store::{Fence, FileStore, SessionStore as _};
 use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Check, Contract, Gate};
 use pintle_workflow::evidence::{Baseline, CandidateFacts};
 use pintle_workflow::task::{
-    Found, Outcome, ReviewFacts, Spent, Step, StepId, StepKind, Task, WorkEnd, WorkFacts,
+    ReviewFacts, StepId, StepKind, StepOutput, Task, TaskOutcome, TaskStep, WorkCost, WorkEnd, WorkFacts,
 };
 use pintle_workflow::{
     ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, SteeringMessage,
@@ -50,25 +50,25 @@ impl Scripted {
         Diff { patch: Reference { hash, bytes }, files: vec![file], dropped: Vec::new() }
     }
 
-    async fn found(&self, step: &StepId) -> Found {
+    async fn found(&self, step: &StepId) -> StepOutput {
         let session = step.to_string();
         let runs = |code| [("tests".to_owned(), vec![CommandRun::new(End::Exited(code))])].into();
         match step.kind {
-            StepKind::Baseline => Found::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
-            StepKind::Anchor => Found::failed("the contract has no anchor"),
+            StepKind::Baseline => StepOutput::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
+            StepKind::Anchor => StepOutput::failed("the contract has no anchor"),
             StepKind::Work => {
                 let diff = Some(self.diff(step).await);
-                Found::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
+                StepOutput::Work(WorkFacts { session, end: WorkEnd::Finished, diff, unfit: None })
             }
             StepKind::Evidence => {
                 let code = i32::from((step.candidate, step.attempt) == (Some(0), 2));
                 let facts = CandidateFacts::of(self.diff(step).await);
-                Found::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
+                StepOutput::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
             }
             StepKind::Review => {
                 let is_first = (step.candidate, step.attempt) == (Some(0), 1);
                 let findings = is_first.then(|| "a fault".to_owned()).into_iter().collect();
-                Found::Review(ReviewFacts { session, findings, remarks: String::new() })
+                StepOutput::Review(ReviewFacts { session, findings, remarks: String::new() })
             }
         }
     }
@@ -76,12 +76,18 @@ impl Scripted {
 
 #[async_trait]
 impl Performer for Scripted {
-    async fn perform(&self, _: &Task, step: &Step, _: &Fence, cancel: &CancellationToken) -> (Found, Spent) {
-        let spent = Spent { usd: 0.25, tokens: 100, millis: 10, ..Spent::default() };
+    async fn perform(
+        &self,
+        _: &Task,
+        step: &TaskStep,
+        _: &Fence,
+        cancel: &CancellationToken,
+    ) -> (StepOutput, WorkCost) {
+        let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
         if step.id.kind == StepKind::Work {
             tokio::select! {
                 permit = self.may_end.acquire() => permit.unwrap().forget(),
-                () = cancel.cancelled() => return (Found::failed("stopped"), spent),
+                () = cancel.cancelled() => return (StepOutput::failed("stopped"), spent),
             }
         }
         (self.found(&step.id).await, spent)
@@ -97,7 +103,7 @@ impl Performer for Scripted {
 pub(super) struct Running {
     pub(super) id: SessionId,
     pub(super) performer: Arc<Scripted>,
-    running: JoinSet<Outcome>,
+    running: JoinSet<TaskOutcome>,
 }
 
 impl Running {
@@ -133,7 +139,7 @@ impl Running {
     }
 
     pub(super) async fn until_gate(&self, store: &FileStore) {
-        self.until(store, |task| task.wants().gate.is_some()).await;
+        self.until(store, |task| task.pending().gate.is_some()).await;
     }
 
     /// Waits until the task on record is so.
@@ -146,7 +152,7 @@ impl Running {
     }
 
     /// Waits for the end.
-    pub(super) async fn outcome(mut self) -> Outcome {
+    pub(super) async fn outcome(mut self) -> TaskOutcome {
         let ended = tokio::time::timeout(PATIENCE, self.running.join_next()).await;
         ended.unwrap().unwrap().unwrap()
     }
@@ -160,5 +166,5 @@ impl Running {
 /// Runs a task to its end.
 pub(super) async fn done_task(fixture: &Fixture, id: &str) {
     let outcome = Running::start(fixture, id, contract(), 9).await.outcome().await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{outcome:?}");
 }

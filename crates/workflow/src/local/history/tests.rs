@@ -5,7 +5,7 @@ use pintle_store::{FileStore, SessionStore};
 use super::*;
 use crate::LocalHost;
 use crate::contract::{AnchorPlan, Check};
-use crate::task::Signal;
+use crate::task::TaskSignal;
 
 fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is a test".to_owned() };
@@ -24,12 +24,12 @@ async fn a_reader_follows_a_task() {
     assert_eq!(reader.next().await.unwrap(), None);
     // Large values are kept apart, and come back.
     let words = "x".repeat(100_000);
-    let signal = Signal::Steer { candidate: Some(0), text: words.clone() };
+    let signal = TaskSignal::Steer { candidate: Some(0), text: words.clone() };
     crate::post_signal(&store, &id, "s1", &signal, None).await.unwrap();
     host.settle().await.unwrap();
     let Some(TaskLine::Input(read)) = reader.next().await.unwrap() else { panic!("expected an input") };
     assert_eq!(read.posted.as_deref(), Some("s1"));
-    assert_eq!(read.input, Input::Said(signal));
+    assert_eq!(read.input, TaskInput::Signal(signal));
     let lines = pintle_store::read_objects(&store, &id).await.unwrap();
     assert!(lines[read.seq as usize - 1].contains(&words), "the number is that of the line");
     assert!(read.at > Timestamp::from_millis(0));
@@ -59,13 +59,13 @@ async fn a_task_is_read_up_to_the_damage() {
     let id = SessionId::new("t");
     let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
     for words in ["first", "second", "third"] {
-        let signal = Signal::Steer { candidate: Some(0), text: words.to_owned() };
+        let signal = TaskSignal::Steer { candidate: Some(0), text: words.to_owned() };
         crate::post_signal(&store, &id, words, &signal, None).await.unwrap();
         host.settle().await.unwrap();
     }
     drop(host);
     let posted = |read: &IntactTask| -> Vec<String> {
-        read.moments.iter().filter_map(|moment| moment.posted.clone()).collect()
+        read.inputs.iter().filter_map(|recorded| recorded.posted.clone()).collect()
     };
     let intact = read_intact_task(&store, &id).await.unwrap();
     assert!(intact.damage.is_none() && posted(&intact) == ["first", "second", "third"], "{intact:?}");

@@ -5,9 +5,9 @@ use pintle_test_conditions::SerialisedValues;
 use crate::contract::{AnchorPlan, Contract, Gate, Pass};
 use crate::evidence::{Finding, ProofStep};
 use crate::local::PostedSignal;
-use crate::local::line::{ContractLine, InputLine};
+use crate::local::journal_line::{ContractLine, InputLine};
 use crate::results::{ResultsFormat, TestStatus};
-use crate::task::{Found, Input, Signal, StepId, StepKind, WorkEnd};
+use crate::task::{StepId, StepKind, StepOutput, TaskInput, TaskSignal, WorkEnd};
 use crate::{ChangeKind, End, Stability, StepProgress, TaskEnd, TaskStatus};
 
 #[test]
@@ -16,10 +16,10 @@ fn serialised_names_are_those_of_the_fixture() {
     let mut values = SerialisedValues::parse(text);
     values.check_variants::<StepKind>("step kinds", None);
     values.check::<StepId>("steps");
-    values.check_variants::<Input>("inputs", None);
-    values.check_variants::<Found>("findings of steps", None);
+    values.check_variants::<TaskInput>("inputs", None);
+    values.check_variants::<StepOutput>("findings of steps", None);
     values.check_variants::<WorkEnd>("ends of work", None);
-    values.check_variants::<Signal>("signals", None);
+    values.check_variants::<TaskSignal>("signals", None);
     values.check::<PostedSignal>("posted signals");
     values.check_variants::<Gate>("gates", None);
     values.check::<ContractLine>("contract lines");

@@ -7,7 +7,7 @@ use pintle_test_conditions::is_full;
 use super::project::{Project, SessionScripts};
 use crate::contract::MAX_CANDIDATES;
 use crate::report::Report;
-use crate::task::{BlockedBy, Outcome};
+use crate::task::{BlockReason, TaskOutcome};
 
 /// Script of a candidate that cheats, and the beginnings of the findings that must be reported.
 struct Cheat {
@@ -325,7 +325,7 @@ async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
     });
     let (outcome, task) = project.run(contract, scripted).await;
     let report = Report::of(&task).to_markdown();
-    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     let mut missing = String::new();
     for (cheat, candidate) in cheats.iter().zip(task.candidates()) {
         let verdict = candidate.attempts().last().and_then(|attempt| attempt.verdict.clone());

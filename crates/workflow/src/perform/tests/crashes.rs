@@ -17,7 +17,7 @@ use super::project::{Project, SessionScripts};
 use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
 use crate::report::Report;
-use crate::task::{Found, Input, Outcome, Signal, Spent, Step, StepId, Task};
+use crate::task::{StepId, StepOutput, Task, TaskInput, TaskOutcome, TaskSignal, TaskStep, WorkCost};
 use crate::{LocalHost, SteeringMessage, post_signal};
 
 /// Beginnings and ends of the eight steps.
@@ -50,10 +50,10 @@ impl Performer for DyingPerformer {
     async fn perform(
         &self,
         task: &Task,
-        step: &Step,
+        step: &TaskStep,
         fence: &Fence,
         cancel: &CancellationToken,
-    ) -> (Found, Spent) {
+    ) -> (StepOutput, WorkCost) {
         self.pass().await;
         let found = self.inner.perform(task, step, fence, cancel).await;
         self.pass().await;
@@ -122,7 +122,7 @@ impl ProcessDeath {
     }
 
     /// Goes on with it, and returns how it ended, its state, and how many steps have begun since.
-    async fn go_on(&self) -> (Outcome, Task, usize) {
+    async fn go_on(&self) -> (TaskOutcome, Task, usize) {
         let id = SessionId::new("t");
         let mut host = LocalHost::open(&self.store, &id).await.unwrap();
         let mut inputs = host.inputs();
@@ -132,7 +132,7 @@ impl ProcessDeath {
         drop(host);
         let mut finished = 0;
         while let Some(input) = inputs.recv().await {
-            finished += usize::from(matches!(input, Input::Finished(_)));
+            finished += usize::from(matches!(input, TaskInput::StepFinished(_)));
         }
         performer.clean().await.unwrap();
         assert!(!self.project.directory().join("task").exists(), "nothing is left");
@@ -149,7 +149,7 @@ fn points(sample: &[usize]) -> Vec<usize> {
 async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     let project = Project::new().await;
     let (outcome, task) = project.run(contract(&project).await, script()).await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", Report::of(&task).to_markdown());
     let mut expected = report(&task);
     // Each project has a commit and a directory of its own.
     expected["contract"]["base"] = Value::Null;
@@ -157,7 +157,11 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     for point in points(&[6, 11]) {
         let died = ProcessDeath::at(point).await;
         let (outcome, task, finished) = died.go_on().await;
-        assert!(matches!(outcome, Outcome::Done(_)), "point {point}: {}", Report::of(&task).to_markdown());
+        assert!(
+            matches!(outcome, TaskOutcome::Done(_)),
+            "point {point}: {}",
+            Report::of(&task).to_markdown()
+        );
         let mut found = report(&task);
         found["contract"]["base"] = Value::Null;
         assert_eq!(found, expected, "point {point}");
@@ -175,10 +179,10 @@ async fn a_task_is_cancelled_wherever_its_process_died() {
     // The first evidence begins.
     for point in points(&[7]) {
         let died = ProcessDeath::at(point).await;
-        let cancel = Signal::Cancel { reason: "enough".to_owned() };
+        let cancel = TaskSignal::Cancel { reason: "enough".to_owned() };
         post_signal(&died.store, &SessionId::new("t"), "c", &cancel, None).await.unwrap();
         let (outcome, _, finished) = died.go_on().await;
-        assert_eq!(outcome, Outcome::Aborted { reason: "enough".to_owned() }, "point {point}");
+        assert_eq!(outcome, TaskOutcome::Aborted { reason: "enough".to_owned() }, "point {point}");
         assert_eq!(finished, 0, "point {point}");
     }
 }

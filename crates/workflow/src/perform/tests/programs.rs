@@ -15,7 +15,7 @@ use crate::contract::{AnchorPlan, Base, CandidatePlan, Contract, ReviewPlan, Sco
 use crate::evidence::ProofStep;
 use crate::report::Report;
 use crate::repository::UserRepository;
-use crate::task::Outcome;
+use crate::task::TaskOutcome;
 
 /// Content of `program.toml`, as far as a task needs it.
 #[derive(Debug, Deserialize)]
@@ -161,7 +161,7 @@ impl Program {
         });
         let (outcome, task) = project.run(self.contract(project).await, scripted).await;
         let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = &outcome else { panic!("{}, {order:?}: {report}", self.name) };
+        let TaskOutcome::Done(done) = &outcome else { panic!("{}, {order:?}: {report}", self.name) };
         assert_eq!(order[done.candidate()], Right, "{}: {report}", self.name);
         for (kind, candidate) in order.iter().zip(task.candidates()) {
             let attempt = candidate.attempts().last().unwrap();

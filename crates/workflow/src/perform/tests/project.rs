@@ -24,7 +24,7 @@ use crate::session_runner::{
     OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace,
     WorkspaceFactory,
 };
-use crate::task::{Outcome, Spent, Task, WorkEnd};
+use crate::task::{Task, TaskOutcome, WorkCost, WorkEnd};
 use crate::{LocalHost, Performer, read_task};
 
 /// Time limit of a whole task.
@@ -216,7 +216,7 @@ impl SessionRunner for ScriptedRunner {
             () = cancel.cancelled() => {}
         }
         open.environment().cleanup().await.map_err(|error| WorkError(error.to_string()))?;
-        let spent = Spent { usd: 0.01, tokens: 10, ..Spent::default() };
+        let spent = WorkCost { usd: 0.01, tokens: 10, ..WorkCost::default() };
         let error = scripted.failing.contains(&name).then(|| "overloaded".to_owned());
         let end = if scripted.at_limit.contains(&name) { WorkEnd::Limit } else { WorkEnd::Finished };
         Ok(WorkResult::new(end, spent).with_answer(answer).with_error(error))
@@ -323,7 +323,7 @@ impl Project {
     }
 
     /// Runs a task to its end, and returns how it ended with its state.
-    pub(super) async fn run(&self, contract: Contract, scripted: SessionScripts) -> (Outcome, Task) {
+    pub(super) async fn run(&self, contract: Contract, scripted: SessionScripts) -> (TaskOutcome, Task) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
         let mut host = LocalHost::create(&store, id.clone(), contract.clone()).await.unwrap();

@@ -15,7 +15,7 @@ use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
 use crate::report::Report;
 use crate::repository::{UserRepository, kept};
 use crate::results::ResultsFormat;
-use crate::task::{BlockedBy, LimitKind, Outcome, Signal};
+use crate::task::{BlockReason, LimitKind, TaskOutcome, TaskSignal};
 use crate::{DraftError, LocalHost, WorkError, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
@@ -36,7 +36,7 @@ async fn the_right_candidate_is_chosen_in_every_order() {
             scripted.with(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
-        let Outcome::Done(done) = outcome else { panic!("{}", Report::of(&task).to_markdown()) };
+        let TaskOutcome::Done(done) = outcome else { panic!("{}", Report::of(&task).to_markdown()) };
         assert_eq!(order[done.candidate()], RIGHT);
         assert_eq!(done.proof().diff().lines(), 2);
         assert_eq!(task.spent().tokens, 40, "losers and the anchor count");
@@ -65,7 +65,7 @@ async fn findings_send_a_candidate_back() {
     let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let outcome = host.run(performer).await.unwrap();
-    let Outcome::Done(done) = outcome else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    let TaskOutcome::Done(done) = outcome else { panic!("{}", Report::of(host.task()).to_markdown()) };
     assert_eq!(done.review().unwrap().remarks, "good");
     let patch = kept(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
     insta::assert_snapshot!(String::from_utf8(patch).unwrap().lines().skip(2).collect::<Vec<_>>().join("\n"), @"
@@ -113,7 +113,7 @@ async fn a_proposal_is_refused_with_what_is_wrong() {
             all.with("anchor", script, answer(command))
         });
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let Outcome::Blocked(BlockedBy::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
+        let TaskOutcome::Blocked(BlockReason::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
         assert_eq!(problems.len(), proposals.len(), "{problems:?}");
         for ((_, command, expected), problems) in proposals.iter().zip(problems) {
             let all = problems.join("; ");
@@ -140,7 +140,7 @@ async fn evidence_without_a_test_that_fails_first() {
         let contract = project.contract(2).await.with_anchor(anchor.clone());
         let (outcome, task) = project.run(contract, scripted).await;
         let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = outcome else { panic!("{report}") };
+        let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
         assert_eq!(done.candidate(), 1, "{report}");
         let verdict = task.candidates()[0].attempts()[0].verdict.as_ref();
         assert!(matches!(verdict, Some(Err(_))), "{verdict:?}: {report}");
@@ -183,7 +183,7 @@ async fn reports_of_other_runs_do_not_count() {
         });
     let (outcome, task) = project.run(contract, scripted).await;
     let report = Report::of(&task).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     for ((script, expected), candidate) in candidates.iter().zip(task.candidates()) {
         match (&candidate.attempts()[0].verdict, expected) {
@@ -211,7 +211,7 @@ done"#;
     contract.checks = vec![Check::new("programs", runner).with_results(ResultsFormat::Cargo)];
     let script = "sed -i '1i # Sums.' src/sums.py";
     let (outcome, task) = project.run(contract, SessionScripts::default().with("0", script, None)).await;
-    assert!(matches!(outcome, Outcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", Report::of(&task).to_markdown());
     let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
     let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
     assert_eq!(run.tests.into_keys().collect::<BTreeSet<_>>(), expected);
@@ -238,7 +238,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
             while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == phase) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            let signal = Signal::Cancel { reason: "enough".to_owned() };
+            let signal = TaskSignal::Cancel { reason: "enough".to_owned() };
             post_signal(store.as_ref(), &id, "c", &signal, None).await.unwrap();
         };
         let (outcome, ()) = tokio::time::timeout(Duration::from_secs(120), async {
@@ -246,7 +246,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
         })
         .await
         .unwrap();
-        assert_eq!(outcome.unwrap(), Outcome::Aborted { reason: "enough".to_owned() }, "{phase}");
+        assert_eq!(outcome.unwrap(), TaskOutcome::Aborted { reason: "enough".to_owned() }, "{phase}");
         performer.clean().await.unwrap();
         let directory = project.directory().display().to_string();
         let running = project.sh(&format!("grep -alz 'PINTLE_PORTS' /proc/[0-9]*/environ 2>/dev/null | while read f; do tr '\\0' '\\n' <$f; done | grep -c '^TMPDIR={directory}' || true")).await;
@@ -292,7 +292,7 @@ async fn candidates_do_not_meet() {
     let (outcome, _) = tokio::join!(run, project.sh(&relay));
     let outcome = outcome.unwrap().unwrap();
     let report = Report::of(host.task()).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     let mut seen = Vec::new();
     for candidate in host.task().candidates() {
@@ -348,7 +348,7 @@ async fn repositories_that_are_not_simple() {
     let scripted = SessionScripts::new().with("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
     let report = Report::of(&task).to_markdown();
-    let Outcome::Done(done) = outcome else { panic!("{report}") };
+    let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
     assert!(report.contains("* submodules are empty in the clones of a task: `sub`"), "{report}");
     assert!(report.contains("* files of LFS are pointers in the clones of a task"), "{report}");
@@ -431,7 +431,7 @@ async fn files_that_a_change_leaves_out_are_named() {
             let scripted = anchor_after("true").with("0", &format!("{change} && {script}"), None);
             let (outcome, task) = project.run(contract, scripted).await;
             let report = Report::of(&task).to_markdown();
-            assert_eq!(matches!(outcome, Outcome::Done(_)), is_right, "{script}: {report}");
+            assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{script}: {report}");
             match expected {
                 Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
                 None => assert!(!report.contains("not part of the change"), "{script}: {report}"),
@@ -449,7 +449,7 @@ async fn links_to_dependencies_fail_no_anchor() {
         let scripted = scripted.with("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
         let report = Report::of(&task).to_markdown();
-        let Outcome::Done(done) = outcome else { panic!("{link}: {report}") };
+        let TaskOutcome::Done(done) = outcome else { panic!("{link}: {report}") };
         assert_eq!(done.proof().diff().files.len(), 1, "{link}: {report}");
     }
 }
@@ -463,7 +463,7 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
         let (outcome, task) =
             project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
         let report = Report::of(&task).to_markdown();
-        assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+        assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
         assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
     }
 }
@@ -484,7 +484,7 @@ async fn failed_checks_of_the_base_are_remarks() {
         let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
         let (outcome, task) = project.run(contract, anchor_after("true").with("0", &script, None)).await;
         let report = Report::of(&task).to_markdown();
-        let is_done = matches!(outcome, Outcome::Done(_));
+        let is_done = matches!(outcome, TaskOutcome::Done(_));
         assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
         assert_eq!(report.contains("failed before any change"), expected.is_some(), "{command}: {report}");
         assert!(expected.is_none_or(|expected| report.contains(expected)), "{command}: {report}");
@@ -505,7 +505,7 @@ async fn a_failed_preparation_is_reported_with_its_output() {
         let contract = project.contract(1).await.with_prepare(&command);
         let (outcome, task) = project.run(contract, anchor_after("true").with("0", RIGHT, None)).await;
         let report = Report::of(&task).to_markdown();
-        assert!(!matches!(outcome, Outcome::Done(_)), "{command}: {report}");
+        assert!(!matches!(outcome, TaskOutcome::Done(_)), "{command}: {report}");
         let shown = report.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = format!("exited with {code} 1 2 3 no registry");
         assert!(shown.contains(&expected), "{command}: {report}");
@@ -519,7 +519,7 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let scripted = Arc::new(SessionScripts::new().with("0", RIGHT, None));
     let mut host = LocalHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
-    let Outcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
+    let TaskOutcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
     let blobs = store.blobs(&id);
     let mut patch = kept(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
     patch.extend(kept(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
@@ -575,7 +575,7 @@ async fn words_of_people_reach_sessions() {
         while !workspace.join("preparing").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let signal = Signal::Steer { candidate: Some(0), text: "use integers".to_owned() };
+        let signal = TaskSignal::Steer { candidate: Some(0), text: "use integers".to_owned() };
         post_signal(store.as_ref(), &id, "p", &signal, None).await.unwrap();
         while store.has_posted(&id).await.unwrap() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -584,22 +584,22 @@ async fn words_of_people_reach_sessions() {
         while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == "0") {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let signal = Signal::Steer { candidate: None, text: "be quick".to_owned() };
+        let signal = TaskSignal::Steer { candidate: None, text: "be quick".to_owned() };
         post_signal(store.as_ref(), &id, "s", &signal, None).await.unwrap();
         while scripted.steered.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         project.sh("touch ../task/candidates/0/tmp/told").await;
-        let decision = crate::task::Decision { gate: Gate::Result, is_approved: false, words: None };
-        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
+        let decision = crate::task::GateAnswer { gate: Gate::Result, is_approved: false, words: None };
+        while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
     };
     let (outcome, ()) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
-    let refused = BlockedBy::Refused { gate: Gate::Result, words: None };
-    assert_eq!(outcome.unwrap(), Outcome::Blocked(refused));
+    let refused = BlockReason::Refused { gate: Gate::Result, words: None };
+    assert_eq!(outcome.unwrap(), TaskOutcome::Blocked(refused));
     assert_eq!(*scripted.steered.lock().unwrap(), ["t-0 at its beginning: use integers", "t-0: be quick"]);
 }
 
@@ -620,7 +620,7 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
         let report = Report::of(&task).to_markdown();
-        assert!(matches!(outcome, Outcome::Failed { .. }), "{report}");
+        assert!(matches!(outcome, TaskOutcome::Failed { .. }), "{report}");
         assert!(report.starts_with("# Failed\n") && report.contains(expected), "{report}");
         assert!(!report.contains("no anchor"), "{report}");
         assert_eq!(task.spent().tokens, tokens, "{report}");
@@ -637,7 +637,7 @@ async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
-        assert_eq!(outcome, Outcome::Limit { limit: LimitKind::Session, best }, "{session}");
+        assert_eq!(outcome, TaskOutcome::Limit { limit: LimitKind::Session, best }, "{session}");
         assert!(task.proposals().is_empty(), "{session}: it says nothing about an anchor");
     }
 }
@@ -672,17 +672,19 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let look = async {
-        while crate::read_task(store.as_ref(), &id).await.unwrap().wants().gate.is_none() {
+        while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let left = project.sh("find ../task/clean -name tree").await;
-        let decision = crate::task::Decision { gate: Gate::Result, is_approved: true, words: None };
-        post_signal(store.as_ref(), &id, "d", &Signal::Decide(decision), None).await.unwrap();
+        let decision = crate::task::GateAnswer { gate: Gate::Result, is_approved: true, words: None };
+        post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
         left
     };
     let (outcome, left) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), look) }).await.unwrap();
-    let Outcome::Done(done) = outcome.unwrap() else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    let TaskOutcome::Done(done) = outcome.unwrap() else {
+        panic!("{}", Report::of(host.task()).to_markdown())
+    };
     assert_eq!((done.candidate(), left.as_str()), (1, ""));
 }
 
@@ -706,7 +708,7 @@ def add(a, b):
 END"#;
     let (outcome, task) = project.run(contract, SessionScripts::new().with("0", script, None)).await;
     let report = Report::of(&task).to_markdown();
-    assert_eq!(outcome, Outcome::Blocked(BlockedBy::NoCandidate), "{report}");
+    assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     assert!(
         report.contains("* check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and"),
         "{report}"
@@ -734,7 +736,7 @@ async fn judged_commands_can_write_temporary_files() {
             let (outcome, task) =
                 project.run(contract, SessionScripts::default().with("0", RIGHT, None)).await;
             let report = Report::of(&task).to_markdown();
-            assert!(matches!(outcome, Outcome::Done(_)), "{has_own_temporary}, {write}: {report}");
+            assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}, {write}: {report}");
             let baseline = &task.baseline().unwrap().checks["temporary files"];
             assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
         }
