@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, Summary};
 use pintle_workflow::contract::ContractError;
-use pintle_workflow::report::Report;
+use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::Task;
 use pintle_workflow::{IntactTask, KIND, KIND_TASK, TaskHostError, read_intact_task, read_task};
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let IntactTask { task, inputs, damage, .. } = read_intact(&sessions, &id).await?;
-    let report = Report::of(&task).with_damage(damage.as_ref());
+    let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
         TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &inputs),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pintle_store::{FileStore, MemoryStore, SessionId, SessionStore};
-use pintle_workflow::contract::Gate;
-use pintle_workflow::report::Report;
+use pintle_workflow::contract::DecisionGate;
+use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{GateAnswer, StepKind};
 use pintle_workflow::testing::{OnePerformer, Scripted, contract};
 use pintle_workflow::{LocalHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
@@ -107,7 +107,10 @@ async fn a_task_ends_as_it_does_without_an_engine() {
         assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
         let (there, here) =
             (read_task(worker.store.as_ref(), &id).await.unwrap(), read_task(&here, &id).await.unwrap());
-        assert_eq!(Report::of(&there).to_json().unwrap(), Report::of(&here).to_json().unwrap());
+        assert_eq!(
+            TaskReport::from_task(&there).to_json().unwrap(),
+            TaskReport::from_task(&here).to_json().unwrap()
+        );
         // A task that has ended is not begun again.
         assert_eq!(worker.engine.run(&id, None).await.unwrap(), Some(TaskEnd::Done));
     }
@@ -177,21 +180,21 @@ async fn people_decide_steer_and_cancel() {
     let Some(engine) = TestEngine::start().await else { return };
     let worker = Worker::start(&engine, Scripted::default().with_hanging(StepKind::Work)).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(Gate::Anchor))).await.unwrap();
+    worker.engine.begin(&id, Some(contract().with_gate(DecisionGate::Anchor))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.status == TaskStatus::Asked(Gate::Anchor))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Anchor))
     };
     until("a person is asked", asked).await;
     until("nobody has it", async || worker.store.holder(&id).await.unwrap().is_none()).await;
     let decision = |gate| GateAnswer { gate, is_approved: true, words: None };
-    let refused = worker.engine.decide(&id, &decision(Gate::Result)).await.unwrap_err();
+    let refused = worker.engine.decide(&id, &decision(DecisionGate::Result)).await.unwrap_err();
     assert_eq!(status_of(&refused), 409, "{refused}");
-    worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap();
+    worker.engine.decide(&id, &decision(DecisionGate::Anchor)).await.unwrap();
     let working =
         async || worker.performer.started().iter().filter(|step| step.starts_with("work")).count() == 2;
     until("both work", working).await;
-    let again = worker.engine.decide(&id, &decision(Gate::Anchor)).await.unwrap_err();
+    let again = worker.engine.decide(&id, &decision(DecisionGate::Anchor)).await.unwrap_err();
     assert_eq!(status_of(&again), 409, "{again}");
     worker.engine.steer(&id, Some(1), "use integers").await.unwrap();
     until("it is told", async || worker.performer.steered() == ["work-1-1: use integers"]).await;
@@ -214,13 +217,13 @@ async fn a_decision_in_the_store_counts_as_well() {
     let Some(engine) = TestEngine::start().await else { return };
     let worker = Worker::start(&engine, Scripted::default()).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(Gate::Result))).await.unwrap();
+    worker.engine.begin(&id, Some(contract().with_gate(DecisionGate::Result))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
-        status.is_ok_and(|status| status.status == TaskStatus::Asked(Gate::Result))
+        status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Result))
     };
     until("a person is asked", asked).await;
-    let decision = GateAnswer { gate: Gate::Result, is_approved: true, words: None };
+    let decision = GateAnswer { gate: DecisionGate::Result, is_approved: true, words: None };
     let signal = pintle_workflow::task::TaskSignal::Decide(decision);
     pintle_workflow::post_signal(worker.store.as_ref(), &id, "d", &signal, None).await.unwrap();
     // The run may not wait yet; it looks into the inbox before it does.

@@ -17,7 +17,7 @@ pub mod report;
 pub mod repository;
 pub mod results;
 mod secrets;
-mod selection;
+mod ranking;
 mod session_runner;
 mod supervisor;
 pub mod task;
@@ -27,7 +27,7 @@ pub mod testing;
 mod tests;
 mod work_cost;
 
-pub use command_run::{CommandRun, End, Observation, Reference, Stability};
+pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
 pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
 pub use local::{
@@ -35,7 +35,7 @@ pub use local::{
     post_signal, read_inputs, read_intact_task, read_task,
 };
 pub use perform::{DraftError, RepositoryPerformer};
-pub use selection::{Proved, ranked};
+pub use ranking::{ProvedCandidate, rank_candidates};
 pub use session_runner::{
     MAX_LOOPS, OpenWorkspace, SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult,
     Workspace, WorkspaceFactory,

@@ -33,10 +33,10 @@ use tokio_util::sync::CancellationToken;
 pub use self::draft::DraftError;
 use self::runs::{Line, Runs};
 use crate::anchor::Anchor;
-use crate::command_run::Reference;
+use crate::command_run::BlobReference;
 use crate::contract::{CandidatePlan, Contract};
 use crate::local::Performer;
-use crate::repository::{RepositoryError, TaskRepository, UserRepository, kept, remove_directory};
+use crate::repository::{RepositoryError, TaskRepository, UserRepository, read_blob, remove_directory};
 use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
@@ -265,12 +265,12 @@ impl Performance<'_> {
         let base = self.repository.base();
         match self.task.anchor().and_then(Anchor::patch) {
             None => Ok(base.to_owned()),
-            Some(patch) => Ok(self.repository.with_patch(base, &self.kept(patch).await?).await?),
+            Some(patch) => Ok(self.repository.commit_patch(base, &self.read_blob(patch).await?).await?),
         }
     }
 
-    async fn kept(&self, reference: &Reference) -> Result<Vec<u8>, StepError> {
-        Ok(kept(reference, self.performer.blobs.as_ref()).await?)
+    async fn read_blob(&self, reference: &BlobReference) -> Result<Vec<u8>, StepError> {
+        Ok(read_blob(reference, self.performer.blobs.as_ref()).await?)
     }
 
     /// Creates the clone of a workspace, unless an earlier attempt has created it. On a host without that clone, applies the
@@ -279,7 +279,7 @@ impl Performance<'_> {
         &self,
         workspace: &Workspace,
         commit: &str,
-        changes: Option<&Reference>,
+        changes: Option<&BlobReference>,
     ) -> Result<(), StepError> {
         self.check()?;
         let machine = self.performer.machine.as_ref();
@@ -305,11 +305,11 @@ impl Performance<'_> {
         &self,
         workspace: &Workspace,
         commit: &str,
-        changes: Option<&Reference>,
+        changes: Option<&BlobReference>,
     ) -> Result<(), StepError> {
         self.repository.clone_to(&workspace.root, commit).await?;
         if let Some(changes) = changes {
-            self.repository.apply_to(&workspace.root, commit, &self.kept(changes).await?).await?;
+            self.repository.apply_to(&workspace.root, commit, &self.read_blob(changes).await?).await?;
         }
         if let Some(prepare) = &self.contract().prepare {
             let open = self.performer.workspace_factory.open(workspace).await?;

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{Contract, Gate};
+use crate::contract::{Contract, DecisionGate};
 use crate::local::{LocalHost, Performer, TaskHostError, read_task};
 use crate::task::{StepId, Task, TaskInput, TaskOutcome};
 
@@ -50,7 +50,7 @@ pub enum TaskStatus {
     /// These steps are running or due.
     Steps(Vec<StepId>),
     /// It waits for a user's decision. No process has to own it meanwhile.
-    Asked(Gate),
+    Asked(DecisionGate),
     /// It can continue, but this process has reached its limit of concurrent tasks.
     Full,
 }

@@ -25,9 +25,9 @@ pub use self::step::{
     WorkEnd, WorkFacts, WorkLimits,
 };
 use crate::anchor::{Anchor, AnchorProblem};
-use crate::contract::{AnchorPlan, Contract, ContractError, Gate, PathRules};
+use crate::contract::{AnchorPlan, Contract, ContractError, DecisionGate, PathRules};
 use crate::evidence::{Baseline, Finding, ProofStep, judge};
-use crate::selection::{Proved, ranked};
+use crate::ranking::{ProvedCandidate, rank_candidates};
 pub use crate::work_cost::WorkCost;
 
 /// Maximum number of anchors that a model may propose.
@@ -54,7 +54,7 @@ pub struct PendingWork {
     /// Steps to carry out concurrently. Running steps are included, and continue.
     pub steps: Vec<TaskStep>,
     /// Gate at which the task waits for a user.
-    pub gate: Option<Gate>,
+    pub gate: Option<DecisionGate>,
 }
 
 /// A task.
@@ -67,7 +67,7 @@ pub struct Task {
     /// Problems of each refused proposal.
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
-    decisions: BTreeMap<Gate, bool>,
+    decisions: BTreeMap<DecisionGate, bool>,
     candidates: Vec<Candidate>,
     /// Steps that have started.
     started: BTreeSet<StepId>,
@@ -228,7 +228,7 @@ impl Task {
             step.order = StepOrder::Anchor { feedback, limits: self.step_limits(&step.id, 1) };
             return only_steps(vec![step]);
         }
-        if let Some(gate) = self.open_gate(Gate::Anchor) {
+        if let Some(gate) = self.open_gate(DecisionGate::Anchor) {
             return PendingWork { steps: Vec::new(), gate: Some(gate) };
         }
         let steps = self.candidate_steps();
@@ -237,7 +237,7 @@ impl Task {
         }
         match self.best_candidate() {
             Some(best) if self.needs_review(best) => only_steps(vec![self.review_step(best)]),
-            Some(_) => PendingWork { steps: Vec::new(), gate: self.open_gate(Gate::Result) },
+            Some(_) => PendingWork { steps: Vec::new(), gate: self.open_gate(DecisionGate::Result) },
             None => PendingWork::default(),
         }
     }
@@ -246,7 +246,7 @@ impl Task {
         self.anchor.is_none() && !matches!(self.contract.anchor, AnchorPlan::None { .. })
     }
 
-    fn open_gate(&self, gate: Gate) -> Option<Gate> {
+    fn open_gate(&self, gate: DecisionGate) -> Option<DecisionGate> {
         (self.contract.gates.contains(&gate) && !self.decisions.contains_key(&gate)).then_some(gate)
     }
 
@@ -361,18 +361,18 @@ impl Task {
     #[must_use]
     pub fn best_candidate(&self) -> Option<usize> {
         let proved = self.candidates.iter().enumerate().filter_map(|(candidate, state)| {
-            Some(Proved { candidate, proof: state.proof()?, usd: state.work_usd() })
+            Some(ProvedCandidate { candidate, proof: state.proof()?, usd: state.work_usd() })
         });
-        ranked(proved.collect()).first().copied()
+        rank_candidates(proved.collect()).first().copied()
     }
 
     /// Returns whether a task continues after a refusal with a message at this gate. Otherwise it ends, as it does without a
     /// message: an anchor of the contract is not rewritten.
     #[must_use]
-    pub fn is_changed_by_words(&self, gate: Gate) -> bool {
+    pub fn is_changed_by_words(&self, gate: DecisionGate) -> bool {
         match gate {
-            Gate::Anchor => self.contract.anchor == AnchorPlan::Test,
-            Gate::Result => true,
+            DecisionGate::Anchor => self.contract.anchor == AnchorPlan::Test,
+            DecisionGate::Result => true,
         }
     }
 
@@ -475,17 +475,17 @@ impl Task {
         true
     }
 
-    fn apply_answer(&mut self, gate: Gate, is_approved: bool, words: Option<String>) {
+    fn apply_answer(&mut self, gate: DecisionGate, is_approved: bool, words: Option<String>) {
         if is_approved {
             self.decisions.insert(gate, true);
             return;
         }
         match (gate, words) {
-            (Gate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
+            (DecisionGate::Anchor, Some(words)) if self.is_changed_by_words(gate) => {
                 self.anchor = None;
                 self.refuse_anchor(vec![words]);
             }
-            (Gate::Result, Some(words)) if self.best_candidate().is_some() => {
+            (DecisionGate::Result, Some(words)) if self.best_candidate().is_some() => {
                 let best = self.best_candidate().and_then(|best| self.candidates.get_mut(best));
                 best.into_iter().for_each(|candidate| candidate.send_back(words.clone(), &self.contract));
             }

@@ -12,8 +12,8 @@ use pintle_store::SessionId;
 use tokio_util::sync::CancellationToken;
 
 use crate::anchor::AnchorFacts;
-use crate::command_run::{CommandRun, End, Reference};
-use crate::contract::{CandidatePlan, Check, Contract};
+use crate::command_run::{BlobReference, CommandEnd, CommandRun};
+use crate::contract::{CandidatePlan, Contract, TaskCheck};
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::evidence::{Baseline, CandidateFacts};
 use crate::local::Performer;
@@ -27,7 +27,7 @@ use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, Wor
 #[must_use]
 pub fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.\nAll of them.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
 
@@ -210,11 +210,11 @@ pub fn found_wrong() -> StepOutput {
 }
 
 fn diff(file: ChangedFile) -> Diff {
-    Diff { patch: Reference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
+    Diff { patch: BlobReference { hash: "00".to_owned(), bytes: 1 }, files: vec![file], dropped: Vec::new() }
 }
 
 fn plain(code: i32) -> CommandRun {
-    CommandRun::new(End::Exited(code))
+    CommandRun::new(CommandEnd::Exited(code))
 }
 
 fn run(code: i32, status: TestStatus) -> CommandRun {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::report::ShownDiff;
-use pintle_workflow::repository::{RepositoryError, UserRepository, kept};
+use pintle_workflow::report::CandidateDiff;
+use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
 use pintle_workflow::task::{Candidate, Task, TaskOutcome};
 
 use super::{find, read_intact};
@@ -48,10 +48,10 @@ pub(super) async fn change_of(
     let blobs = sessions.store().blobs(id);
     let lost = "the change cannot be read";
     let anchor = match task.anchor().and_then(|anchor| anchor.patch()) {
-        Some(patch) => kept(patch, blobs.as_ref()).await.or_failed(lost)?,
+        Some(patch) => read_blob(patch, blobs.as_ref()).await.or_failed(lost)?,
         None => Vec::new(),
     };
-    let patch = kept(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
+    let patch = read_blob(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
     Ok(Change { candidate, anchor, patch })
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn shown_diffs(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
-) -> Result<Vec<ShownDiff>, Failure> {
+) -> Result<Vec<CandidateDiff>, Failure> {
     let chosen = match task.outcome() {
         Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
@@ -74,7 +74,7 @@ pub(super) async fn shown_diffs(
         if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
             let change = change_of(sessions, id, task, Some(candidate)).await?;
             let patch = [change.anchor, change.patch].concat();
-            diffs.push(ShownDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
+            diffs.push(CandidateDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
         }
     }
     Ok(diffs)

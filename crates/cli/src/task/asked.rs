@@ -1,7 +1,7 @@
 //! Decisions of the user at the terminal in which a task runs.
 
 use pintle_agent::SessionId;
-use pintle_workflow::contract::Gate;
+use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
 use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
 
@@ -27,7 +27,7 @@ pub(super) async fn ask(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
-    gate: Gate,
+    gate: DecisionGate,
 ) -> Result<(), Failure> {
     let takes_words = task.is_changed_by_words(gate);
     let prompt = if takes_words { PROMPT } else { SHORT_PROMPT };
@@ -48,24 +48,24 @@ pub(super) async fn ask(
 }
 
 /// Returns the subject of the decision.
-fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
+fn about(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
     match (gate, task.anchor(), task.best_candidate()) {
-        (Gate::Anchor, Some(anchor), _) => {
+        (DecisionGate::Anchor, Some(anchor), _) => {
             let files = anchor.files().join(", ");
             let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
             sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
         }
-        (Gate::Result, _, Some(best)) => {
+        (DecisionGate::Result, _, Some(best)) => {
             format!(
                 "Candidate {best} has its evidence. `pintle task apply {id} --candidate {best} --patch` shows its change."
             )
         }
-        (Gate::Anchor | Gate::Result, _, _) => "The task waits for a person.".to_owned(),
+        (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a person.".to_owned(),
     }
 }
 
 /// Returns the decision of an answer; `None` for an empty one.
-fn decision(gate: Gate, answer: &str) -> Option<GateAnswer> {
+fn decision(gate: DecisionGate, answer: &str) -> Option<GateAnswer> {
     let (is_approved, words) = match answer.trim() {
         "" => return None,
         "a" | "approve" | "allow" => (true, None),
@@ -89,7 +89,7 @@ mod tests {
             ("test zero too", Some((false, Some("test zero too")))),
             ("  ", None),
         ] {
-            let decided = decision(Gate::Anchor, answer);
+            let decided = decision(DecisionGate::Anchor, answer);
             let decided = decided.as_ref().map(|decision| (decision.is_approved, decision.words.as_deref()));
             assert_eq!(decided, expected, "{answer}");
         }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::pin::pin;
 
-use pintle_workflow::contract::{Base, CandidatePlan, Contract};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract};
 use pintle_workflow::{DraftError, RepositoryPerformer};
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +45,7 @@ impl Asking<'_> {
     pub(super) async fn contract(
         &self,
         performer: &RepositoryPerformer,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         is_accepted: bool,
     ) -> Result<Contract, Failure> {

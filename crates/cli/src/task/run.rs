@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::evidence::Baseline;
-use pintle_workflow::report::Report;
+use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
 use pintle_workflow::{LocalHost, Performer, TaskHostError};
 use serde_json::json;
@@ -270,7 +270,7 @@ async fn end(
     format: OutputFormat,
 ) -> Result<Exit, Failure> {
     let task = super::read(sessions, id).await?;
-    let report = Report::of(&task).with_id(id);
+    let report = TaskReport::from_task(&task).with_id(id);
     let text = match format {
         OutputFormat::Text => format!("\n{}", report.to_markdown()),
         OutputFormat::Json | OutputFormat::StreamJson => crate::render::json_line(&report)?,

@@ -2,7 +2,7 @@
 
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
-use pintle_workflow::report::Report;
+use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{Candidate, Task, TaskOutcome, WorkCost};
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
@@ -100,7 +100,7 @@ fn now(task: &Task, status: &TaskStatus) -> String {
 fn ending(task: &Task) -> Option<String> {
     match task.outcome() {
         None | Some(TaskOutcome::Done(_)) => None,
-        Some(_) => Some(Report::of(task).ending()),
+        Some(_) => Some(TaskReport::from_task(task).describe_outcome()),
     }
 }
 

@@ -75,7 +75,7 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
     let whole = MemoryStore::new();
     let mut host = LocalHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
     host.run(Arc::new(Scripted::default())).await.unwrap();
-    let expected = Report::of(host.task()).to_json().unwrap();
+    let expected = TaskReport::from_task(host.task()).to_json().unwrap();
     for death in 1..=20 {
         let directory = tempfile::tempdir().unwrap();
         let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
@@ -89,7 +89,7 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
         drop(second);
         let store = FileStore::open(directory.path().join("store")).unwrap();
         let task = read_task(&store, &id).await.unwrap();
-        assert_eq!(Report::of(&task).to_json().unwrap(), expected, "death {death}");
+        assert_eq!(TaskReport::from_task(&task).to_json().unwrap(), expected, "death {death}");
         let events = events(&directory.path().join("log")).unwrap();
         let started: usize =
             events.iter().filter(|(event, _)| event.starts_with("began")).map(|(_, n)| n).sum();
@@ -186,7 +186,10 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     let mut host = LocalHost::create(&alone, id.clone(), contract()).await.unwrap();
     host.run(Arc::new(Scripted::default())).await.unwrap();
     let task = read_task(&store, &id).await.unwrap();
-    assert_eq!(Report::of(&task).to_json().unwrap(), Report::of(host.task()).to_json().unwrap());
+    assert_eq!(
+        TaskReport::from_task(&task).to_json().unwrap(),
+        TaskReport::from_task(host.task()).to_json().unwrap()
+    );
     worker.terminate();
     drop(worker);
 }

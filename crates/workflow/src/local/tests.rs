@@ -8,7 +8,7 @@ use pintle_store::{FileStore, MemoryStore};
 
 use super::*;
 use crate::TaskStatus;
-use crate::contract::Gate;
+use crate::contract::DecisionGate;
 use crate::task::{GateAnswer, StepKind};
 use crate::testing::{Scripted, contract};
 
@@ -112,11 +112,12 @@ async fn a_task_whose_process_dies_at_any_line_ends_the_same() {
 async fn people_are_waited_for_without_a_process() {
     let store = MemoryStore::new();
     let id = SessionId::new("t");
-    let gated = contract().with_gate(Gate::Anchor);
+    let gated = contract().with_gate(DecisionGate::Anchor);
     let mut host = LocalHost::create(&store, id.clone(), gated).await.unwrap();
     let performer = Arc::new(Scripted::default());
     let asked = async {
-        while TaskStatus::from_task(&read_task(&store, &id).await.unwrap()) != TaskStatus::Asked(Gate::Anchor)
+        while TaskStatus::from_task(&read_task(&store, &id).await.unwrap())
+            != TaskStatus::Asked(DecisionGate::Anchor)
         {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -128,7 +129,7 @@ async fn people_are_waited_for_without_a_process() {
         asked = tokio::time::timeout(PATIENCE, asked) => asked.unwrap(),
     }
     drop(host);
-    let decision = GateAnswer { gate: Gate::Anchor, is_approved: true, words: None };
+    let decision = GateAnswer { gate: DecisionGate::Anchor, is_approved: true, words: None };
     for _ in 0..2 {
         post_signal(&store, &id, "d1", &TaskSignal::Decide(decision.clone()), None).await.unwrap();
     }

@@ -4,7 +4,7 @@ use super::clean::Clean;
 use super::runs::Line;
 use super::{Performance, StepError, answer_of, control};
 use crate::anchor::{ANCHOR_RUNS, AnchorFacts};
-use crate::command_run::{Observation, Stability};
+use crate::command_run::{RunComparison, TestStability};
 use crate::contract::{AnchorPlan, CandidatePlan};
 use crate::diff::ChangedFile;
 use crate::prompts;
@@ -39,12 +39,12 @@ impl Performance<'_> {
                 // Tests of the same command that fail without the patch prove nothing.
                 let clean = Clean::at(self, &base).await?;
                 let before = clean.seen(self, line, 1).await?;
-                let before = Observation::of(&before);
-                facts.failing_before = [Stability::Fails, Stability::Breaks]
+                let before = RunComparison::compare(&before);
+                facts.failing_before = [TestStability::Fails, TestStability::Breaks]
                     .into_iter()
-                    .flat_map(|stability| before.having(stability).map(str::to_owned).collect::<Vec<_>>())
+                    .flat_map(|stability| before.tests_with(stability).map(str::to_owned).collect::<Vec<_>>())
                     .collect();
-                self.repository.with_patch(&base, &self.kept(patch).await?).await?
+                self.repository.commit_patch(&base, &self.read_blob(patch).await?).await?
             }
         };
         let clean = Clean::at(self, &commit).await?;
@@ -65,7 +65,7 @@ impl Performance<'_> {
         let known = files.iter().find(|file| control::form(&file.path).is_some());
         let Some(file) = known.map(|file| file.path.clone()) else { return Ok(None) };
         let control = Clean::control(self, commit, line, &file).await?;
-        Ok(control.is_some_and(|control| control.is_seen_failing()).then_some(file))
+        Ok(control.is_some_and(|control| control.has_failed()).then_some(file))
     }
 
     /// Runs a session that proposes an anchor.
@@ -84,7 +84,7 @@ impl Performance<'_> {
         let session = assignment.session.clone();
         let worked = self.run_session(assignment).await?;
         let answer = answer_of(worked, &session, "the session named no command")?;
-        let proposal: prompts::Proposal = serde_json::from_value(answer)
+        let proposal: prompts::AnchorProposal = serde_json::from_value(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the session's answer: {error}")))?;
         let diff = self.repository.diff(&workspace.root, base, self.performer.blobs.as_ref()).await?;
         Ok(AnchorFacts {

@@ -4,16 +4,16 @@ use pintle_env::EnvError;
 
 use super::runs::{Line, Runs};
 use super::{Performance, StepError, control};
-use crate::command_run::{CommandRun, Observation, Stability};
-use crate::evidence::Control;
+use crate::command_run::{CommandRun, RunComparison, TestStability};
+use crate::evidence::ControlTest;
 use crate::repository::remove_directory;
 use crate::session_runner::Workspace;
 
 /// Returns whether runs in one clone differ. A run may have left files that break the next run. Each run then needs a
 /// separate clone, and only results that still differ are flaky.
 pub(super) fn differ(runs: &[CommandRun]) -> bool {
-    let observed = Observation::of(runs);
-    observed.ends.len() > 1 || observed.having(Stability::Flaky).next().is_some()
+    let observed = RunComparison::compare(runs);
+    observed.ends.len() > 1 || observed.tests_with(TestStability::Flaky).next().is_some()
 }
 
 /// A clean clone for judged commands.
@@ -40,7 +40,7 @@ impl Clean {
         let Some(prepare) = &of.contract().prepare else { return Ok(None) };
         let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
         let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
-        let mut reason = format!("`{}` {}", crate::names::shown(prepare), run.end.describe());
+        let mut reason = format!("`{}` {}", crate::names::escape_name(prepare), run.end.describe());
         for line in run.last_lines(of.performer.blobs.as_ref()).await? {
             reason.push_str("\n    ");
             reason.push_str(&line);
@@ -96,7 +96,7 @@ impl Clean {
         commit: &str,
         line: Line<'_>,
         file: &str,
-    ) -> Result<Option<Control>, StepError> {
+    ) -> Result<Option<ControlTest>, StepError> {
         let Some(form) = control::form(file) else { return Ok(None) };
         let clean = Self::at(of, commit).await?;
         let test = control::name();
@@ -105,7 +105,7 @@ impl Clean {
             return clean.remove_after(of, appended.map(|_| None)).await;
         }
         let runs = clean.seen(of, line, 1).await?;
-        Ok(runs.into_iter().next().map(|run| Control { test, run }))
+        Ok(runs.into_iter().next().map(|run| ControlTest { test, run }))
     }
 
     /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.

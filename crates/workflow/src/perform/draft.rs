@@ -4,7 +4,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::{RepositoryPerformer, StepError, answer_of};
-use crate::contract::{Base, Contract, Draft, Drafted};
+use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
 use crate::session_runner::{SessionAssignment, WorkError};
@@ -35,7 +35,7 @@ impl RepositoryPerformer {
     /// is cancelled.
     pub async fn draft(
         &self,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<Contract, DraftError> {
@@ -48,7 +48,7 @@ impl RepositoryPerformer {
 
     async fn try_draft(
         &self,
-        base: Base,
+        base: BaseCommit,
         text: &str,
         cancel: &CancellationToken,
     ) -> Result<Contract, StepError> {
@@ -57,7 +57,8 @@ impl RepositoryPerformer {
                 .await?;
         let workspace = self.create_workspace("draft").await?;
         repository.clone_to(&workspace.root, repository.base()).await?;
-        let mut drafted = Drafted { session: format!("{}-draft", self.task), spent: WorkCost::default() };
+        let mut drafted =
+            DraftingSession { session: format!("{}-draft", self.task), spent: WorkCost::default() };
         let mut problems = None::<String>;
         for number in 1..=ATTEMPTS {
             let assignment = SessionAssignment {
@@ -68,7 +69,7 @@ impl RepositoryPerformer {
                 workspace: workspace.clone(),
                 model: None,
                 effort: None,
-                answer: Some(Draft::schema()),
+                answer: Some(ContractDraft::schema()),
                 limits: WorkLimits::default(),
             };
             let worked = self.session_runner.run(assignment, cancel).await?;
@@ -80,7 +81,7 @@ impl RepositoryPerformer {
                 return Err(WorkError(error).into());
             }
             let answer = answer_of(worked, &drafted.session, "the session drafted no contract")?;
-            let draft = serde_json::from_value::<Draft>(answer).map_err(|error| error.to_string());
+            let draft = serde_json::from_value::<ContractDraft>(answer).map_err(|error| error.to_string());
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {
                     remove_directory(self.machine.as_ref(), workspace.directory()).await?;

@@ -6,7 +6,7 @@ use super::{Performance, StepError};
 use crate::anchor::{ANCHOR_RUNS, Anchor};
 use crate::command_run::CommandRun;
 use crate::diff::{ChangeKind, ChangedFile, Diff};
-use crate::evidence::{Baseline, CandidateFacts, passes};
+use crate::evidence::{Baseline, CandidateFacts, is_passing};
 use crate::repository::RepositoryError;
 use crate::secrets;
 use crate::task::StepOutput;
@@ -19,7 +19,7 @@ impl Performance<'_> {
         for check in &self.contract().checks {
             let clean = Clean::at(self, &base).await?;
             let seen = clean.seen(self, Line::from(check), check.runs as usize).await?;
-            if let Some(problem) = crate::evidence::incomparable(check, &seen) {
+            if let Some(problem) = crate::evidence::explain_incomparable(check, &seen) {
                 return Err(StepError::Other(format!("check {} on the base: {problem}", check.name)));
             }
             baseline.checks.insert(check.name.clone(), seen);
@@ -27,7 +27,7 @@ impl Performance<'_> {
         let failures = baseline.failures().map(|(name, run)| {
             format!(
                 "check `{}` failed before any change: it {}",
-                crate::names::shown(name),
+                crate::names::escape_name(name),
                 run.end.describe()
             )
         });
@@ -42,22 +42,22 @@ impl Performance<'_> {
         let work = work.ok_or_else(|| StepError::Other("nothing was worked on".to_owned()))?;
         let Some(diff) = work.diff else {
             let reason = work.unfit.unwrap_or_else(|| "there is no diff".to_owned());
-            return Ok(StepOutput::Evidence(Box::new(CandidateFacts::not_applied(Diff::empty(), reason))));
+            return Ok(StepOutput::Evidence(Box::new(CandidateFacts::from_unapplied(Diff::empty(), reason))));
         };
-        let patch = self.kept(&diff.patch).await?;
+        let patch = self.read_blob(&diff.patch).await?;
         let start = self.anchored().await?;
-        let commit = match self.repository.with_patch(&start, &patch).await {
+        let commit = match self.repository.commit_patch(&start, &patch).await {
             Ok(commit) => commit,
             Err(RepositoryError::Unfit(reason)) => {
-                return Ok(StepOutput::Evidence(Box::new(CandidateFacts::not_applied(diff, reason))));
+                return Ok(StepOutput::Evidence(Box::new(CandidateFacts::from_unapplied(diff, reason))));
             }
             Err(error) => return Err(error.into()),
         };
-        let mut facts = CandidateFacts::of(diff);
-        facts.secrets = secrets::in_patch(&patch, &self.performer.secrets);
+        let mut facts = CandidateFacts::from_diff(diff);
+        facts.secrets = secrets::find_in_patch(&patch, &self.performer.secrets);
         if let Some(anchor) = self.task.anchor() {
             facts.anchor = self.tried(&commit, Line::from(anchor), ANCHOR_RUNS, &mut facts).await?;
-            let control = anchor.control().filter(|_| passes(anchor, &facts.anchor));
+            let control = anchor.control().filter(|_| is_passing(anchor, &facts.anchor));
             if let Some(file) = control {
                 facts.control = Clean::control(self, &commit, Line::from(anchor), file).await?;
             }

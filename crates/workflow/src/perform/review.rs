@@ -11,8 +11,8 @@ impl Performance<'_> {
     pub(super) async fn review(&mut self, limits: WorkLimits) -> Result<StepOutput, StepError> {
         let proof = self.candidate().and_then(Candidate::proof);
         let proof = proof.ok_or_else(|| StepError::Other("there is nothing to review".to_owned()))?.clone();
-        let patch = self.kept(&proof.diff().patch).await?;
-        let commit = self.repository.with_patch(&self.anchored().await?, &patch).await?;
+        let patch = self.read_blob(&proof.diff().patch).await?;
+        let commit = self.repository.commit_patch(&self.anchored().await?, &patch).await?;
         let workspace = self.performer.create_workspace(&self.step.to_string()).await?;
         self.ensure_clone(&workspace, &commit, None).await?;
         let evidence = crate::report::evidence(self.contract(), &proof);
@@ -23,10 +23,10 @@ impl Performance<'_> {
         let session = assignment.session.clone();
         let worked = self.run_session(assignment).await?;
         let answer = answer_of(worked, &session, "the reviewer gave no answer")?;
-        let review = serde_json::from_value::<prompts::Review>(answer)
+        let review = serde_json::from_value::<prompts::ReviewAnswer>(answer)
             .map_err(|error| StepError::Other(format!("cannot parse the reviewer's answer: {error}")))?;
         remove_directory(self.performer.machine.as_ref(), workspace.directory()).await?;
-        let prompts::Review { findings, remarks } = review;
+        let prompts::ReviewAnswer { findings, remarks } = review;
         Ok(StepOutput::Review(ReviewFacts { session, findings, remarks }))
     }
 }

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::StepError;
 use crate::anchor::Anchor;
-use crate::command_run::{CommandRun, End, Reference};
-use crate::contract::{Check, default_timeout};
+use crate::command_run::{BlobReference, CommandEnd, CommandRun};
+use crate::contract::{TaskCheck, default_timeout};
 use crate::results::{ResultsFormat, TestRun};
 use crate::session_runner::{OpenWorkspace, Workspace};
 
@@ -43,9 +43,9 @@ impl<'a> Line<'a> {
     }
 }
 
-impl<'a> From<&'a Check> for Line<'a> {
-    fn from(check: &'a Check) -> Self {
-        let Check { command, results, report, timeout_s, .. } = check;
+impl<'a> From<&'a TaskCheck> for Line<'a> {
+    fn from(check: &'a TaskCheck) -> Self {
+        let TaskCheck { command, results, report, timeout_s, .. } = check;
         Self { command, results: *results, report: report.as_deref(), timeout_s: *timeout_s }
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Runs<'a> {
         let mut runs = Vec::with_capacity(times);
         for _ in 0..times {
             let run = self.run(line).await?;
-            let is_over = matches!(run.end, End::TimedOut | End::NotRun(_));
+            let is_over = matches!(run.end, CommandEnd::TimedOut | CommandEnd::NotRun(_));
             runs.push(run);
             if is_over {
                 break;
@@ -104,7 +104,7 @@ impl<'a> Runs<'a> {
         if let Some(report) = line.report
             && let Err(reason) = self.remove_report(report).await
         {
-            return Ok(CommandRun::new(End::NotRun(reason)));
+            return Ok(CommandRun::new(CommandEnd::NotRun(reason)));
         }
         let command =
             line.results.map_or_else(|| line.command.to_owned(), |format| format.command(line.command));
@@ -120,7 +120,7 @@ impl<'a> Runs<'a> {
         match ended {
             Ok(ended) => self.seen(line, &ended).await,
             Err(error @ EnvError::EnvironmentLost { .. }) => Err(error.into()),
-            Err(error) => Ok(CommandRun::new(End::NotRun(error.to_string()))),
+            Err(error) => Ok(CommandRun::new(CommandEnd::NotRun(error.to_string()))),
         }
     }
 
@@ -133,7 +133,7 @@ impl<'a> Runs<'a> {
             true => format!("{head}\n[…]\n{}", ended.output.tail_text_lossy(MAX_KEPT)?),
         };
         let (bytes, hash) = (text.len() as u64, self.blobs.put(text.into_bytes()).await?);
-        run.output = Some(Reference { hash: hash.to_string(), bytes });
+        run.output = Some(BlobReference { hash: hash.to_string(), bytes });
         if let Some(format) = line.results {
             run.tests = Some(match line.report {
                 Some(report) => self.report(format, report).await,
@@ -197,14 +197,14 @@ fn with_problem(problem: &str) -> TestRun {
     TestRun { problems: vec![problem.to_owned()], ..TestRun::default() }
 }
 
-fn end_of(ended: &ExecResult) -> End {
+fn end_of(ended: &ExecResult) -> CommandEnd {
     if ended.timed_out {
-        End::TimedOut
+        CommandEnd::TimedOut
     } else if ended.stuck.is_some() {
-        End::NotRun("one of its processes cannot be killed".to_owned())
+        CommandEnd::NotRun("one of its processes cannot be killed".to_owned())
     } else if ended.exit_code > SIGNALS && ended.exit_code <= SIGNALS + 64 {
-        End::Killed(ended.exit_code - SIGNALS)
+        CommandEnd::Killed(ended.exit_code - SIGNALS)
     } else {
-        End::Exited(ended.exit_code)
+        CommandEnd::Exited(ended.exit_code)
     }
 }

@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, Gate, TaskBudget};
+use crate::contract::{CandidatePlan, DecisionGate, TaskBudget, TaskCheck};
 use crate::local::RecordedInput;
 use crate::task::{StepId, StepKind, StepOutput, StepResult, TaskInput, TaskSignal, TaskStep};
 use crate::tests::facts::{found_right, found_wrong};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_candidates([
             CandidatePlan { model: Some("small".to_owned()), ..CandidatePlan::default() },
             CandidatePlan { effort: Some("high".to_owned()), ..CandidatePlan::default() },
@@ -33,7 +33,7 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
         (StepKind::Evidence, Some(0)) => found_wrong(),
         _ => found_right(step.id.kind),
     });
-    insta::assert_snapshot!(Report::of(&task).to_markdown(), @r#"
+    insta::assert_snapshot!(TaskReport::from_task(&task).to_markdown(), @r#"
     # Done
 
     Candidate 1 reached the goal.
@@ -74,7 +74,8 @@ fn a_report_says_what_proves_the_result_and_what_it_cost() {
 
     $2.25 in 9000 tokens, for all candidates and reviews. The steps took 4 min 34 s.
     "#);
-    let json: serde_json::Value = serde_json::from_str(&Report::of(&task).to_json().unwrap()).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&TaskReport::from_task(&task).to_json().unwrap()).unwrap();
     assert_eq!(json["outcome"]["done"]["candidate"], 1);
     assert_eq!(json["candidates"][0]["attempts"][0]["findings"][0]["what"], "it exited with 1");
     assert_eq!(json["spent"]["tokens"], 9_000);
@@ -90,7 +91,10 @@ fn names_in_the_report_are_those_of_the_fixture() {
     let found = [
         TaskOutcome::Blocked(BlockReason::NoAnchor(vec![vec!["no test".to_owned()]])),
         TaskOutcome::Blocked(BlockReason::NoCandidate),
-        TaskOutcome::Blocked(BlockReason::Refused { gate: Gate::Result, words: Some("no".to_owned()) }),
+        TaskOutcome::Blocked(BlockReason::Refused {
+            gate: DecisionGate::Result,
+            words: Some("no".to_owned()),
+        }),
         TaskOutcome::Limit { limit: LimitKind::Usd, best: Some(0) },
         TaskOutcome::Limit { limit: LimitKind::Tokens, best: None },
         TaskOutcome::Limit { limit: LimitKind::Minutes, best: None },
@@ -102,7 +106,7 @@ fn names_in_the_report_are_those_of_the_fixture() {
 
     let task = played(contract(), |step| found_right(step.id.kind));
     let id = SessionId::new("t");
-    let report = serde_json::to_value(Report::of(&task).with_id(&id)).unwrap();
+    let report = serde_json::to_value(TaskReport::from_task(&task).with_id(&id)).unwrap();
     let done = &report["outcome"]["done"];
     let objects = [
         ("report", &report),
@@ -123,7 +127,7 @@ fn names_in_the_report_are_those_of_the_fixture() {
 #[test]
 fn every_end_is_a_sentence() {
     let ended = |task: &Task| {
-        let text = Report::of(task).to_markdown();
+        let text = TaskReport::from_task(task).to_markdown();
         text.lines().take(3).collect::<Vec<_>>().join(" ") + "\n"
     };
     let at_limit = |kind: StepKind| {
@@ -175,7 +179,7 @@ struct Hostile<'a> {
 /// Returns the page of a task that reached its goal.
 fn page_of_success(hostile: &Hostile<'_>) -> String {
     let mut contract = contract();
-    contract.checks = vec![Check::new("tests", hostile.found)];
+    contract.checks = vec![TaskCheck::new("tests", hostile.found)];
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match step.id.kind {
         StepKind::Review => StepOutput::Review(ReviewFacts {
@@ -188,12 +192,12 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
         }
     });
     let patch = hostile.patch.to_owned();
-    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &[])
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 1, patch }], &[])
 }
 
 /// Returns the page of a task that did not reach it, and in which others wrote these strings wherever they can write.
 fn page_of(hostile: &Hostile<'_>) -> String {
-    let mut contract = contract().with_check(Check::new(format!("c{}", hostile.found), hostile.found));
+    let mut contract = contract().with_check(TaskCheck::new(format!("c{}", hostile.found), hostile.found));
     contract.goal = hostile.goal.to_owned();
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
         (StepKind::Work, Some(0)) => StepOutput::failed(hostile.found),
@@ -213,7 +217,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
         })),
     ];
     let patch = hostile.patch.to_owned();
-    Report::of(&task).to_html(&[ShownDiff { candidate: 1, patch }], &record_inputs(inputs))
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 1, patch }], &record_inputs(inputs))
 }
 
 fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInput> {
@@ -313,7 +317,7 @@ fn content<'a>(page: &'a str, tag: &str) -> &'a str {
 
 fn page_with_diff(patch: &str) -> String {
     let task = played(contract(), |step| found_right(step.id.kind));
-    Report::of(&task).to_html(&[ShownDiff { candidate: 0, patch: patch.to_owned() }], &[])
+    TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 0, patch: patch.to_owned() }], &[])
 }
 
 /// A page shows hostile text as text: its elements are ours, and so are their attributes.
@@ -419,10 +423,10 @@ fn a_page_shows_exactly_what_was_said() {
     let command = "grep 'a\\|b' x | sed s/&lt;/</ > `date`";
     let mut contract = contract();
     contract.checks.clear();
-    let mut contract = contract.with_check(Check::new("tests", command));
+    let mut contract = contract.with_check(TaskCheck::new("tests", command));
     contract.goal = "Print `a\\|b`, &lt; and ``c`` | d\n  # not a title".to_owned();
     let task = played(contract, |step| found_right(step.id.kind));
-    let report = Report::of(&task);
+    let report = TaskReport::from_task(&task);
     assert!(report.to_markdown().contains("`grep 'a\\|b' x | sed s/&lt;/</ > 'date'`"));
     let page = report.to_html(&[], &[]);
     insta::assert_snapshot!(content(&page, "ul"), @r"
@@ -497,7 +501,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
         finished(StepKind::Evidence, Some(1), 0.0),
         finished(StepKind::Work, Some(2), 0.5),
     ];
-    let page = Report::of(&task).to_html(&[], &record_inputs(inputs.clone()));
+    let page = TaskReport::from_task(&task).to_html(&[], &record_inputs(inputs.clone()));
     let bill = |name: &str| {
         let tag = format!("div class=\"wide\" role=\"region\" aria-label=\"{name}\" tabindex=\"0\"");
         content(&page, &tag).to_owned()
@@ -526,7 +530,7 @@ fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     </table>
     "#);
     let open = Task::new(contract()).unwrap();
-    assert!(!Report::of(&open).to_html(&[], &record_inputs(inputs)).contains("chosen"));
+    assert!(!TaskReport::from_task(&open).to_html(&[], &record_inputs(inputs)).contains("chosen"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use pintle_store::{FileStore, MemoryStore};
 use super::*;
 use crate::durable::InProcess;
 use crate::local::post_signal;
-use crate::report::Report;
+use crate::report::TaskReport;
 use crate::task::{GateAnswer, StepKind, TaskSignal};
 use crate::testing::{OnePerformer, Scripted, contract};
 
@@ -91,7 +91,8 @@ async fn the_report_is_that_of_the_whole_task() {
             supervisor.create(&id, contract).await.unwrap();
             attended(&supervisor, &id).await;
         }
-        reports.push(Report::of(&read_task(store.as_ref(), &id).await.unwrap()).to_json().unwrap());
+        reports
+            .push(TaskReport::from_task(&read_task(store.as_ref(), &id).await.unwrap()).to_json().unwrap());
     }
     assert_eq!(reports.first(), reports.last());
 }
@@ -101,7 +102,7 @@ async fn a_person_is_waited_for_by_no_process() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let performer = Arc::new(Scripted::default());
     let supervisor = supervisor(store.clone(), &performer);
-    supervisor.create(&id, contract().with_gate(Gate::Anchor)).await.unwrap();
+    supervisor.create(&id, contract().with_gate(DecisionGate::Anchor)).await.unwrap();
     let waiting = async {
         loop {
             let status = supervisor.ensure_running(&id).await.unwrap();
@@ -110,11 +111,11 @@ async fn a_person_is_waited_for_by_no_process() {
         }
     };
     let status = tokio::time::timeout(PATIENCE, waiting).await.unwrap();
-    assert_eq!(status, TaskStatus::Asked(Gate::Anchor));
+    assert_eq!(status, TaskStatus::Asked(DecisionGate::Anchor));
     while store.holder(&id).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    let decision = GateAnswer { gate: Gate::Anchor, is_approved: true, words: None };
+    let decision = GateAnswer { gate: DecisionGate::Anchor, is_approved: true, words: None };
     let decide = async {
         post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
     };

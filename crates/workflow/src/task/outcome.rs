@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::step::{ReviewFacts, StepId};
-use crate::contract::Gate;
+use crate::contract::DecisionGate;
 use crate::evidence::Proof;
 
 /// Outcome of a task.
@@ -56,7 +56,7 @@ pub enum BlockReason {
     /// A user refused.
     Refused {
         /// Gate at which the user refused.
-        gate: Gate,
+        gate: DecisionGate,
         /// Message of the user.
         words: Option<String>,
     },

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::anchor::AnchorFacts;
-use crate::contract::Gate;
+use crate::contract::DecisionGate;
 use crate::diff::Diff;
 use crate::evidence::{Baseline, CandidateFacts};
 use crate::work_cost::WorkCost;
@@ -231,7 +231,7 @@ pub enum TaskSignal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateAnswer {
     /// Gate of the decision.
-    pub gate: Gate,
+    pub gate: DecisionGate,
     /// Whether the user approves.
     pub is_approved: bool,
     /// Required changes. A refusal without them ends the task.

@@ -5,11 +5,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::{CandidatePlan, Check, ReviewPlan, TaskBudget};
+use crate::contract::{CandidatePlan, ReviewPlan, TaskBudget, TaskCheck};
 use crate::tests::facts::{anchor, baseline, evidence, found_right, review, worked};
 
 fn contract() -> Contract {
-    Contract::new("Sums of negative numbers are right.").with_check(Check::new("tests", "make test"))
+    Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"))
 }
 
 /// A task, and the steps that it has wanted.
@@ -40,7 +40,7 @@ impl Played {
         assert!(self.task.apply(TaskInput::StepFinished(Box::new(StepResult { step, output, spent }))));
     }
 
-    fn decide(&mut self, gate: Gate, is_approved: bool, words: Option<&str>) -> bool {
+    fn decide(&mut self, gate: DecisionGate, is_approved: bool, words: Option<&str>) -> bool {
         let words = words.map(str::to_owned);
         self.task.apply(TaskInput::Signal(TaskSignal::Decide(GateAnswer { gate, is_approved, words })))
     }
@@ -140,7 +140,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     );
     assert_eq!(refused.end(), "done by 1");
     // A cancelled task has no candidates that wait.
-    let mut gated = Played::new(two.with_gate(Gate::Result));
+    let mut gated = Played::new(two.with_gate(DecisionGate::Result));
     gated.play(|step| match (step.id.kind, step.id.candidate) {
         (StepKind::Evidence, Some(1)) => (evidence(3, 1), 0.0),
         _ => right(step),
@@ -515,34 +515,34 @@ fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
 
 #[test]
 fn a_refusal_of_a_person_leaves_the_review_its_rounds() {
-    let mut played = Played::new(contract().with_gate(Gate::Result));
+    let mut played = Played::new(contract().with_gate(DecisionGate::Result));
     played.play(right);
-    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    assert!(played.decide(DecisionGate::Result, false, Some("shorter")));
     played.play(|step| match (step.id.kind, step.id.attempt) {
         (StepKind::Review, 2) => (review(&["a fault"]), 0.0),
         _ => right(step),
     });
-    assert!(played.decide(Gate::Result, true, None));
+    assert!(played.decide(DecisionGate::Result, true, None));
     assert_eq!(played.end(), "done by 0");
     assert_eq!(played.task.candidates()[0].attempts().len(), 3);
 }
 
 #[test]
 fn people_decide_steer_and_cancel() {
-    let gates = contract().with_gate(Gate::Anchor).with_gate(Gate::Result);
+    let gates = contract().with_gate(DecisionGate::Anchor).with_gate(DecisionGate::Result);
     let mut played = Played::new(gates.clone());
-    assert!(!played.decide(Gate::Anchor, true, None), "nobody was asked");
+    assert!(!played.decide(DecisionGate::Anchor, true, None), "nobody was asked");
     played.play(right);
-    assert_eq!(played.task.pending().gate, Some(Gate::Anchor));
-    assert!(!played.decide(Gate::Result, true, None), "it is about something else");
-    assert!(played.decide(Gate::Anchor, false, Some("test zero as well")));
+    assert_eq!(played.task.pending().gate, Some(DecisionGate::Anchor));
+    assert!(!played.decide(DecisionGate::Result, true, None), "it is about something else");
+    assert!(played.decide(DecisionGate::Anchor, false, Some("test zero as well")));
     let [step] = &played.task.pending().steps[..] else { unreachable!() };
     assert_eq!(
         step.order,
         StepOrder::Anchor { feedback: Some("test zero as well".to_owned()), limits: WorkLimits::default() }
     );
     played.play(right);
-    assert!(played.decide(Gate::Anchor, true, None));
+    assert!(played.decide(DecisionGate::Anchor, true, None));
     assert!(
         played
             .task
@@ -554,16 +554,16 @@ fn people_decide_steer_and_cancel() {
         "{step:?}"
     );
     played.play(right);
-    assert_eq!((played.task.pending().gate, played.task.outcome()), (Some(Gate::Result), None));
-    assert!(played.decide(Gate::Result, false, Some("shorter")));
+    assert_eq!((played.task.pending().gate, played.task.outcome()), (Some(DecisionGate::Result), None));
+    assert!(played.decide(DecisionGate::Result, false, Some("shorter")));
     played.play(right);
-    assert!(played.decide(Gate::Result, true, None));
+    assert!(played.decide(DecisionGate::Result, true, None));
     assert_eq!(played.end(), "done by 0");
-    assert!(!played.decide(Gate::Result, true, None), "it is over");
+    assert!(!played.decide(DecisionGate::Result, true, None), "it is over");
 
     let mut refused = Played::new(gates.clone());
     refused.play(right);
-    refused.decide(Gate::Anchor, false, None);
+    refused.decide(DecisionGate::Anchor, false, None);
     assert_eq!(refused.end(), "Blocked(Refused { gate: Anchor, words: None })");
     let mut cancelled = Played::new(gates);
     cancelled.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::LocalHost;
-use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 
 use crate::approve::Prompter;
@@ -78,7 +78,7 @@ impl Opening<'_> {
         }
     }
 
-    async fn base(&self, given: Option<&Contract>) -> Result<Base, Failure> {
+    async fn base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
         let Self { args, machine, directory, id, .. } = *self;
         self.interrupts.race(base(given, args, machine, directory, id)).await
     }
@@ -143,7 +143,7 @@ pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     let goal = prompt_source::read(&args.run.prompt)?;
     let numbered = args.check.iter().enumerate();
     let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
-        contract.with_check(Check::new(format!("check {}", number + 1), command))
+        contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
     });
     Ok(Some(contract.with_candidates(plans(args))))
 }
@@ -159,7 +159,7 @@ pub(super) async fn base(
     machine: &Arc<dyn ExecutionEnvironment>,
     directory: &Path,
     id: &SessionId,
-) -> Result<Base, Failure> {
+) -> Result<BaseCommit, Failure> {
     if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
         return Ok(base);
     }
@@ -185,5 +185,5 @@ pub(super) async fn base(
         }
         (_, 0) => found.head.clone(),
     };
-    Ok(Base::new(found.root.display().to_string(), commit))
+    Ok(BaseCommit::new(found.root.display().to_string(), commit))
 }

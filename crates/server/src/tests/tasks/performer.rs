@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_store::{Fence, FileStore, SessionStore as _};
-use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Check, Contract, Gate};
+use pintle_workflow::contract::{AnchorPlan, CandidatePlan, Contract, DecisionGate, TaskCheck};
 use pintle_workflow::evidence::{Baseline, CandidateFacts};
 use pintle_workflow::task::{
     ReviewFacts, StepId, StepKind, StepOutput, Task, TaskOutcome, TaskStep, WorkCost, WorkEnd, WorkFacts,
 };
 use pintle_workflow::{
-    ChangeKind, ChangedFile, CommandRun, Diff, End, LocalHost, Performer, Reference, SteeringMessage,
-    read_task,
+    BlobReference, ChangeKind, ChangedFile, CommandEnd, CommandRun, Diff, LocalHost, Performer,
+    SteeringMessage, read_task,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ use crate::tests::harness::{Fixture, PATIENCE};
 pub(super) fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is scripted".to_owned() };
     Contract::new("Sums are right.\nAll of them.")
-        .with_check(Check::new("tests", "make test"))
+        .with_check(TaskCheck::new("tests", "make test"))
         .with_anchor(anchor)
         .with_candidates(vec![CandidatePlan::default(); 2])
 }
@@ -47,12 +47,12 @@ impl Scripted {
         let hash = self.store.blobs(&self.id).put(patch).await.unwrap().to_string();
         let path = "src/sums.py".to_owned();
         let file = ChangedFile { path, kind: ChangeKind::Modified, added: 3, removed: 0 };
-        Diff { patch: Reference { hash, bytes }, files: vec![file], dropped: Vec::new() }
+        Diff { patch: BlobReference { hash, bytes }, files: vec![file], dropped: Vec::new() }
     }
 
     async fn found(&self, step: &StepId) -> StepOutput {
         let session = step.to_string();
-        let runs = |code| [("tests".to_owned(), vec![CommandRun::new(End::Exited(code))])].into();
+        let runs = |code| [("tests".to_owned(), vec![CommandRun::new(CommandEnd::Exited(code))])].into();
         match step.kind {
             StepKind::Baseline => StepOutput::Baseline(Baseline { checks: runs(0), remarks: Vec::new() }),
             StepKind::Anchor => StepOutput::failed("the contract has no anchor"),
@@ -62,7 +62,7 @@ impl Scripted {
             }
             StepKind::Evidence => {
                 let code = i32::from((step.candidate, step.attempt) == (Some(0), 2));
-                let facts = CandidateFacts::of(self.diff(step).await);
+                let facts = CandidateFacts::from_diff(self.diff(step).await);
                 StepOutput::Evidence(Box::new(CandidateFacts { checks: runs(code), ..facts }))
             }
             StepKind::Review => {
@@ -116,7 +116,7 @@ impl Running {
 
     /// Starts a task that waits for a person in the end.
     pub(super) async fn start_gated(fixture: &Fixture, id: &str) -> Self {
-        Self::start(fixture, id, contract().with_gate(Gate::Result), 9).await
+        Self::start(fixture, id, contract().with_gate(DecisionGate::Result), 9).await
     }
 
     /// Goes on with a task.

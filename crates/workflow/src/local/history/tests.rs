@@ -4,12 +4,12 @@ use pintle_store::{FileStore, SessionStore};
 
 use super::*;
 use crate::LocalHost;
-use crate::contract::{AnchorPlan, Check};
+use crate::contract::{AnchorPlan, TaskCheck};
 use crate::task::TaskSignal;
 
 fn contract() -> Contract {
     let anchor = AnchorPlan::None { because: "it is a test".to_owned() };
-    Contract::new("Mend it.").with_check(Check::new("tests", "make test")).with_anchor(anchor)
+    Contract::new("Mend it.").with_check(TaskCheck::new("tests", "make test")).with_anchor(anchor)
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_task_is_read_up_to_the_damage() {
     assert!(intact.damage.as_ref().is_some_and(StoreError::is_damage), "{intact:?}");
     assert_eq!(posted(&intact), ["first"]);
     assert_eq!(intact.task.contract().goal, "Mend it.");
-    let report = crate::report::Report::of(&intact.task).with_damage(intact.damage.as_ref());
+    let report = crate::report::TaskReport::from_task(&intact.task).with_damage(intact.damage.as_ref());
     assert!(report.to_markdown().contains("The rest of the record cannot be read: "), "{report:?}");
     assert!(report.to_json().unwrap().contains("\"damage\": \"the journal of"), "{report:?}");
     // It does not continue.

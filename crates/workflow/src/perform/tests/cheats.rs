@@ -6,7 +6,7 @@ use pintle_test_conditions::is_full;
 
 use super::project::{Project, SessionScripts};
 use crate::contract::MAX_CANDIDATES;
-use crate::report::Report;
+use crate::report::TaskReport;
 use crate::task::{BlockReason, TaskOutcome};
 
 /// Script of a candidate that cheats, and the beginnings of the findings that must be reported.
@@ -324,7 +324,7 @@ async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
         scripted.with(&index.to_string(), cheat.script, None)
     });
     let (outcome, task) = project.run(contract, scripted).await;
-    let report = Report::of(&task).to_markdown();
+    let report = TaskReport::from_task(&task).to_markdown();
     assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     let mut missing = String::new();
     for (cheat, candidate) in cheats.iter().zip(task.candidates()) {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::project::{Project, SessionScripts};
 use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
-use crate::report::Report;
+use crate::report::TaskReport;
 use crate::task::{StepId, StepOutput, Task, TaskInput, TaskOutcome, TaskSignal, TaskStep, WorkCost};
 use crate::{LocalHost, SteeringMessage, post_signal};
 
@@ -82,7 +82,7 @@ pub(super) async fn contract(project: &Project) -> Contract {
 
 /// Returns a report without times.
 pub(super) fn report(task: &Task) -> Value {
-    let mut report = serde_json::from_str(&Report::of(task).to_json().unwrap()).unwrap();
+    let mut report = serde_json::from_str(&TaskReport::from_task(task).to_json().unwrap()).unwrap();
     remove_times(&mut report);
     report
 }
@@ -149,7 +149,7 @@ fn points(sample: &[usize]) -> Vec<usize> {
 async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     let project = Project::new().await;
     let (outcome, task) = project.run(contract(&project).await, script()).await;
-    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
     let mut expected = report(&task);
     // Each project has a commit and a directory of its own.
     expected["contract"]["base"] = Value::Null;
@@ -160,7 +160,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
         assert!(
             matches!(outcome, TaskOutcome::Done(_)),
             "point {point}: {}",
-            Report::of(&task).to_markdown()
+            TaskReport::from_task(&task).to_markdown()
         );
         let mut found = report(&task);
         found["contract"]["base"] = Value::Null;

@@ -11,9 +11,9 @@ use pintle_test_conditions::is_full;
 use serde::Deserialize;
 
 use super::project::{Project, SessionScripts};
-use crate::contract::{AnchorPlan, Base, CandidatePlan, Contract, ReviewPlan, Scope};
+use crate::contract::{AnchorPlan, BaseCommit, CandidatePlan, Contract, ReviewPlan, TaskScope};
 use crate::evidence::ProofStep;
-use crate::report::Report;
+use crate::report::TaskReport;
 use crate::repository::UserRepository;
 use crate::task::TaskOutcome;
 
@@ -141,13 +141,13 @@ impl Program {
     async fn contract(&self, project: &Project) -> Contract {
         let found = UserRepository::find(project.machine.clone(), &project.root()).await.unwrap();
         let anchor = AnchorPlan::Command { command: self.manifest.test.clone(), results: None, report: None };
-        let scope = Scope {
+        let scope = TaskScope {
             // Their tests are protected by their names.
             unprotected: self.files("fixed").into_iter().chain(self.manifest.delete.clone()).collect(),
-            ..Scope::default()
+            ..TaskScope::default()
         };
         Contract::new(&self.manifest.bug)
-            .with_base(Base::new(found.root.display().to_string(), found.head))
+            .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_anchor(anchor)
             .with_scope(scope)
             .with_attempts(1)
@@ -160,7 +160,7 @@ impl Program {
             scripted.with(&index.to_string(), &self.script(*kind, number), None)
         });
         let (outcome, task) = project.run(self.contract(project).await, scripted).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         let TaskOutcome::Done(done) = &outcome else { panic!("{}, {order:?}: {report}", self.name) };
         assert_eq!(order[done.candidate()], Right, "{}: {report}", self.name);
         for (kind, candidate) in order.iter().zip(task.candidates()) {

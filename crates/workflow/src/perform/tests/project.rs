@@ -16,7 +16,7 @@ use pintle_test_conditions::{BUBBLEWRAP, LANDLOCK};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{Base, CandidatePlan, Check, Contract, Pass, ReviewPlan, Scope};
+use crate::contract::{BaseCommit, CandidatePlan, Contract, PassCondition, ReviewPlan, TaskCheck, TaskScope};
 use crate::perform::RepositoryPerformer;
 use crate::repository::UserRepository;
 use crate::results::ResultsFormat;
@@ -283,13 +283,13 @@ impl Project {
     /// A contract without reviews, with the tests as check.
     pub(super) async fn contract(&self, candidates: usize) -> Contract {
         let found = UserRepository::find(Arc::clone(&self.machine), &self.root()).await.unwrap();
-        let mut check = Check::new("tests", "python3 tests/run.py")
+        let mut check = TaskCheck::new("tests", "python3 tests/run.py")
             .with_results(ResultsFormat::Tap)
-            .with_pass(Pass::NoWorse);
+            .with_pass(PassCondition::NoWorse);
         check.timeout_s = COMMAND_PATIENCE.as_secs() as u32;
-        let scope = Scope { paths: vec!["src/".to_owned()], ..Scope::default() };
+        let scope = TaskScope { paths: vec!["src/".to_owned()], ..TaskScope::default() };
         Contract::new("Sums of negative numbers are right.")
-            .with_base(Base::new(found.root.display().to_string(), found.head))
+            .with_base(BaseCommit::new(found.root.display().to_string(), found.head))
             .with_check(check)
             .with_scope(scope)
             .with_attempts(1)

@@ -11,9 +11,9 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::project::{FILES, PATIENCE, Project, RIGHT, SessionScripts};
-use crate::contract::{AnchorPlan, Base, Check, Gate, Pass, ReviewPlan};
-use crate::report::Report;
-use crate::repository::{UserRepository, kept};
+use crate::contract::{AnchorPlan, BaseCommit, DecisionGate, PassCondition, ReviewPlan, TaskCheck};
+use crate::report::TaskReport;
+use crate::repository::{UserRepository, read_blob};
 use crate::results::ResultsFormat;
 use crate::task::{BlockReason, LimitKind, TaskOutcome, TaskSignal};
 use crate::{DraftError, LocalHost, WorkError, post_signal};
@@ -36,7 +36,9 @@ async fn the_right_candidate_is_chosen_in_every_order() {
             scripted.with(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
-        let TaskOutcome::Done(done) = outcome else { panic!("{}", Report::of(&task).to_markdown()) };
+        let TaskOutcome::Done(done) = outcome else {
+            panic!("{}", TaskReport::from_task(&task).to_markdown())
+        };
         assert_eq!(order[done.candidate()], RIGHT);
         assert_eq!(done.proof().diff().lines(), 2);
         assert_eq!(task.spent().tokens, 40, "losers and the anchor count");
@@ -65,9 +67,11 @@ async fn findings_send_a_candidate_back() {
     let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let outcome = host.run(performer).await.unwrap();
-    let TaskOutcome::Done(done) = outcome else { panic!("{}", Report::of(host.task()).to_markdown()) };
+    let TaskOutcome::Done(done) = outcome else {
+        panic!("{}", TaskReport::from_task(host.task()).to_markdown())
+    };
     assert_eq!(done.review().unwrap().remarks, "good");
-    let patch = kept(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
+    let patch = read_blob(&done.proof().diff().patch, store.blobs(&id).as_ref()).await.unwrap();
     insta::assert_snapshot!(String::from_utf8(patch).unwrap().lines().skip(2).collect::<Vec<_>>().join("\n"), @"
     --- a/src/sums.py
     +++ b/src/sums.py
@@ -139,7 +143,7 @@ async fn evidence_without_a_test_that_fails_first() {
         let scripted = SessionScripts::default().with("0", wrong, None).with("1", right, None);
         let contract = project.contract(2).await.with_anchor(anchor.clone());
         let (outcome, task) = project.run(contract, scripted).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
         assert_eq!(done.candidate(), 1, "{report}");
         let verdict = task.candidates()[0].attempts()[0].verdict.as_ref();
@@ -176,13 +180,13 @@ async fn reports_of_other_runs_do_not_count() {
     };
     let mut contract = project.contract(candidates.len()).await.with_anchor(anchor);
     contract.scope.paths.push("out/".to_owned());
-    contract.checks[0].pass = Pass::Success;
+    contract.checks[0].pass = PassCondition::Success;
     let scripted =
         candidates.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, (script, _))| {
             scripted.with(&index.to_string(), script, None)
         });
     let (outcome, task) = project.run(contract, scripted).await;
-    let report = Report::of(&task).to_markdown();
+    let report = TaskReport::from_task(&task).to_markdown();
     let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     for ((script, expected), candidate) in candidates.iter().zip(task.candidates()) {
@@ -208,10 +212,10 @@ async fn streams_of_a_runner_keep_their_order() {
 done"#;
     let mut contract =
         project.contract(1).await.with_anchor(AnchorPlan::None { because: "it only moves code".to_owned() });
-    contract.checks = vec![Check::new("programs", runner).with_results(ResultsFormat::Cargo)];
+    contract.checks = vec![TaskCheck::new("programs", runner).with_results(ResultsFormat::Cargo)];
     let script = "sed -i '1i # Sums.' src/sums.py";
     let (outcome, task) = project.run(contract, SessionScripts::default().with("0", script, None)).await;
-    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", Report::of(&task).to_markdown());
+    assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
     let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
     let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
     assert_eq!(run.tests.into_keys().collect::<BTreeSet<_>>(), expected);
@@ -291,13 +295,13 @@ async fn candidates_do_not_meet() {
     let run = tokio::time::timeout(PATIENCE, host.run(performer));
     let (outcome, _) = tokio::join!(run, project.sh(&relay));
     let outcome = outcome.unwrap().unwrap();
-    let report = Report::of(host.task()).to_markdown();
+    let report = TaskReport::from_task(host.task()).to_markdown();
     let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.candidate(), 0, "{report}");
     let mut seen = Vec::new();
     for candidate in host.task().candidates() {
         let diff = candidate.attempts()[0].work.as_ref().unwrap().diff.clone().unwrap();
-        let patch = kept(&diff.patch, store.blobs(&id).as_ref()).await.unwrap();
+        let patch = read_blob(&diff.patch, store.blobs(&id).as_ref()).await.unwrap();
         seen.push(String::from_utf8(patch).unwrap());
     }
     let port = |patch: &str| {
@@ -344,10 +348,10 @@ async fn repositories_that_are_not_simple() {
         "the index and the files are as they were"
     );
     assert_eq!(snapshot.left_out, [""; 0]);
-    let base = Base::new(found.root.display().to_string(), snapshot.commit);
+    let base = BaseCommit::new(found.root.display().to_string(), snapshot.commit);
     let scripted = SessionScripts::new().with("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
-    let report = Report::of(&task).to_markdown();
+    let report = TaskReport::from_task(&task).to_markdown();
     let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
     assert_eq!(done.proof().diff().files.len(), 1, "local changes are those of the user: {report}");
     assert!(report.contains("* submodules are empty in the clones of a task: `sub`"), "{report}");
@@ -430,7 +434,7 @@ async fn files_that_a_change_leaves_out_are_named() {
             contract.scope.unprotected.push(".gitignore".to_owned());
             let scripted = anchor_after("true").with("0", &format!("{change} && {script}"), None);
             let (outcome, task) = project.run(contract, scripted).await;
-            let report = Report::of(&task).to_markdown();
+            let report = TaskReport::from_task(&task).to_markdown();
             assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{script}: {report}");
             match expected {
                 Some(expected) => assert!(report.contains(expected), "{script}: {report}"),
@@ -448,7 +452,7 @@ async fn links_to_dependencies_fail_no_anchor() {
         let scripted = anchor_after(&format!("ln -s /usr/lib {link}"));
         let scripted = scripted.with("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         let TaskOutcome::Done(done) = outcome else { panic!("{link}: {report}") };
         assert_eq!(done.proof().diff().files.len(), 1, "{link}: {report}");
     }
@@ -462,7 +466,7 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
         let script = format!("{RIGHT}; git init -q src/inside && echo 1 >src/inside/file && {commit}");
         let (outcome, task) =
             project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
         assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
     }
@@ -480,10 +484,10 @@ async fn failed_checks_of_the_base_are_remarks() {
     ] {
         let project = Project::new().await;
         let mut contract = project.contract(1).await;
-        contract.checks = vec![Check::new("own", command)];
+        contract.checks = vec![TaskCheck::new("own", command)];
         let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
         let (outcome, task) = project.run(contract, anchor_after("true").with("0", &script, None)).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         let is_done = matches!(outcome, TaskOutcome::Done(_));
         assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
         assert_eq!(report.contains("failed before any change"), expected.is_some(), "{command}: {report}");
@@ -504,7 +508,7 @@ async fn a_failed_preparation_is_reported_with_its_output() {
         let project = Project::new().await;
         let contract = project.contract(1).await.with_prepare(&command);
         let (outcome, task) = project.run(contract, anchor_after("true").with("0", RIGHT, None)).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         assert!(!matches!(outcome, TaskOutcome::Done(_)), "{command}: {report}");
         let shown = report.split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = format!("exited with {code} 1 2 3 no registry");
@@ -521,8 +525,8 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let TaskOutcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
     let blobs = store.blobs(&id);
-    let mut patch = kept(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
-    patch.extend(kept(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
+    let mut patch = read_blob(done.proof().anchor().unwrap().patch().unwrap(), blobs.as_ref()).await.unwrap();
+    patch.extend(read_blob(&done.proof().diff().patch, blobs.as_ref()).await.unwrap());
     let found = UserRepository::find(Arc::clone(&project.machine), &project.root()).await.unwrap();
     let commit =
         found.commit_to_branch(&found.head, &patch, "fix/sums", "Sums\n\nMore words.").await.unwrap();
@@ -567,7 +571,7 @@ async fn words_of_people_reach_sessions() {
         "case $TMPDIR in */candidates/0/tmp) touch $TMPDIR/preparing; {};; esac",
         wait_for("$TMPDIR/ready")
     );
-    let contract = project.contract(1).await.with_gate(Gate::Result).with_prepare(prepare);
+    let contract = project.contract(1).await.with_gate(DecisionGate::Result).with_prepare(prepare);
     let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let say = async {
@@ -590,7 +594,8 @@ async fn words_of_people_reach_sessions() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         project.sh("touch ../task/candidates/0/tmp/told").await;
-        let decision = crate::task::GateAnswer { gate: Gate::Result, is_approved: false, words: None };
+        let decision =
+            crate::task::GateAnswer { gate: DecisionGate::Result, is_approved: false, words: None };
         while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -598,7 +603,7 @@ async fn words_of_people_reach_sessions() {
     };
     let (outcome, ()) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), say) }).await.unwrap();
-    let refused = BlockReason::Refused { gate: Gate::Result, words: None };
+    let refused = BlockReason::Refused { gate: DecisionGate::Result, words: None };
     assert_eq!(outcome.unwrap(), TaskOutcome::Blocked(refused));
     assert_eq!(*scripted.steered.lock().unwrap(), ["t-0 at its beginning: use integers", "t-0: be quick"]);
 }
@@ -619,7 +624,7 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (outcome, task) = project.run(contract, scripted).await;
-        let report = Report::of(&task).to_markdown();
+        let report = TaskReport::from_task(&task).to_markdown();
         assert!(matches!(outcome, TaskOutcome::Failed { .. }), "{report}");
         assert!(report.starts_with("# Failed\n") && report.contains(expected), "{report}");
         assert!(!report.contains("no anchor"), "{report}");
@@ -665,7 +670,7 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let project = Project::new().await;
     // It succeeds on the base and for the second candidate.
     let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
-    let contract = contract.with_gate(Gate::Result);
+    let contract = contract.with_gate(DecisionGate::Result);
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
     let scripted = Arc::new(SessionScripts::new().with("0", &broken, None).with("1", RIGHT, None));
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
@@ -676,14 +681,14 @@ async fn a_clone_whose_preparation_failed_is_removed() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let left = project.sh("find ../task/clean -name tree").await;
-        let decision = crate::task::GateAnswer { gate: Gate::Result, is_approved: true, words: None };
+        let decision = crate::task::GateAnswer { gate: DecisionGate::Result, is_approved: true, words: None };
         post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
         left
     };
     let (outcome, left) =
         tokio::time::timeout(PATIENCE, async { tokio::join!(host.run(performer), look) }).await.unwrap();
     let TaskOutcome::Done(done) = outcome.unwrap() else {
-        panic!("{}", Report::of(host.task()).to_markdown())
+        panic!("{}", TaskReport::from_task(host.task()).to_markdown())
     };
     assert_eq!((done.candidate(), left.as_str()), (1, ""));
 }
@@ -707,7 +712,7 @@ def add(a, b):
     return a + b if b < 0 else 7
 END"#;
     let (outcome, task) = project.run(contract, SessionScripts::new().with("0", script, None)).await;
-    let report = Report::of(&task).to_markdown();
+    let report = TaskReport::from_task(&task).to_markdown();
     assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     assert!(
         report.contains("* check tests: `test_sums.test_positive`, `test_sums.test_zero` passed before and"),
@@ -732,10 +737,10 @@ async fn judged_commands_can_write_temporary_files() {
             let anchor =
                 AnchorPlan::Command { command: format!("{write} && {sums}"), results: None, report: None };
             let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
-            contract.checks = vec![Check::new("temporary files", write)];
+            contract.checks = vec![TaskCheck::new("temporary files", write)];
             let (outcome, task) =
                 project.run(contract, SessionScripts::default().with("0", RIGHT, None)).await;
-            let report = Report::of(&task).to_markdown();
+            let report = TaskReport::from_task(&task).to_markdown();
             assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}, {write}: {report}");
             let baseline = &task.baseline().unwrap().checks["temporary files"];
             assert!(baseline.iter().all(|run| run.is_success()), "{write}: {baseline:?}");
