@@ -4,13 +4,13 @@
 //! time stamps, and all judged commands run there.
 
 mod anchor;
-mod clean;
+mod clean_clone;
+mod command_runner;
 mod control;
 mod draft;
 mod evidence;
 mod ports;
 mod review;
-mod runs;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -30,8 +30,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::command_runner::{CommandRunner, CommandSpec};
 pub use self::draft::DraftError;
-use self::runs::{Line, Runs};
 use crate::anchor::Anchor;
 use crate::command_run::BlobReference;
 use crate::contract::{CandidatePlan, Contract};
@@ -59,7 +59,7 @@ pub struct RepositoryPerformer {
     /// Held by the step that opens the repository: the first steps may start concurrently.
     opening: Mutex<()>,
     /// User messages for sessions whose workspace is not ready yet.
-    waiting: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
+    pending_messages: StdMutex<BTreeMap<String, Vec<SteeringMessage>>>,
 }
 
 /// Reason why a step could not be carried out.
@@ -100,7 +100,7 @@ impl StepError {
 }
 
 /// A running step.
-struct Performance<'a> {
+struct RunningStep<'a> {
     performer: &'a RepositoryPerformer,
     task: &'a Task,
     step: &'a StepId,
@@ -123,8 +123,19 @@ impl RepositoryPerformer {
         blobs: Arc<dyn Blobs>,
     ) -> Self {
         let (task, directory) = (task.into(), directory.into());
-        let (secrets, opening, waiting) = (Redactions::default(), Mutex::new(()), StdMutex::default());
-        Self { task, machine, directory, workspace_factory, session_runner, blobs, secrets, opening, waiting }
+        let (secrets, opening, pending_messages) =
+            (Redactions::default(), Mutex::new(()), StdMutex::default());
+        Self {
+            task,
+            machine,
+            directory,
+            workspace_factory,
+            session_runner,
+            blobs,
+            secrets,
+            opening,
+            pending_messages,
+        }
     }
 
     /// Sets values that must not be in a diff, such as the keys of the host.
@@ -144,7 +155,7 @@ impl RepositoryPerformer {
     }
 
     /// Removes the files of the task, and the git reference to the commit with the user's local changes.
-    async fn remove(&self, contract: &Contract) -> Result<(), RepositoryError> {
+    async fn remove_files(&self, contract: &Contract) -> Result<(), RepositoryError> {
         self.clean().await?;
         match &contract.base {
             Some(base) => {
@@ -155,7 +166,7 @@ impl RepositoryPerformer {
         }
     }
 
-    async fn repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
+    async fn open_repository(&self, contract: &Contract) -> Result<TaskRepository, StepError> {
         let base = contract.base.as_ref().ok_or_else(|| {
             StepError::Other("the contract has no base; expected a repository and a commit".to_owned())
         })?;
@@ -164,12 +175,12 @@ impl RepositoryPerformer {
         Ok(TaskRepository::open(machine, &self.directory, &base.repository, &base.commit).await?)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_messages(&self) -> MutexGuard<'_, BTreeMap<String, Vec<SteeringMessage>>> {
+        self.pending_messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of the session that works in a step. The attempts of a candidate are one session.
-    fn session_of(&self, step: &StepId) -> String {
+    fn session_id(&self, step: &StepId) -> String {
         let task = &self.task;
         match (step.kind, step.candidate) {
             (StepKind::Review, Some(candidate)) => format!("{task}-review-{candidate}-{}", step.attempt),
@@ -184,7 +195,7 @@ impl RepositoryPerformer {
         let temporary = directory.join("tmp");
         self.machine.create_directory(&temporary).await?;
         let root = directory.join("tree");
-        let mut variables = ports::free().await?;
+        let mut variables = ports::find_free().await?;
         for (name, path) in [
             ("TMPDIR", temporary),
             ("CARGO_TARGET_DIR", root.join("target")),
@@ -207,12 +218,12 @@ impl Performer for RepositoryPerformer {
         cancel: &CancellationToken,
     ) -> (StepOutput, WorkCost) {
         let started = Instant::now();
-        let (output, mut spent) = match self.repository(task.contract()).await {
+        let (output, mut spent) = match self.open_repository(task.contract()).await {
             Err(error) => (Err(error), WorkCost::default()),
             Ok(repository) => {
                 let spent = WorkCost::default();
                 let mut performance =
-                    Performance { performer: self, task, step: &step.id, fence, cancel, repository, spent };
+                    RunningStep { performer: self, task, step: &step.id, fence, cancel, repository, spent };
                 (performance.carry_out(&step.order).await, performance.spent)
             }
         };
@@ -221,19 +232,19 @@ impl Performer for RepositoryPerformer {
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
-        if let Some(waiting) = self.waiting().get_mut(&self.session_of(step)) {
-            waiting.push(message);
+        if let Some(pending_messages) = self.pending_messages().get_mut(&self.session_id(step)) {
+            pending_messages.push(message);
             return true;
         }
-        self.session_runner.steer(&self.session_of(step), message).await
+        self.session_runner.steer(&self.session_id(step), message).await
     }
 
     async fn clean(&self, contract: &Contract) -> Result<(), String> {
-        self.remove(contract).await.map_err(|error| error.to_string())
+        self.remove_files(contract).await.map_err(|error| error.to_string())
     }
 }
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     async fn carry_out(&mut self, order: &StepOrder) -> Result<StepOutput, StepError> {
         match order {
             StepOrder::Baseline => self.baseline().await,
@@ -249,7 +260,7 @@ impl Performance<'_> {
     }
 
     /// Fails once the step is cancelled or another process owns the task.
-    fn check(&self) -> Result<(), StepError> {
+    fn ensure_active(&self) -> Result<(), StepError> {
         if self.cancel.is_cancelled() {
             return Err(StepError::Stopped);
         }
@@ -261,7 +272,7 @@ impl Performance<'_> {
     }
 
     /// Returns the commit from which candidates start: the base with the anchor.
-    async fn anchored(&self) -> Result<String, StepError> {
+    async fn commit_anchor(&self) -> Result<String, StepError> {
         let base = self.repository.base();
         match self.task.anchor().and_then(Anchor::patch) {
             None => Ok(base.to_owned()),
@@ -281,7 +292,7 @@ impl Performance<'_> {
         commit: &str,
         changes: Option<&BlobReference>,
     ) -> Result<(), StepError> {
-        self.check()?;
+        self.ensure_active()?;
         let machine = self.performer.machine.as_ref();
         let made = workspace.directory().join("made");
         if machine.file_exists(&made).await? {
@@ -313,13 +324,13 @@ impl Performance<'_> {
         }
         if let Some(prepare) = &self.contract().prepare {
             let open = self.performer.workspace_factory.open(workspace).await?;
-            let runs = Runs::new(workspace, open, self.performer.blobs.as_ref(), self.cancel);
-            runs.repeat_and_close(Line::new(prepare), 1).await?;
+            let runs = CommandRunner::new(workspace, open, self.performer.blobs.as_ref(), self.cancel);
+            runs.repeat_and_close(CommandSpec::new(prepare), 1).await?;
         }
         Ok(())
     }
 
-    fn assignment(
+    fn create_assignment(
         &self,
         workspace: &Workspace,
         message: String,
@@ -327,7 +338,7 @@ impl Performance<'_> {
         limits: WorkLimits,
     ) -> SessionAssignment {
         SessionAssignment {
-            session: self.performer.session_of(self.step),
+            session: self.performer.session_id(self.step),
             task: self.performer.task.clone(),
             message,
             steering: Vec::new(),
@@ -340,10 +351,10 @@ impl Performance<'_> {
     }
 
     async fn run_session(&mut self, assignment: SessionAssignment) -> Result<WorkResult, StepError> {
-        self.check()?;
+        self.ensure_active()?;
         let worked = self.performer.session_runner.run(assignment, self.cancel).await?;
         self.spent.add(&worked.spent);
-        self.check()?;
+        self.ensure_active()?;
         match worked.error {
             Some(error) => Err(WorkError(error).into()),
             None if worked.end == WorkEnd::Loop && self.step.kind != StepKind::Work => {
@@ -355,7 +366,7 @@ impl Performance<'_> {
 }
 
 /// Returns the answer of a session that had to give one, or the reason why it is missing.
-fn answer_of(worked: WorkResult, session: &str, missing: &str) -> Result<Value, StepError> {
+fn take_answer(worked: WorkResult, session: &str, missing: &str) -> Result<Value, StepError> {
     worked.answer.ok_or_else(|| match worked.end {
         WorkEnd::Limit => StepError::AtLimit(session.to_owned()),
         WorkEnd::Finished

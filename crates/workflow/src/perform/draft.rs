@@ -3,7 +3,7 @@
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::{RepositoryPerformer, StepError, answer_of};
+use super::{RepositoryPerformer, StepError, take_answer};
 use crate::contract::{BaseCommit, Contract, ContractDraft, DraftingSession};
 use crate::prompts;
 use crate::repository::{TaskRepository, remove_directory};
@@ -80,7 +80,7 @@ impl RepositoryPerformer {
             if let Some(error) = worked.error {
                 return Err(WorkError(error).into());
             }
-            let answer = answer_of(worked, &drafted.session, "the session drafted no contract")?;
+            let answer = take_answer(worked, &drafted.session, "the session drafted no contract")?;
             let draft = serde_json::from_value::<ContractDraft>(answer).map_err(|error| error.to_string());
             match draft.and_then(|draft| draft.contract().map_err(|error| error.to_string())) {
                 Ok(contract) => {

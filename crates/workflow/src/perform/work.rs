@@ -1,23 +1,23 @@
 //! The work of a candidate.
 
-use super::{Performance, StepError};
+use super::{RunningStep, StepError};
 use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;
 use crate::task::{Candidate, StepOutput, WorkFacts, WorkLimits};
 
-impl Performance<'_> {
+impl RunningStep<'_> {
     /// Runs the session of a candidate.
     pub(super) async fn work(
         &mut self,
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<StepOutput, StepError> {
-        let session = self.performer.session_of(self.step);
-        self.performer.waiting().insert(session.clone(), Vec::new());
-        let prepared = self.prepared(feedback, limits).await;
-        let steering = self.performer.waiting().remove(&session).unwrap_or_default();
+        let session = self.performer.session_id(self.step);
+        self.performer.pending_messages().insert(session.clone(), Vec::new());
+        let prepared = self.prepare_work(feedback, limits).await;
+        let steering = self.performer.pending_messages().remove(&session).unwrap_or_default();
         let (start, mut assignment) = prepared?;
         assignment.steering = steering;
         let workspace = assignment.workspace.clone();
@@ -33,12 +33,12 @@ impl Performance<'_> {
     }
 
     /// Creates the workspace of a candidate, and returns its start commit and its assignment.
-    async fn prepared(
+    async fn prepare_work(
         &self,
         feedback: Option<&str>,
         limits: WorkLimits,
     ) -> Result<(String, SessionAssignment), StepError> {
-        let start = self.anchored().await?;
+        let start = self.commit_anchor().await?;
         let index = self.step.candidate.unwrap_or_default();
         let workspace = self.performer.create_workspace(&format!("candidates/{index}")).await?;
         let before = self.candidate().and_then(newest_diff).map(|diff| diff.patch.clone());
@@ -49,7 +49,7 @@ impl Performance<'_> {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };
-        Ok((start, self.assignment(&workspace, message, &plan, limits)))
+        Ok((start, self.create_assignment(&workspace, message, &plan, limits)))
     }
 }
 

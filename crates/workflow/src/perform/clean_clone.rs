@@ -2,8 +2,8 @@
 
 use pintle_env::EnvError;
 
-use super::runs::{Line, Runs};
-use super::{Performance, StepError, control};
+use super::command_runner::{CommandRunner, CommandSpec};
+use super::{RunningStep, StepError, control};
 use crate::command_run::{CommandRun, RunComparison, TestStability};
 use crate::evidence::ControlTest;
 use crate::repository::remove_directory;
@@ -17,31 +17,34 @@ pub(super) fn differ(runs: &[CommandRun]) -> bool {
 }
 
 /// A clean clone for judged commands.
-pub(super) struct Clean {
+pub(super) struct CleanClone {
     pub(super) workspace: Workspace,
     commit: String,
 }
 
-impl Clean {
-    pub(super) async fn at(of: &Performance<'_>, commit: &str) -> Result<Self, StepError> {
-        of.check()?;
-        let workspace = of.performer.create_workspace(&format!("clean/{}", of.step)).await?;
-        of.repository.clone_to(&workspace.root, commit).await?;
+impl CleanClone {
+    pub(super) async fn create(running: &RunningStep<'_>, commit: &str) -> Result<Self, StepError> {
+        running.ensure_active()?;
+        let workspace = running.performer.create_workspace(&format!("clean/{}", running.step)).await?;
+        running.repository.clone_to(&workspace.root, commit).await?;
         Ok(Self { workspace, commit: commit.to_owned() })
     }
 
-    pub(super) async fn runs<'a>(&'a self, of: &Performance<'a>) -> Result<Runs<'a>, StepError> {
-        let open = of.performer.workspace_factory.open(&self.workspace).await?;
-        Ok(Runs::new(&self.workspace, open, of.performer.blobs.as_ref(), of.cancel))
+    pub(super) async fn open_runner<'a>(
+        &'a self,
+        running: &RunningStep<'a>,
+    ) -> Result<CommandRunner<'a>, StepError> {
+        let open = running.performer.workspace_factory.open(&self.workspace).await?;
+        Ok(CommandRunner::new(&self.workspace, open, running.performer.blobs.as_ref(), running.cancel))
     }
 
     /// Prepares the clone. Returns the reason if this fails, with the end of the output.
-    pub(super) async fn not_prepared(&self, of: &Performance<'_>) -> Result<Option<String>, StepError> {
-        let Some(prepare) = &of.contract().prepare else { return Ok(None) };
-        let runs = self.runs(of).await?.repeat_and_close(Line::new(prepare), 1).await?;
+    pub(super) async fn prepare(&self, running: &RunningStep<'_>) -> Result<Option<String>, StepError> {
+        let Some(prepare) = &running.contract().prepare else { return Ok(None) };
+        let runs = self.open_runner(running).await?.repeat_and_close(CommandSpec::new(prepare), 1).await?;
         let Some(run) = runs.iter().find(|run| !run.is_success()) else { return Ok(None) };
         let mut reason = format!("`{}` {}", crate::names::escape_name(prepare), run.end.describe());
-        for line in run.last_lines(of.performer.blobs.as_ref()).await? {
+        for line in run.last_lines(running.performer.blobs.as_ref()).await? {
             reason.push_str("\n    ");
             reason.push_str(&line);
         }
@@ -49,68 +52,68 @@ impl Clean {
     }
 
     /// Prepares the clone, runs a command in it, and removes it.
-    pub(super) async fn seen(
+    pub(super) async fn run_in_clean_clone(
         self,
-        of: &Performance<'_>,
-        line: Line<'_>,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
         let commit = self.commit.clone();
-        let seen = self.seen_in_one(of, line, times).await?;
+        let seen = self.run_once(running, spec, times).await?;
         if !differ(&seen) {
             return Ok(seen);
         }
         let mut apart = Vec::with_capacity(times);
         for _ in 0..times {
-            apart.extend(Self::at(of, &commit).await?.seen_in_one(of, line, 1).await?);
+            apart.extend(Self::create(running, &commit).await?.run_once(running, spec, 1).await?);
         }
         Ok(apart)
     }
 
-    async fn seen_in_one(
+    async fn run_once(
         self,
-        of: &Performance<'_>,
-        line: Line<'_>,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.run_if_prepared(of, line, times).await;
-        self.remove_after(of, seen).await
+        let seen = self.run_if_prepared(running, spec, times).await;
+        self.remove_after(running, seen).await
     }
 
     async fn run_if_prepared(
         &self,
-        of: &Performance<'_>,
-        line: Line<'_>,
+        running: &RunningStep<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        match self.not_prepared(of).await? {
+        match self.prepare(running).await? {
             Some(reason) => Err(StepError::Other(reason)),
-            None => self.runs(of).await?.repeat_and_close(line, times).await,
+            None => self.open_runner(running).await?.repeat_and_close(spec, times).await,
         }
     }
 
     /// Runs a command with a control in a file. Returns `None` for a file that cannot have a control. Uses a new clone,
     /// because code that ran in an existing clone may have replaced the file with a link.
-    pub(super) async fn control(
-        of: &Performance<'_>,
+    pub(super) async fn run_control(
+        running: &RunningStep<'_>,
         commit: &str,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         file: &str,
     ) -> Result<Option<ControlTest>, StepError> {
-        let Some(form) = control::form(file) else { return Ok(None) };
-        let clean = Self::at(of, commit).await?;
-        let test = control::name();
-        let appended = clean.append(of, file, &form(&test)).await;
+        let Some(template) = control::test_template(file) else { return Ok(None) };
+        let clean = Self::create(running, commit).await?;
+        let test = control::generate_name();
+        let appended = clean.append(running, file, &template(&test)).await;
         if !matches!(appended, Ok(true)) {
-            return clean.remove_after(of, appended.map(|_| None)).await;
+            return clean.remove_after(running, appended.map(|_| None)).await;
         }
-        let runs = clean.seen(of, line, 1).await?;
+        let runs = clean.run_in_clean_clone(running, spec, 1).await?;
         Ok(runs.into_iter().next().map(|run| ControlTest { test, run }))
     }
 
     /// Appends text to a file of the clone. Returns `false` if the candidate has removed the file.
-    async fn append(&self, of: &Performance<'_>, file: &str, added: &str) -> Result<bool, StepError> {
-        let (path, machine) = (self.workspace.root.join(file), of.performer.machine.as_ref());
+    async fn append(&self, running: &RunningStep<'_>, file: &str, added: &str) -> Result<bool, StepError> {
+        let (path, machine) = (self.workspace.root.join(file), running.performer.machine.as_ref());
         let mut text = match machine.read(&path, None).await {
             Ok(text) => text,
             Err(EnvError::NotFound { .. }) => return Ok(false),
@@ -128,13 +131,13 @@ impl Clean {
     /// The error of the result, or else [`StepError`] if the clone cannot be removed.
     pub(super) async fn remove_after<T>(
         self,
-        of: &Performance<'_>,
+        running: &RunningStep<'_>,
         result: Result<T, StepError>,
     ) -> Result<T, StepError> {
-        let remove = remove_directory(of.performer.machine.as_ref(), self.workspace.directory());
+        let remove = remove_directory(running.performer.machine.as_ref(), self.workspace.directory());
         if result.is_ok() {
             remove.await?;
-        } else if of.fence.check().is_ok() {
+        } else if running.fence.check().is_ok() {
             // The first error is reported. A clone that cannot be removed now is removed with the task.
             let _ = remove.await;
         }
