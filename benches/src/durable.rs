@@ -12,10 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_restate::{Engine, IdentityKeys, serve};
+use pintle_restate::{IdentityKeys, RestateEngine, serve};
 use pintle_store::{FileStore, SessionId};
-use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{LocalHost, TaskEnd, TaskSupervisor};
+use pintle_workflow::testing::{ScriptedPerformer, SinglePerformerFactory, contract};
+use pintle_workflow::{LocalTaskHost, TaskEnd, TaskSupervisor};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -49,8 +49,10 @@ pub(crate) fn run(wanted: &str) -> Report {
     let store = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).expect("it is new"));
     let engine = LocalEngine::start(&runtime, Path::new(&program), &directory.path().join("engine"));
     let here = store("here");
-    let worker =
-        Arc::new(TaskSupervisor::new(store("there"), Arc::new(OnePerformer(Arc::new(Scripted::default())))));
+    let worker = Arc::new(TaskSupervisor::new(
+        store("there"),
+        Arc::new(SinglePerformerFactory(Arc::new(ScriptedPerformer::default()))),
+    ));
     engine.add_worker(&runtime, worker);
     let number = Cell::new(0_u32);
     let id = || {
@@ -61,8 +63,9 @@ pub(crate) fn run(wanted: &str) -> Report {
         || {
             let (store, id) = (Arc::clone(&here), id());
             crate::on_a_worker(&runtime, async move {
-                let mut host = LocalHost::create(store.as_ref(), id, contract()).await.expect("it is new");
-                host.run(Arc::new(Scripted::default())).await.expect("the store holds it")
+                let mut host =
+                    LocalTaskHost::create(store.as_ref(), id, contract()).await.expect("it is new");
+                host.run(Arc::new(ScriptedPerformer::default())).await.expect("the store holds it")
             })
         },
         || {
@@ -106,8 +109,8 @@ impl LocalEngine {
         engine
     }
 
-    fn client(&self) -> Engine {
-        Engine::new(&format!("http://127.0.0.1:{}", self.ingress)).expect("it is an address")
+    fn client(&self) -> RestateEngine {
+        RestateEngine::new(&format!("http://127.0.0.1:{}", self.ingress)).expect("it is an address")
     }
 
     /// Serves the tasks of a supervisor until the runtime ends.
@@ -119,7 +122,7 @@ impl LocalEngine {
                 serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
             });
             let admin = format!("http://127.0.0.1:{}", self.admin);
-            until(async || Engine::register(&admin, &format!("http://{address}")).await.is_ok()).await;
+            until(async || RestateEngine::register(&admin, &format!("http://{address}")).await.is_ok()).await;
         });
     }
 }

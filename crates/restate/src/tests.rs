@@ -12,31 +12,31 @@ use pintle_store::{FileStore, MemoryStore, SessionId, SessionStore};
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{GateAnswer, StepKind};
-use pintle_workflow::testing::{OnePerformer, Scripted, contract};
-use pintle_workflow::{LocalHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
+use pintle_workflow::testing::{ScriptedPerformer, SinglePerformerFactory, contract};
+use pintle_workflow::{LocalTaskHost, TaskEnd, TaskStatus, TaskSupervisor, read_task};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::engine::{PATIENCE, TestEngine, until};
-use crate::{Engine, EngineError, IdentityKeys, serve};
+use crate::{EngineError, IdentityKeys, RestateEngine, serve};
 
 /// A worker in this process.
 struct Worker {
     store: Arc<dyn SessionStore>,
-    performer: Arc<Scripted>,
-    engine: Engine,
+    performer: Arc<ScriptedPerformer>,
+    engine: RestateEngine,
     port: u16,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
 
 impl Worker {
-    async fn start(engine: &TestEngine, performer: Scripted) -> Self {
+    async fn start(engine: &TestEngine, performer: ScriptedPerformer) -> Self {
         Self::on(engine, Arc::new(MemoryStore::new()), performer).await
     }
 
-    async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: Scripted) -> Self {
+    async fn on(engine: &TestEngine, store: Arc<dyn SessionStore>, performer: ScriptedPerformer) -> Self {
         let worker = Self::answering(&engine.client(), store, performer, IdentityKeys::default()).await;
         engine.register(worker.port).await;
         worker
@@ -44,13 +44,13 @@ impl Worker {
 
     /// Serves tasks to engines with these keys, which do not know it yet.
     async fn answering(
-        engine: &Engine,
+        engine: &RestateEngine,
         store: Arc<dyn SessionStore>,
-        performer: Scripted,
+        performer: ScriptedPerformer,
         keys: IdentityKeys,
     ) -> Self {
         let performer = Arc::new(performer);
-        let performers = Arc::new(OnePerformer(Arc::clone(&performer)));
+        let performers = Arc::new(SinglePerformerFactory(Arc::clone(&performer)));
         let supervisor = Arc::new(TaskSupervisor::new(Arc::clone(&store), performers));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -81,7 +81,7 @@ async fn connections_of_a_worker_send_at_once() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let same = listener.try_clone().unwrap();
-    let performers = Arc::new(OnePerformer(Arc::new(Scripted::default())));
+    let performers = Arc::new(SinglePerformerFactory(Arc::new(ScriptedPerformer::default())));
     let supervisor = Arc::new(TaskSupervisor::new(Arc::new(MemoryStore::new()), performers));
     let listener = TcpListener::from_std(listener).unwrap();
     serve(listener, supervisor, &IdentityKeys::default(), std::future::ready(())).await;
@@ -95,14 +95,14 @@ async fn connections_of_a_worker_send_at_once() {
 #[tokio::test]
 async fn a_task_ends_as_it_does_without_an_engine() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default()).await;
+    let worker = Worker::start(&engine, ScriptedPerformer::default()).await;
     let mut alone = contract();
     alone.candidates.truncate(1);
     for (name, contract) in [("one", alone), ("two", contract())] {
         let id = SessionId::new(name);
         let here = MemoryStore::new();
-        let mut host = LocalHost::create(&here, id.clone(), contract.clone()).await.unwrap();
-        host.run(Arc::new(Scripted::default())).await.unwrap();
+        let mut host = LocalTaskHost::create(&here, id.clone(), contract.clone()).await.unwrap();
+        host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract))).await;
         assert_eq!(ending.unwrap().unwrap(), Some(TaskEnd::Done));
         let (there, here) =
@@ -134,9 +134,9 @@ async fn a_worker_answers_the_engines_of_its_keys_alone() {
     let Some(stranger) = TestEngine::start().await else { return };
     let keys = IdentityKeys::new([key]).unwrap();
     let store = Arc::new(MemoryStore::new());
-    let worker = Worker::answering(&engine.client(), store, Scripted::default(), keys).await;
+    let worker = Worker::answering(&engine.client(), store, ScriptedPerformer::default(), keys).await;
     let address = format!("http://127.0.0.1:{}", worker.port);
-    let refused = Engine::register(&stranger.admin(), &address).await.unwrap_err();
+    let refused = RestateEngine::register(&stranger.admin(), &address).await.unwrap_err();
     assert!(refused.to_string().contains("401"), "{refused}");
     engine.register(worker.port).await;
     let id = SessionId::new("t");
@@ -153,13 +153,13 @@ async fn a_step_costs_some_requests_to_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let open = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).unwrap());
     let (here, there) = (open("here"), open("there"));
-    let worker = Worker::on(&engine, there, Scripted::default()).await;
+    let worker = Worker::on(&engine, there, ScriptedPerformer::default()).await;
     let mut times = [Duration::ZERO; 2];
     for number in 0..TASKS {
         let id = SessionId::new(format!("t{number}"));
         let started = Instant::now();
-        let mut host = LocalHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
-        host.run(Arc::new(Scripted::default())).await.unwrap();
+        let mut host = LocalTaskHost::create(here.as_ref(), id.clone(), contract()).await.unwrap();
+        host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
         times[0] += started.elapsed();
         let started = Instant::now();
         let ending = tokio::time::timeout(PATIENCE, worker.engine.run(&id, Some(contract()))).await;
@@ -178,9 +178,9 @@ async fn a_step_costs_some_requests_to_the_engine() {
 #[tokio::test]
 async fn people_decide_steer_and_cancel() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default().with_hanging(StepKind::Work)).await;
+    let worker = Worker::start(&engine, ScriptedPerformer::default().with_hanging(StepKind::Work)).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(DecisionGate::Anchor))).await.unwrap();
+    worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Anchor))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
         status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Anchor))
@@ -215,9 +215,9 @@ async fn people_decide_steer_and_cancel() {
 #[tokio::test]
 async fn a_decision_in_the_store_counts_as_well() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default()).await;
+    let worker = Worker::start(&engine, ScriptedPerformer::default()).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract().with_gate(DecisionGate::Result))).await.unwrap();
+    worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Result))).await.unwrap();
     let asked = async || {
         let status = worker.engine.status(&id).await;
         status.is_ok_and(|status| status.status == TaskStatus::Asked(DecisionGate::Result))
@@ -236,9 +236,10 @@ async fn a_decision_in_the_store_counts_as_well() {
 #[tokio::test]
 async fn an_engine_that_is_killed_goes_on() {
     let Some(mut engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, Scripted::default().with_time(Duration::from_millis(300))).await;
+    let worker =
+        Worker::start(&engine, ScriptedPerformer::default().with_time(Duration::from_millis(300))).await;
     let id = SessionId::new("t");
-    worker.engine.begin(&id, Some(contract())).await.unwrap();
+    worker.engine.start(&id, Some(contract())).await.unwrap();
     for _ in 0..3 {
         let started = worker.performer.started().len();
         // The worker keeps running while the engine restarts, which may take longer than all steps.
@@ -263,7 +264,7 @@ async fn an_engine_that_is_killed_goes_on() {
 #[test]
 fn an_address_is_one() {
     for wrong in ["", "127.0.0.1:8080", "https://engine.example", "unix:/run/engine"] {
-        assert!(matches!(Engine::new(wrong), Err(EngineError::Address(_))), "{wrong}");
+        assert!(matches!(RestateEngine::new(wrong), Err(EngineError::Address(_))), "{wrong}");
     }
-    assert!(Engine::new("http://[::1]:8080/").is_ok());
+    assert!(RestateEngine::new("http://[::1]:8080/").is_ok());
 }

@@ -15,13 +15,13 @@ use crate::local::TaskHostError;
 use crate::supervisor::{StepProgress, TaskEnd, TaskStatus, TaskSupervisor};
 
 /// Longest duration of a step of a host.
-pub const SLICE: Duration = Duration::from_secs(20);
+pub const STEP_SLICE: Duration = Duration::from_secs(20);
 
 /// Time after which a host checks for a decision of which it was not notified.
-pub const PEOPLE: Duration = Duration::from_secs(300);
+pub const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Delay before the next check while the process is full.
-const FULL: Duration = Duration::from_secs(5);
+const FULL_DELAY: Duration = Duration::from_secs(5);
 
 /// Host of a task. It runs steps and keeps their results, sleeps, and waits for signals.
 ///
@@ -63,12 +63,12 @@ pub trait DurableHost: Send {
 }
 
 /// Runs a task to its end, on any host. Returns `None` after `most` status checks, so that the history of the host stays
-/// bounded. The caller then has to attend to the task again.
+/// bounded. The caller then has to call this again.
 ///
 /// # Errors
 ///
 /// Errors of the host.
-pub async fn attend<H: DurableHost>(
+pub async fn run_to_end<H: DurableHost>(
     host: &mut H,
     supervisor: &Arc<TaskSupervisor>,
     id: &SessionId,
@@ -79,14 +79,14 @@ pub async fn attend<H: DurableHost>(
         // Engines record this name.
         match host.step("look".to_owned(), || async move { here.ensure_running(&task).await }).await? {
             TaskStatus::Ended(ending) => return Ok(Some(ending)),
-            TaskStatus::Asked(_) => host.signal(PEOPLE).await?,
-            TaskStatus::Full => host.sleep(FULL).await?,
+            TaskStatus::Asked(_) => host.signal(DECISION_POLL_INTERVAL).await?,
+            TaskStatus::Full => host.sleep(FULL_DELAY).await?,
             TaskStatus::Steps(steps) => {
                 // The steps run concurrently. Waits for each of them, so that the history names each once.
                 for step in steps {
                     let (here, task, name) = (Arc::clone(supervisor), id.clone(), step.to_string());
                     let _: StepProgress = host
-                        .step(name, || async move { here.wait_for_step(&task, &step, SLICE).await })
+                        .step(name, || async move { here.wait_for_step(&task, &step, STEP_SLICE).await })
                         .await?;
                 }
             }
@@ -97,15 +97,15 @@ pub async fn attend<H: DurableHost>(
 
 /// A host within this process. It keeps nothing except the journal of the task.
 #[derive(Debug)]
-pub struct InProcess {
+pub struct InProcessHost {
     supervisor: Arc<TaskSupervisor>,
     id: SessionId,
 }
 
 /// Interval at which the inbox of a task is polled.
-const INBOX: Duration = Duration::from_millis(500);
+const INBOX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-impl InProcess {
+impl InProcessHost {
     /// Creates a host for the task.
     #[must_use]
     pub fn new(supervisor: Arc<TaskSupervisor>, id: SessionId) -> Self {
@@ -119,17 +119,17 @@ impl InProcess {
     /// # Errors
     ///
     /// [`TaskHostError`].
-    pub async fn attend(mut self) -> Result<TaskEnd, TaskHostError> {
+    pub async fn run(mut self) -> Result<TaskEnd, TaskHostError> {
         let (supervisor, id) = (Arc::clone(&self.supervisor), self.id.clone());
         loop {
-            if let Some(ending) = attend(&mut self, &supervisor, &id, u32::MAX).await? {
+            if let Some(ending) = run_to_end(&mut self, &supervisor, &id, u32::MAX).await? {
                 return Ok(ending);
             }
         }
     }
 }
 
-impl DurableHost for InProcess {
+impl DurableHost for InProcessHost {
     type Error = TaskHostError;
 
     async fn step<T, A, F>(&mut self, _name: String, action: A) -> Result<T, TaskHostError>
@@ -149,7 +149,7 @@ impl DurableHost for InProcess {
     async fn signal(&mut self, at_most: Duration) -> Result<(), TaskHostError> {
         let waiting = async {
             while !self.supervisor.store().has_posted(&self.id).await? {
-                tokio::time::sleep(INBOX).await;
+                tokio::time::sleep(INBOX_POLL_INTERVAL).await;
             }
             Ok(())
         };

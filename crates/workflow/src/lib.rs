@@ -29,10 +29,10 @@ mod work_cost;
 
 pub use command_run::{BlobReference, CommandEnd, CommandRun, RunComparison, TestStability};
 pub use diff::{ChangeKind, ChangedFile, Diff};
-pub use durable::{DurableHost, InProcess, PEOPLE, SLICE, attend};
+pub use durable::{DECISION_POLL_INTERVAL, DurableHost, InProcessHost, STEP_SLICE, run_to_end};
 pub use local::{
-    IntactTask, KIND, KIND_TASK, LocalHost, Performer, RecordedInput, TaskHostError, TaskLine, TaskReader,
-    post_signal, read_inputs, read_intact_task, read_task,
+    IntactTask, KIND, KIND_TASK, LocalTaskHost, Performer, RecordedInput, TaskHostError, TaskLine,
+    TaskReader, post_signal, read_inputs, read_intact_task, read_task,
 };
 pub use perform::{DraftError, RepositoryPerformer};
 pub use ranking::{ProvedCandidate, rank_candidates};

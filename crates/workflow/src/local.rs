@@ -111,7 +111,7 @@ pub enum TaskHostError {
 
 /// A task on a store, and its only host.
 #[derive(Debug)]
-pub struct LocalHost {
+pub struct LocalTaskHost {
     id: SessionId,
     writer: Box<dyn SessionWriter>,
     /// Whether closing the writer was attempted. Another attempt would fail.
@@ -134,7 +134,7 @@ struct RunningSteps {
     sender: mpsc::UnboundedSender<StepResult>,
 }
 
-impl LocalHost {
+impl LocalTaskHost {
     /// Records a new task.
     ///
     /// # Errors
@@ -478,7 +478,7 @@ async fn has_no_journal_line(store: &dyn SessionStore, id: &SessionId) -> Result
 ///
 /// # Errors
 ///
-/// As for [`LocalHost::open`].
+/// As for [`LocalTaskHost::open`].
 pub async fn read_task(store: &dyn SessionStore, id: &SessionId) -> Result<Task, TaskHostError> {
     Ok(replay(store, id).await?.0)
 }

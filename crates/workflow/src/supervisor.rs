@@ -20,11 +20,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::contract::{Contract, DecisionGate};
-use crate::local::{LocalHost, Performer, TaskHostError, read_task};
+use crate::local::{LocalTaskHost, Performer, TaskHostError, read_task};
 use crate::task::{StepId, Task, TaskInput, TaskOutcome};
 
 /// Interval at which a task of another process is polled.
-const ELSEWHERE: Duration = Duration::from_millis(500);
+const FOREIGN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Default number of concurrent tasks of a process.
 const MAX_TASKS: usize = 8;
@@ -138,10 +138,10 @@ impl TaskSupervisor {
     ///
     /// [`TaskHostError::Contract`] before anything is written, and [`TaskHostError::Store`].
     pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), TaskHostError> {
-        match LocalHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
+        match LocalTaskHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
             Ok(host) => host.close().await,
             Err(TaskHostError::Store(StoreError::Exists(_))) => {
-                LocalHost::complete(self.store.as_ref(), id, &contract).await
+                LocalTaskHost::complete(self.store.as_ref(), id, &contract).await
             }
             Err(error) => Err(error),
         }
@@ -169,7 +169,7 @@ impl TaskSupervisor {
         if self.tasks().len() >= self.max_tasks {
             return Ok(TaskStatus::Full);
         }
-        let mut host = match LocalHost::open(self.store(), id).await {
+        let mut host = match LocalTaskHost::open(self.store(), id).await {
             Ok(host) => host,
             Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(read),
             Err(error) => return Err(error),
@@ -224,7 +224,7 @@ impl TaskSupervisor {
                         ended.map_err(|_| TaskHostError::Interrupted(id.clone()))?;
                     }
                     None => tokio::select! {
-                        () = tokio::time::sleep(ELSEWHERE) => {}
+                        () = tokio::time::sleep(FOREIGN_POLL_INTERVAL) => {}
                         () = self.closed.cancelled() => return Err(TaskHostError::Stopped),
                     },
                 }
@@ -264,7 +264,7 @@ impl TaskSupervisor {
         Some(owned.status.borrow().clone())
     }
 
-    fn spawn_run(&self, mut host: LocalHost, performer: Arc<dyn Performer>, status: TaskStatus) {
+    fn spawn_run(&self, mut host: LocalTaskHost, performer: Arc<dyn Performer>, status: TaskStatus) {
         let (id, stop) = (host.id().clone(), CancellationToken::new());
         let (sender, status) = watch::channel(status);
         let (task, inputs, stopped) = (host.task().clone(), host.inputs(), stop.clone());

@@ -22,7 +22,7 @@ use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
 use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts};
 
-/// Returns a contract with two candidates, an anchor, and one check. With [`Scripted`], it has ten steps in any order: the
+/// Returns a contract with two candidates, an anchor, and one check. With [`ScriptedPerformer`], it has ten steps in any order: the
 /// review sends the first candidate back, which then fails, and the second candidate is chosen.
 #[must_use]
 pub fn contract() -> Contract {
@@ -34,7 +34,7 @@ pub fn contract() -> Contract {
 /// Performs steps in memory: the first review finds a fault, the second attempt of the first candidate is wrong, and all
 /// other steps succeed at once. Each step costs 0.25 dollars and 100 tokens.
 #[derive(Debug, Default)]
-pub struct Scripted {
+pub struct ScriptedPerformer {
     started: Mutex<Vec<String>>,
     steered: Mutex<Vec<String>>,
     cancelled: AtomicUsize,
@@ -47,7 +47,7 @@ pub struct Scripted {
     life: AtomicUsize,
 }
 
-impl Scripted {
+impl ScriptedPerformer {
     /// Makes steps of this kind wait until they are cancelled.
     #[must_use]
     pub fn with_hanging(mut self, kind: StepKind) -> Self {
@@ -87,13 +87,13 @@ impl Scripted {
     /// Returns the started steps, in order.
     #[must_use]
     pub fn started(&self) -> Vec<String> {
-        locked(&self.started).clone()
+        lock(&self.started).clone()
     }
 
     /// Returns the messages that steps have received, with the step.
     #[must_use]
     pub fn steered(&self) -> Vec<String> {
-        locked(&self.steered).clone()
+        lock(&self.steered).clone()
     }
 
     /// Returns the number of steps that were cancelled.
@@ -130,7 +130,7 @@ impl Scripted {
 }
 
 #[async_trait]
-impl Performer for Scripted {
+impl Performer for ScriptedPerformer {
     async fn perform(
         &self,
         _task: &Task,
@@ -138,7 +138,7 @@ impl Performer for Scripted {
         fence: &Fence,
         cancel: &CancellationToken,
     ) -> (StepOutput, WorkCost) {
-        locked(&self.started).push(step.id.to_string());
+        lock(&self.started).push(step.id.to_string());
         self.log("began", &step.id);
         let spent = WorkCost { usd: 0.25, tokens: 100, millis: 10, ..WorkCost::default() };
         if self.hanging == Some(step.id.kind) {
@@ -159,13 +159,13 @@ impl Performer for Scripted {
         self.log("ended", &step.id);
         match (step.id.kind, step.id.candidate, step.id.attempt) {
             (StepKind::Review, Some(0), 1) => (review(&["a fault"]), spent),
-            (StepKind::Evidence, Some(0), 2) => (found_wrong(), spent),
-            _ => (found_right(step.id.kind), spent),
+            (StepKind::Evidence, Some(0), 2) => (failing_output(), spent),
+            _ => (successful_output(step.id.kind), spent),
         }
     }
 
     async fn steer(&self, step: &StepId, message: SteeringMessage) -> bool {
-        locked(&self.steered).push(format!("{step}: {}", message.text));
+        lock(&self.steered).push(format!("{step}: {}", message.text));
         true
     }
 
@@ -178,22 +178,22 @@ impl Performer for Scripted {
 
 /// A factory that returns the same performer for each task.
 #[derive(Clone, Debug)]
-pub struct OnePerformer(pub Arc<Scripted>);
+pub struct SinglePerformerFactory(pub Arc<ScriptedPerformer>);
 
 #[async_trait]
-impl PerformerFactory for OnePerformer {
+impl PerformerFactory for SinglePerformerFactory {
     async fn performer(&self, _id: &SessionId) -> Result<Arc<dyn Performer>, String> {
         Ok(self.0.clone())
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a result that leads to the goal at once.
 #[must_use]
-pub fn found_right(kind: StepKind) -> StepOutput {
+pub fn successful_output(kind: StepKind) -> StepOutput {
     match kind {
         StepKind::Baseline => baseline(),
         StepKind::Anchor => anchor(1),
@@ -205,7 +205,7 @@ pub fn found_right(kind: StepKind) -> StepOutput {
 
 /// Returns evidence against an attempt.
 #[must_use]
-pub fn found_wrong() -> StepOutput {
+pub fn failing_output() -> StepOutput {
     evidence(3, 1)
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pintle_agent::SessionId;
-use pintle_restate::{Engine, EngineError, IdentityKeys};
+use pintle_restate::{EngineError, IdentityKeys, RestateEngine};
 use pintle_workflow::TaskSupervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub(super) async fn serve(
     let registering = async {
         if let Some(admin) = &args.admin {
             let worker = args.reached_at.clone().unwrap_or_else(|| format!("http://{address}"));
-            Engine::register(admin, &worker).await.map_err(|error| failure(&error))?;
+            RestateEngine::register(admin, &worker).await.map_err(|error| failure(&error))?;
         }
         console::print(&format!("serving tasks to Restate on http://{address}/\n")).await?;
         interrupts.first_signal().await;
@@ -73,7 +73,7 @@ pub(super) async fn require_engine(url: &str) -> Result<(), Failure> {
 
 /// Hands over a task to the engine.
 pub(super) async fn hand_over(url: &str, id: &SessionId) -> Result<Exit, Failure> {
-    engine(url)?.begin(id, None).await.map_err(|error| failure(&error))?;
+    engine(url)?.start(id, None).await.map_err(|error| failure(&error))?;
     console::notice(&format!("Restate keeps it going; `pintle task report {id}` says where it is"));
     Ok(Exit::Done)
 }
@@ -88,8 +88,8 @@ pub(super) async fn wake(id: &SessionId, process_env: &ProcessEnv) -> Result<(),
     Ok(())
 }
 
-fn engine(url: &str) -> Result<Engine, Failure> {
-    Engine::new(url).map_err(|error| Failure::usage(error.to_string()))
+fn engine(url: &str) -> Result<RestateEngine, Failure> {
+    RestateEngine::new(url).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn failure(error: &EngineError) -> Failure {

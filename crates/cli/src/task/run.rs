@@ -9,7 +9,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::task::{StepOutput, Task, TaskInput, TaskOutcome};
-use pintle_workflow::{LocalHost, Performer, TaskHostError};
+use pintle_workflow::{LocalTaskHost, Performer, TaskHostError};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +121,7 @@ async fn hand_over(
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
                 plan.model.clone_from(&args.run.model.model);
             }
-            let created = LocalHost::create(sessions.store(), id.clone(), contract).await;
+            let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
                 opening::remove_snapshot(machine, directory, &id).await;
             }
@@ -180,7 +180,7 @@ impl Following<'_> {
     /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
     async fn run(
         &self,
-        mut host: LocalHost,
+        mut host: LocalTaskHost,
         performer: Arc<dyn Performer>,
         interrupts: &Interrupts,
     ) -> Result<Result<TaskOutcome, TaskHostError>, Failure> {

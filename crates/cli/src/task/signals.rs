@@ -8,7 +8,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_store::StoreError;
 use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{GateAnswer, TaskSignal};
-use pintle_workflow::{LocalHost, TaskHostError, post_signal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 
 use super::{files_of, find, host_failure, open_failure, read};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
@@ -76,7 +76,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     if sessions.is_live(id).await {
         return Ok(());
     }
-    let mut host = match LocalHost::open(sessions.store(), id).await {
+    let mut host = match LocalTaskHost::open(sessions.store(), id).await {
         Ok(host) => host,
         // Another process has opened it meanwhile, and handles the posted signals.
         Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(()),

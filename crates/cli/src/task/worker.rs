@@ -8,7 +8,7 @@ use std::time::Duration;
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_store::{Filter, Page};
-use pintle_workflow::{InProcess, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
+use pintle_workflow::{InProcessHost, KIND, KIND_TASK, TaskHostError, TaskSupervisor};
 use tokio::task::JoinSet;
 
 use super::performer_factory::TaskPerformerFactory;
@@ -82,8 +82,8 @@ async fn run_tasks(supervisor: &Arc<TaskSupervisor>) -> Infallible {
         }
         for summary in listed.into_iter().flatten() {
             if known.insert(summary.id.clone()) {
-                let host = InProcess::new(Arc::clone(supervisor), summary.id.clone());
-                attending.spawn(async move { (summary.id, host.attend().await) });
+                let host = InProcessHost::new(Arc::clone(supervisor), summary.id.clone());
+                attending.spawn(async move { (summary.id, host.run().await) });
             }
         }
         tokio::select! {

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use pintle_agent::SessionId;
 use pintle_llm::testing::FakeAdapter;
-use pintle_workflow::LocalHost;
+use pintle_workflow::LocalTaskHost;
 use pintle_workflow::contract::{AnchorPlan, Contract, DecisionGate, TaskCheck};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn a_task_is_read_told_and_followed() {
     let mut fixture = Fixture::start(FakeAdapter::new("anthropic")).await;
     let client = fixture.client();
     let id = SessionId::new("t1");
-    drop(LocalHost::create(fixture.store(), id.clone(), contract()).await.unwrap());
+    drop(LocalTaskHost::create(fixture.store(), id.clone(), contract()).await.unwrap());
     let listed = client.list_tasks(Some(1), None).await.unwrap();
     assert_eq!((listed.tasks.len(), listed.next), (1, None));
     assert_eq!((listed.tasks[0].title.as_str(), listed.tasks[0].state.as_str()), ("Mend it.", "under way"));

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::net::TcpListener;
 
-use crate::Engine;
+use crate::RestateEngine;
 
 /// Variable with the path of the engine's program.
 const PROGRAM: &str = "PINTLE_TEST_RESTATE";
@@ -143,14 +143,14 @@ impl TestEngine {
         format!("http://127.0.0.1:{}", self.admin)
     }
 
-    pub(super) fn client(&self) -> Engine {
-        Engine::new(&self.ingress()).unwrap()
+    pub(super) fn client(&self) -> RestateEngine {
+        RestateEngine::new(&self.ingress()).unwrap()
     }
 
     /// Tells the engine of a worker, once that listens.
     pub(super) async fn register(&self, port: u16) {
         until("the worker is registered", async || {
-            Engine::register(&self.admin(), &format!("http://127.0.0.1:{port}")).await.is_ok()
+            RestateEngine::register(&self.admin(), &format!("http://127.0.0.1:{port}")).await.is_ok()
         })
         .await;
     }

@@ -38,7 +38,7 @@ async fn worker_process() {
         }
         Err(_) => Arc::new(FileStore::open(Path::new(&std::env::var(STORE).unwrap())).unwrap()),
     };
-    let performer = Scripted::default()
+    let performer = ScriptedPerformer::default()
         .with_log(std::env::var(LOG).unwrap().into())
         .with_time(Duration::from_millis(number(TIME)))
         .with_death_at(usize::try_from(number(DEATH)).unwrap());
@@ -46,7 +46,8 @@ async fn worker_process() {
         Ok(_) => performer.with_hanging(StepKind::Work),
         Err(_) => performer,
     };
-    let supervisor = Arc::new(TaskSupervisor::new(store, Arc::new(OnePerformer(Arc::new(performer)))));
+    let supervisor =
+        Arc::new(TaskSupervisor::new(store, Arc::new(SinglePerformerFactory(Arc::new(performer)))));
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await.unwrap();
     serve(listener, supervisor, &IdentityKeys::default(), std::future::pending()).await;
 }
@@ -73,15 +74,15 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
     let Some(engine) = TestEngine::start().await else { return };
     let client = engine.client();
     let whole = MemoryStore::new();
-    let mut host = LocalHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
-    host.run(Arc::new(Scripted::default())).await.unwrap();
+    let mut host = LocalTaskHost::create(&whole, SessionId::new("whole"), contract()).await.unwrap();
+    host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
     let expected = TaskReport::from_task(host.task()).to_json().unwrap();
     for death in 1..=20 {
         let directory = tempfile::tempdir().unwrap();
         let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
         let mut first = Process::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
         engine.register(port).await;
-        client.begin(&id, Some(contract())).await.unwrap();
+        client.start(&id, Some(contract())).await.unwrap();
         first.ended().await;
         let second = Process::start(&mut worker(port, directory.path(), "log"));
         let ending = tokio::time::timeout(PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
@@ -138,7 +139,7 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
     balancer.spawn(balance(listener, ports));
     engine.register(address).await;
     let (id, client) = (SessionId::new("t"), engine.client());
-    client.begin(&id, Some(contract())).await.unwrap();
+    client.start(&id, Some(contract())).await.unwrap();
     let log = directory.path().join("first");
     until("both work", async || {
         events(&log)
@@ -173,7 +174,7 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     let worker = Process::start(&mut command);
     engine.register(port).await;
     let (id, client) = (SessionId::new("t"), engine.client());
-    client.begin(&id, Some(contract())).await.unwrap();
+    client.start(&id, Some(contract())).await.unwrap();
     let mut ended = 0;
     for _ in 0..20 {
         ended += database.end_connections();
@@ -183,8 +184,8 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     let ending = tokio::time::timeout(2 * PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
     assert_eq!(ending, Some(TaskEnd::Done));
     let alone = MemoryStore::new();
-    let mut host = LocalHost::create(&alone, id.clone(), contract()).await.unwrap();
-    host.run(Arc::new(Scripted::default())).await.unwrap();
+    let mut host = LocalTaskHost::create(&alone, id.clone(), contract()).await.unwrap();
+    host.run(Arc::new(ScriptedPerformer::default())).await.unwrap();
     let task = read_task(&store, &id).await.unwrap();
     assert_eq!(
         TaskReport::from_task(&task).to_json().unwrap(),

@@ -6,7 +6,7 @@ use super::*;
 use crate::contract::{CandidatePlan, DecisionGate, TaskBudget, TaskCheck};
 use crate::local::RecordedInput;
 use crate::task::{StepId, StepKind, StepOutput, StepResult, TaskInput, TaskSignal, TaskStep};
-use crate::tests::facts::{found_right, found_wrong};
+use crate::tests::facts::{failing_output, successful_output};
 
 fn contract() -> Contract {
     Contract::new("Sums of <b>negative</b> numbers\nare right.")
@@ -30,8 +30,8 @@ fn played(contract: Contract, find: impl Fn(&TaskStep) -> StepOutput) -> Task {
 #[test]
 fn a_report_says_what_proves_the_result_and_what_it_cost() {
     let task = played(contract(), |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Evidence, Some(0)) => found_wrong(),
-        _ => found_right(step.id.kind),
+        (StepKind::Evidence, Some(0)) => failing_output(),
+        _ => successful_output(step.id.kind),
     });
     insta::assert_snapshot!(TaskReport::from_task(&task).to_markdown(), @r#"
     # Done
@@ -104,7 +104,7 @@ fn names_in_the_report_are_those_of_the_fixture() {
     ];
     assert_eq!(serde_json::to_value(found).unwrap(), outcomes);
 
-    let task = played(contract(), |step| found_right(step.id.kind));
+    let task = played(contract(), |step| successful_output(step.id.kind));
     let id = SessionId::new("t");
     let report = serde_json::to_value(TaskReport::from_task(&task).with_id(&id)).unwrap();
     let done = &report["outcome"]["done"];
@@ -133,13 +133,13 @@ fn every_end_is_a_sentence() {
     let at_limit = |kind: StepKind| {
         move |step: &TaskStep| match step.id.kind == kind {
             true => StepOutput::AtLimit { session: "s".to_owned() },
-            false => found_right(step.id.kind),
+            false => successful_output(step.id.kind),
         }
     };
     let failing = |kind: StepKind| {
         move |step: &TaskStep| match step.id.kind == kind {
             true => StepOutput::failed("the | disk\nis <full>"),
-            false => found_right(step.id.kind),
+            false => successful_output(step.id.kind),
         }
     };
     let mut cancelled = Task::new(contract()).unwrap();
@@ -152,7 +152,7 @@ fn every_end_is_a_sentence() {
         ended(&played(contract(), failing(StepKind::Baseline))),
         ended(&played(contract(), failing(StepKind::Anchor))),
         ended(&played(contract(), failing(StepKind::Work))),
-        ended(&played(contract().with_budget(budget), |step| found_right(step.id.kind))),
+        ended(&played(contract().with_budget(budget), |step| successful_output(step.id.kind))),
         ended(&played(contract(), at_limit(StepKind::Anchor))),
     ];
     insta::assert_snapshot!(said.concat(), @r#"
@@ -188,7 +188,7 @@ fn page_of_success(hostile: &Hostile<'_>) -> String {
             remarks: hostile.said.to_owned(),
         }),
         kind @ (StepKind::Baseline | StepKind::Anchor | StepKind::Work | StepKind::Evidence) => {
-            found_right(kind)
+            successful_output(kind)
         }
     });
     let patch = hostile.patch.to_owned();
@@ -202,7 +202,7 @@ fn page_of(hostile: &Hostile<'_>) -> String {
     let task = played(contract, |step| match (step.id.kind, step.id.candidate) {
         (StepKind::Work, Some(0)) => StepOutput::failed(hostile.found),
         (StepKind::Review, _) => crate::tests::facts::review(&[hostile.found]),
-        _ => found_right(step.id.kind),
+        _ => successful_output(step.id.kind),
     });
     let step = StepId { kind: StepKind::Work, candidate: Some(1), attempt: 2 };
     let spent = WorkCost { usd: 0.5, tokens: 7, millis: 61_250, ..WorkCost::default() };
@@ -228,7 +228,7 @@ fn record_inputs(inputs: impl IntoIterator<Item = TaskInput>) -> Vec<RecordedInp
 fn finished(kind: StepKind, candidate: Option<usize>, usd: f64) -> TaskInput {
     let step = StepId { kind, candidate, attempt: 1 };
     let spent = WorkCost { usd, tokens: 10, millis: 1_500, ..WorkCost::default() };
-    TaskInput::StepFinished(Box::new(StepResult { step, output: found_right(kind), spent }))
+    TaskInput::StepFinished(Box::new(StepResult { step, output: successful_output(kind), spent }))
 }
 
 /// Elements that have no end.
@@ -316,7 +316,7 @@ fn content<'a>(page: &'a str, tag: &str) -> &'a str {
 }
 
 fn page_with_diff(patch: &str) -> String {
-    let task = played(contract(), |step| found_right(step.id.kind));
+    let task = played(contract(), |step| successful_output(step.id.kind));
     TaskReport::from_task(&task).to_html(&[CandidateDiff { candidate: 0, patch: patch.to_owned() }], &[])
 }
 
@@ -425,7 +425,7 @@ fn a_page_shows_exactly_what_was_said() {
     contract.checks.clear();
     let mut contract = contract.with_check(TaskCheck::new("tests", command));
     contract.goal = "Print `a\\|b`, &lt; and ``c`` | d\n  # not a title".to_owned();
-    let task = played(contract, |step| found_right(step.id.kind));
+    let task = played(contract, |step| successful_output(step.id.kind));
     let report = TaskReport::from_task(&task);
     assert!(report.to_markdown().contains("`grep 'a\\|b' x | sed s/&lt;/</ > 'date'`"));
     let page = report.to_html(&[], &[]);
@@ -491,8 +491,8 @@ fn a_page_replaces_characters_that_are_not_seen() {
 #[test]
 fn the_bill_adds_up_and_says_which_candidates_were_not_chosen() {
     let task = played(contract(), |step| match (step.id.kind, step.id.candidate) {
-        (StepKind::Evidence, Some(0)) => found_wrong(),
-        _ => found_right(step.id.kind),
+        (StepKind::Evidence, Some(0)) => failing_output(),
+        _ => successful_output(step.id.kind),
     });
     let inputs = [
         finished(StepKind::Work, Some(10), 0.25),

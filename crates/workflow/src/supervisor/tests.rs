@@ -3,34 +3,34 @@
 use pintle_store::{FileStore, MemoryStore};
 
 use super::*;
-use crate::durable::InProcess;
+use crate::durable::InProcessHost;
 use crate::local::post_signal;
 use crate::report::TaskReport;
 use crate::task::{GateAnswer, StepKind, TaskSignal};
-use crate::testing::{OnePerformer, Scripted, contract};
+use crate::testing::{ScriptedPerformer, SinglePerformerFactory, contract};
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn supervisor(store: Arc<dyn SessionStore>, performer: &Arc<Scripted>) -> Arc<TaskSupervisor> {
-    Arc::new(TaskSupervisor::new(store, Arc::new(OnePerformer(performer.clone()))))
+fn supervisor(store: Arc<dyn SessionStore>, performer: &Arc<ScriptedPerformer>) -> Arc<TaskSupervisor> {
+    Arc::new(TaskSupervisor::new(store, Arc::new(SinglePerformerFactory(performer.clone()))))
 }
 
-async fn attended(supervisor: &Arc<TaskSupervisor>, id: &SessionId) -> TaskEnd {
-    let host = InProcess::new(Arc::clone(supervisor), id.clone());
-    tokio::time::timeout(PATIENCE, host.attend()).await.unwrap().unwrap()
+async fn run_task(supervisor: &Arc<TaskSupervisor>, id: &SessionId) -> TaskEnd {
+    let host = InProcessHost::new(Arc::clone(supervisor), id.clone());
+    tokio::time::timeout(PATIENCE, host.run()).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn any_number_may_ask_and_each_step_begins_once() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let performer = Arc::new(Scripted::default().with_time(Duration::from_millis(5)));
+    let performer = Arc::new(ScriptedPerformer::default().with_time(Duration::from_millis(5)));
     let supervisor = supervisor(store.clone(), &performer);
     for _ in 0..2 {
         supervisor.create(&id, contract()).await.unwrap();
     }
     let endings =
-        tokio::join!(attended(&supervisor, &id), attended(&supervisor, &id), attended(&supervisor, &id));
+        tokio::join!(run_task(&supervisor, &id), run_task(&supervisor, &id), run_task(&supervisor, &id));
     assert_eq!(endings, (TaskEnd::Done, TaskEnd::Done, TaskEnd::Done));
     assert_eq!(performer.started().len(), 10);
     supervisor.close().await;
@@ -42,13 +42,14 @@ async fn any_number_may_ask_and_each_step_begins_once() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_has_ended_makes_room_once_its_files_are_gone() {
     let store = Arc::new(MemoryStore::new());
-    let performer = Arc::new(Scripted::default().with_cleaning(Duration::from_millis(100)));
-    let supervisor = TaskSupervisor::new(store, Arc::new(OnePerformer(performer.clone()))).with_max_tasks(1);
+    let performer = Arc::new(ScriptedPerformer::default().with_cleaning(Duration::from_millis(100)));
+    let supervisor =
+        TaskSupervisor::new(store, Arc::new(SinglePerformerFactory(performer.clone()))).with_max_tasks(1);
     let supervisor = Arc::new(supervisor);
     for number in 0..3 {
         let id = SessionId::new(format!("t{number}"));
         supervisor.create(&id, contract()).await.unwrap();
-        assert_eq!(attended(&supervisor, &id).await, TaskEnd::Done);
+        assert_eq!(run_task(&supervisor, &id).await, TaskEnd::Done);
     }
     supervisor.close().await;
     assert_eq!(performer.cleaned(), 3);
@@ -63,12 +64,12 @@ async fn a_task_whose_process_died_before_its_contract_was_on_record_gets_it() {
         let id = SessionId::new("t");
         let summary = pintle_store::Summary::new(id.clone(), pintle_agent::Timestamp::from_millis(0));
         store.create(summary).await.unwrap().close().await.unwrap();
-        let performer = Arc::new(Scripted::default());
+        let performer = Arc::new(ScriptedPerformer::default());
         let supervisor = supervisor(store, &performer);
         for _ in 0..2 {
             supervisor.create(&id, contract()).await.unwrap();
         }
-        assert_eq!(attended(&supervisor, &id).await, TaskEnd::Done);
+        assert_eq!(run_task(&supervisor, &id).await, TaskEnd::Done);
         supervisor.close().await;
     }
 }
@@ -80,16 +81,16 @@ async fn the_report_is_that_of_the_whole_task() {
     let mut reports = Vec::new();
     for is_whole in [true, false] {
         let store = Arc::new(MemoryStore::new());
-        let performer = Arc::new(Scripted::default());
+        let performer = Arc::new(ScriptedPerformer::default());
         let mut contract = contract();
         contract.candidates.truncate(1);
         if is_whole {
-            let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+            let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
             host.run(performer.clone()).await.unwrap();
         } else {
             let supervisor = supervisor(store.clone(), &performer);
             supervisor.create(&id, contract).await.unwrap();
-            attended(&supervisor, &id).await;
+            run_task(&supervisor, &id).await;
         }
         reports
             .push(TaskReport::from_task(&read_task(store.as_ref(), &id).await.unwrap()).to_json().unwrap());
@@ -100,7 +101,7 @@ async fn the_report_is_that_of_the_whole_task() {
 #[tokio::test(start_paused = true)]
 async fn a_person_is_waited_for_by_no_process() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let performer = Arc::new(Scripted::default());
+    let performer = Arc::new(ScriptedPerformer::default());
     let supervisor = supervisor(store.clone(), &performer);
     supervisor.create(&id, contract().with_gate(DecisionGate::Anchor)).await.unwrap();
     let waiting = async {
@@ -119,7 +120,7 @@ async fn a_person_is_waited_for_by_no_process() {
     let decide = async {
         post_signal(store.as_ref(), &id, "d", &TaskSignal::Decide(decision), None).await.unwrap();
     };
-    let (ending, ()) = tokio::join!(attended(&supervisor, &id), decide);
+    let (ending, ()) = tokio::join!(run_task(&supervisor, &id), decide);
     assert_eq!((ending, performer.started().len()), (TaskEnd::Done, 10));
 }
 
@@ -128,7 +129,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
     let directory = tempfile::tempdir().unwrap();
     let id = SessionId::new("t");
     let open = || Arc::new(FileStore::open(directory.path()).unwrap());
-    let hanging = Arc::new(Scripted::default().with_hanging(StepKind::Work));
+    let hanging = Arc::new(ScriptedPerformer::default().with_hanging(StepKind::Work));
     let first = supervisor(open(), &hanging);
     first.create(&id, contract()).await.unwrap();
     let step = loop {
@@ -140,7 +141,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
         }
         first.wait_for_step(&id, &steps[0], PATIENCE).await.unwrap();
     };
-    let performer = Arc::new(Scripted::default());
+    let performer = Arc::new(ScriptedPerformer::default());
     let second = supervisor(open(), &performer);
     assert!(
         matches!(second.ensure_running(&id).await.unwrap(), TaskStatus::Steps(steps) if steps.len() == 2)
@@ -151,7 +152,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
     let waiting = second.wait_for_step(&id, &step, PATIENCE);
     let (progress, ()) = tokio::join!(waiting, first.stop(&id));
     assert_eq!(progress.unwrap(), StepProgress::Ended);
-    assert_eq!((hanging.cancelled(), attended(&second, &id).await), (2, TaskEnd::Done));
+    assert_eq!((hanging.cancelled(), run_task(&second, &id).await), (2, TaskEnd::Done));
     // Both candidates had begun before, and nothing that had ended runs again.
     let started = performer.started();
     assert_eq!(
@@ -164,7 +165,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
 #[tokio::test]
 async fn cancelling_ends_a_task_wherever_it_is() {
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let performer = Arc::new(Scripted::default().with_hanging(StepKind::Work));
+    let performer = Arc::new(ScriptedPerformer::default().with_hanging(StepKind::Work));
     let supervisor = supervisor(store.clone(), &performer);
     supervisor.create(&id, contract()).await.unwrap();
     let cancel = async {
@@ -175,7 +176,7 @@ async fn cancelling_ends_a_task_wherever_it_is() {
             .await
             .unwrap();
     };
-    let (ending, ()) = tokio::join!(attended(&supervisor, &id), cancel);
+    let (ending, ()) = tokio::join!(run_task(&supervisor, &id), cancel);
     supervisor.close().await;
     assert_eq!((ending, performer.cancelled(), performer.cleaned()), (TaskEnd::Aborted, 2, 1));
     let idle = SessionId::new("idle");
@@ -193,8 +194,8 @@ async fn cancelling_ends_a_task_wherever_it_is() {
 #[tokio::test]
 async fn a_full_process_takes_up_nothing_more() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let performer = Arc::new(Scripted::default().with_hanging(StepKind::Baseline));
-    let performers = Arc::new(OnePerformer(performer.clone()));
+    let performer = Arc::new(ScriptedPerformer::default().with_hanging(StepKind::Baseline));
+    let performers = Arc::new(SinglePerformerFactory(performer.clone()));
     let supervisor = TaskSupervisor::new(store, performers).with_max_tasks(1);
     let (one, two) = (SessionId::new("one"), SessionId::new("two"));
     supervisor.create(&one, contract()).await.unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::{CandidatePlan, ReviewPlan, TaskBudget, TaskCheck};
-use crate::tests::facts::{anchor, baseline, evidence, found_right, review, worked};
+use crate::tests::facts::{anchor, baseline, evidence, review, successful_output, worked};
 
 fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.").with_check(TaskCheck::new("tests", "make test"))
@@ -55,7 +55,7 @@ impl Played {
 
 /// Finds what leads to the goal at once.
 fn right(step: &TaskStep) -> (StepOutput, f64) {
-    (found_right(step.id.kind), 0.1)
+    (successful_output(step.id.kind), 0.1)
 }
 
 #[test]

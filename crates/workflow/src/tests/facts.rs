@@ -3,7 +3,9 @@
 use crate::command_run::{BlobReference, CommandEnd, CommandRun};
 use crate::diff::{ChangeKind, ChangedFile, Diff};
 use crate::results::{TestRun, TestStatus};
-pub(crate) use crate::testing::{anchor, baseline, evidence, found_right, found_wrong, review, worked};
+pub(crate) use crate::testing::{
+    anchor, baseline, evidence, failing_output, review, successful_output, worked,
+};
 
 /// Returns results in which each word is a test with a sign: `+` passed, `-` failed, `!` broken, `?` skipped.
 pub(crate) fn results(words: &str) -> TestRun {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::LocalHost;
+use pintle_workflow::LocalTaskHost;
 use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 
@@ -41,7 +41,7 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Opens a recorded task, or creates a new one.
-    pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
+    pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalTaskHost, Failure> {
         let is_new = !matches!(wanted, Wanted::Task(_));
         let opened = self.host(wanted).await;
         if is_new && opened.is_err() {
@@ -50,15 +50,15 @@ impl Opening<'_> {
         opened
     }
 
-    async fn host(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
+    async fn host(&self, wanted: Wanted) -> Result<LocalTaskHost, Failure> {
         let Self { args, sessions, id, process_env, .. } = *self;
         let host = match wanted {
-            Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
+            Wanted::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
             Wanted::Contract(contract) => {
                 require_models(&contract, self.model, process_env).await?;
                 let base = self.base(Some(&contract)).await?;
                 let contract = contract.with_base(base);
-                LocalHost::create(sessions.store(), id.clone(), contract).await
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
             Wanted::Goal(goal) => {
                 let asking = Asking {
@@ -69,7 +69,7 @@ impl Opening<'_> {
                 };
                 let performer = self.performer_factory.create(id)?;
                 let contract = asking.contract(&performer, self.base(None).await?, &goal, args.yes).await?;
-                LocalHost::create(sessions.store(), id.clone(), contract).await
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
         };
         match host {

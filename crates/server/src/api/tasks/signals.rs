@@ -9,7 +9,7 @@ use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::StoreError;
 use pintle_workflow::task::{GateAnswer, TaskSignal};
-use pintle_workflow::{LocalHost, TaskHostError, post_signal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -159,7 +159,7 @@ impl App {
         if store.holder(id).await?.is_some() {
             return Ok(());
         }
-        match LocalHost::open(store, id).await {
+        match LocalTaskHost::open(store, id).await {
             Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
             // Another process has opened the task meanwhile and applies the signals.
             Err(TaskHostError::Store(StoreError::InUse { .. })) => Ok(()),

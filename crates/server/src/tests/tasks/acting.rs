@@ -2,7 +2,7 @@
 
 use pintle_agent::SessionId;
 use pintle_store::SessionStore as _;
-use pintle_workflow::LocalHost;
+use pintle_workflow::LocalTaskHost;
 use pintle_workflow::task::TaskOutcome;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ async fn a_decision_waits_for_a_process_and_counts_once() {
 #[tokio::test]
 async fn cancelling_needs_no_process() {
     let mut fixture = Setup::new(scripted()).start().await;
-    drop(LocalHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
+    drop(LocalTaskHost::create(&fixture.host.store, SessionId::new("t1"), contract()).await.unwrap());
     let cancel = "/v1/tasks/t1/cancel";
     let body = json!({"reason": "no longer needed"});
     assert_eq!(send(&fixture, cancel, "k", &body).await.status, 202);

@@ -11,7 +11,7 @@ use pintle_workflow::task::{
     ReviewFacts, StepId, StepKind, StepOutput, Task, TaskOutcome, TaskStep, WorkCost, WorkEnd, WorkFacts,
 };
 use pintle_workflow::{
-    BlobReference, ChangeKind, ChangedFile, CommandEnd, CommandRun, Diff, LocalHost, Performer,
+    BlobReference, ChangeKind, ChangedFile, CommandEnd, CommandRun, Diff, LocalTaskHost, Performer,
     SteeringMessage, read_task,
 };
 use tokio::sync::Semaphore;
@@ -110,7 +110,7 @@ impl Running {
     /// Starts a task of which so many steps of work end.
     pub(super) async fn start(fixture: &Fixture, id: &str, contract: Contract, may_end: usize) -> Self {
         let store = &fixture.host.store;
-        let host = LocalHost::create(store, SessionId::new(id), contract).await.unwrap();
+        let host = LocalTaskHost::create(store, SessionId::new(id), contract).await.unwrap();
         Self::of(fixture, host, may_end)
     }
 
@@ -121,11 +121,11 @@ impl Running {
 
     /// Goes on with a task.
     pub(super) async fn resume(fixture: &Fixture, id: &str) -> Self {
-        let host = LocalHost::open(&fixture.host.store, &SessionId::new(id)).await.unwrap();
+        let host = LocalTaskHost::open(&fixture.host.store, &SessionId::new(id)).await.unwrap();
         Self::of(fixture, host, 9)
     }
 
-    fn of(fixture: &Fixture, mut host: LocalHost, may_end: usize) -> Self {
+    fn of(fixture: &Fixture, mut host: LocalTaskHost, may_end: usize) -> Self {
         let id = host.id().clone();
         let performer = Arc::new(Scripted {
             store: fixture.host.store.clone(),

@@ -3,7 +3,7 @@
 use pintle_store::{FileStore, SessionStore};
 
 use super::*;
-use crate::LocalHost;
+use crate::LocalTaskHost;
 use crate::contract::{AnchorPlan, TaskCheck};
 use crate::task::TaskSignal;
 
@@ -17,7 +17,7 @@ async fn a_reader_follows_a_task() {
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let id = SessionId::new("t");
-    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract()).await.unwrap();
     let mut reader = TaskReader::open(&store, &id).await.unwrap();
     let first = reader.next().await.unwrap();
     assert_eq!(first, Some(TaskLine::Contract(Box::new(contract()))));
@@ -57,7 +57,7 @@ async fn a_task_is_read_up_to_the_damage() {
     let directory = tempfile::tempdir().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let id = SessionId::new("t");
-    let mut host = LocalHost::create(&store, id.clone(), contract()).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract()).await.unwrap();
     for words in ["first", "second", "third"] {
         let signal = TaskSignal::Steer { candidate: Some(0), text: words.to_owned() };
         crate::post_signal(&store, &id, words, &signal, None).await.unwrap();
@@ -83,9 +83,10 @@ async fn a_task_is_read_up_to_the_damage() {
     assert!(report.to_markdown().contains("The rest of the record cannot be read: "), "{report:?}");
     assert!(report.to_json().unwrap().contains("\"damage\": \"the journal of"), "{report:?}");
     // It does not continue.
-    for error in
-        [crate::read_task(&store, &id).await.unwrap_err(), LocalHost::open(&store, &id).await.unwrap_err()]
-    {
+    for error in [
+        crate::read_task(&store, &id).await.unwrap_err(),
+        LocalTaskHost::open(&store, &id).await.unwrap_err(),
+    ] {
         assert!(matches!(&error, TaskHostError::Store(error) if error.is_damage()), "{error:?}");
     }
 }

@@ -18,7 +18,7 @@ use crate::contract::{Contract, ReviewPlan};
 use crate::local::Performer;
 use crate::report::TaskReport;
 use crate::task::{StepId, StepOutput, Task, TaskInput, TaskOutcome, TaskSignal, TaskStep, WorkCost};
-use crate::{LocalHost, SteeringMessage, post_signal};
+use crate::{LocalTaskHost, SteeringMessage, post_signal};
 
 /// Beginnings and ends of the eight steps.
 const POINTS: usize = 16;
@@ -110,7 +110,7 @@ impl ProcessDeath {
     async fn at(point: usize) -> Self {
         let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
         let contract = contract(&project).await;
-        let mut host = LocalHost::create(&store, SessionId::new("t"), contract).await.unwrap();
+        let mut host = LocalTaskHost::create(&store, SessionId::new("t"), contract).await.unwrap();
         let inner = Arc::new(project.performer(&store, &scripted).await);
         let dying = Arc::new(DyingPerformer { inner, left: AtomicUsize::new(point), died: Notify::new() });
         let running = tokio::time::timeout(PATIENCE, host.run(dying.clone()));
@@ -124,7 +124,7 @@ impl ProcessDeath {
     /// Goes on with it, and returns how it ended, its state, and how many steps have begun since.
     async fn go_on(&self) -> (TaskOutcome, Task, usize) {
         let id = SessionId::new("t");
-        let mut host = LocalHost::open(&self.store, &id).await.unwrap();
+        let mut host = LocalTaskHost::open(&self.store, &id).await.unwrap();
         let mut inputs = host.inputs();
         let performer = Arc::new(self.project.performer(&self.store, &self.scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();

@@ -15,7 +15,7 @@ use pintle_test_conditions::is_full;
 use super::crashes::{contract, report, script};
 use super::project::Project;
 use crate::task::TaskOutcome;
-use crate::{LocalHost, read_task};
+use crate::{LocalTaskHost, read_task};
 
 /// Variable with the directory of the project, for the child; everything that it starts inherits it.
 const CHILD: &str = "PINTLE_TEST_KILLED";
@@ -42,12 +42,12 @@ async fn process_that_is_killed() {
     let (store, id) = (FileStore::open(directory.join("store")).unwrap(), SessionId::new("t"));
     let mut host = match store.summary(&id).await.unwrap() {
         // Killed before the contract was on record, it is no task yet.
-        Some(_) if read_task(&store, &id).await.is_ok() => LocalHost::open(&store, &id).await.unwrap(),
+        Some(_) if read_task(&store, &id).await.is_ok() => LocalTaskHost::open(&store, &id).await.unwrap(),
         known => {
             if known.is_some() {
                 store.delete(&id).await.unwrap();
             }
-            LocalHost::create(&store, id.clone(), contract(&project).await).await.unwrap()
+            LocalTaskHost::create(&store, id.clone(), contract(&project).await).await.unwrap()
         }
     };
     let performer = Arc::new(project.performer(&store, &Arc::new(script())).await);

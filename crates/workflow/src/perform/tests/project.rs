@@ -25,7 +25,7 @@ use crate::session_runner::{
     WorkspaceFactory,
 };
 use crate::task::{Task, TaskOutcome, WorkCost, WorkEnd};
-use crate::{LocalHost, Performer, read_task};
+use crate::{LocalTaskHost, Performer, read_task};
 
 /// Time limit of a whole task.
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
@@ -326,7 +326,7 @@ impl Project {
     pub(super) async fn run(&self, contract: Contract, scripted: SessionScripts) -> (TaskOutcome, Task) {
         let (store, id) = (MemoryStore::new(), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(&store, id.clone(), contract.clone()).await.unwrap();
+        let mut host = LocalTaskHost::create(&store, id.clone(), contract.clone()).await.unwrap();
         let performer = Arc::new(self.performer(&store, &scripted).await);
         let outcome = tokio::time::timeout(PATIENCE, host.run(performer.clone())).await.unwrap().unwrap();
         drop(host);

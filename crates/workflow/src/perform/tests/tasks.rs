@@ -16,7 +16,7 @@ use crate::report::TaskReport;
 use crate::repository::{UserRepository, read_blob};
 use crate::results::ResultsFormat;
 use crate::task::{BlockReason, LimitKind, TaskOutcome, TaskSignal};
-use crate::{DraftError, LocalHost, WorkError, post_signal};
+use crate::{DraftError, LocalTaskHost, WorkError, post_signal};
 
 const WRONG: &str = "sed -i 's/abs(b)/-b/' src/sums.py";
 
@@ -64,7 +64,7 @@ async fn findings_send_a_candidate_back() {
     contract.review = ReviewPlan { rounds: 1, model: None };
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
-    let mut host = LocalHost::create(&store, id.clone(), contract).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let outcome = host.run(performer).await.unwrap();
     let TaskOutcome::Done(done) = outcome else {
@@ -236,7 +236,7 @@ async fn cancelling_leaves_nothing_in_any_phase() {
         contract.review = ReviewPlan { rounds: 1, model: None };
         let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
         let scripted = Arc::new(scripted);
-        let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+        let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
         let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
         let cancel = async {
             while !scripted.messages.lock().unwrap().iter().any(|(session, _)| session == phase) {
@@ -290,7 +290,7 @@ async fn candidates_do_not_meet() {
     let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
-    let mut host = LocalHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let run = tokio::time::timeout(PATIENCE, host.run(performer));
     let (outcome, _) = tokio::join!(run, project.sh(&relay));
@@ -521,7 +521,7 @@ async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let project = Project::new().await;
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(SessionScripts::new().with("0", RIGHT, None));
-    let mut host = LocalHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
+    let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let TaskOutcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
     let blobs = store.blobs(&id);
@@ -572,7 +572,7 @@ async fn words_of_people_reach_sessions() {
         wait_for("$TMPDIR/ready")
     );
     let contract = project.contract(1).await.with_gate(DecisionGate::Result).with_prepare(prepare);
-    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let say = async {
         let workspace = project.directory().join("task/candidates/0/tmp");
@@ -674,7 +674,7 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
     let scripted = Arc::new(SessionScripts::new().with("0", &broken, None).with("1", RIGHT, None));
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
-    let mut host = LocalHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
+    let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
     let look = async {
         while crate::read_task(store.as_ref(), &id).await.unwrap().pending().gate.is_none() {

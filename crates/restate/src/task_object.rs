@@ -8,7 +8,7 @@ use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
 use pintle_workflow::task::{GateAnswer, TaskSignal, WorkCost};
 use pintle_workflow::{
-    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, attend, post_signal, read_inputs, read_task,
+    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, post_signal, read_inputs, read_task, run_to_end,
 };
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -25,10 +25,10 @@ use crate::IdentityKeys;
 use crate::host::{RestateHost, handler_error, wake};
 
 /// Name of the virtual object. Its key is the id of the task.
-pub const NAME: &str = "PintleTask";
+pub const OBJECT_NAME: &str = "PintleTask";
 
 /// Status checks per invocation. The next invocation continues, so that the journal that the engine replays stays short.
-const MOST_LOOKS: u32 = 100;
+const MAX_STATUS_CHECKS: u32 = 100;
 
 /// Status code for a request that the current state does not allow.
 const CONFLICT: u16 = 409;
@@ -36,7 +36,7 @@ const CONFLICT: u16 = 409;
 /// Input of `run`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Begin {
+pub struct RunRequest {
     /// Contract of a new task. A task that is already in the store keeps its own contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
@@ -45,7 +45,7 @@ pub struct Begin {
 /// Input of `steer`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Steer {
+pub struct SteerRequest {
     /// Number of the candidate, from 0. All candidates if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<usize>,
@@ -56,14 +56,14 @@ pub struct Steer {
 /// Input of `cancel`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Said {
+pub struct CancelRequest {
     /// Reason, for the report.
     pub reason: String,
 }
 
 /// Answer of `status`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
+pub struct StatusResponse {
     /// Status of the task.
     #[serde(rename = "standing")]
     pub status: TaskStatus,
@@ -105,21 +105,21 @@ impl TaskObject {
     async fn run(
         &self,
         context: ObjectContext<'_>,
-        begin: Json<Begin>,
+        request: Json<RunRequest>,
     ) -> Result<Json<Option<TaskEnd>>, HandlerError> {
         let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
-        if let Some(contract) = begin.into_inner().contract {
+        if let Some(contract) = request.into_inner().contract {
             let (supervisor, id) = (Arc::clone(&supervisor), id.clone());
             let created = || async move { supervisor.create(&id, contract).await.map_err(handler_error) };
             context.run(created).name("create").await?;
         }
         let mut host = RestateHost { context: &context, supervisor: Arc::clone(&supervisor), id: id.clone() };
-        match attend(&mut host, &supervisor, &id, MOST_LOOKS).await {
+        match run_to_end(&mut host, &supervisor, &id, MAX_STATUS_CHECKS).await {
             Ok(Some(ending)) => Ok(Json(Some(ending))),
             Ok(None) => {
                 context
                     .object_client::<TaskObjectClient<'_>>(context.key())
-                    .run(Json(Begin::default()))
+                    .run(Json(RunRequest::default()))
                     .send();
                 Ok(Json(None))
             }
@@ -144,9 +144,13 @@ impl TaskObject {
     /// The message is posted once for each invocation, however often the engine repeats it. A cancelled invocation may
     /// have posted it.
     #[handler]
-    async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
-        let Steer { candidate, text } = said.into_inner();
-        self.tell(&context, TaskSignal::Steer { candidate, text }).await
+    async fn steer(
+        &self,
+        context: SharedObjectContext<'_>,
+        request: Json<SteerRequest>,
+    ) -> Result<(), HandlerError> {
+        let SteerRequest { candidate, text } = request.into_inner();
+        self.send_signal(&context, TaskSignal::Steer { candidate, text }).await
     }
 
     /// Answers a task that waits for a decision.
@@ -163,9 +167,9 @@ impl TaskObject {
     async fn decide(
         &self,
         context: SharedObjectContext<'_>,
-        said: Json<GateAnswer>,
+        request: Json<GateAnswer>,
     ) -> Result<(), HandlerError> {
-        self.tell(&context, TaskSignal::Decide(said.into_inner())).await
+        self.send_signal(&context, TaskSignal::Decide(request.into_inner())).await
     }
 
     /// Cancels a task permanently. Returns once the signal is in the store; `run` then ends the task.
@@ -178,8 +182,12 @@ impl TaskObject {
     ///
     /// As for `steer`.
     #[handler]
-    async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
-        self.tell(&context, TaskSignal::Cancel { reason: said.into_inner().reason }).await
+    async fn cancel(
+        &self,
+        context: SharedObjectContext<'_>,
+        request: Json<CancelRequest>,
+    ) -> Result<(), HandlerError> {
+        self.send_signal(&context, TaskSignal::Cancel { reason: request.into_inner().reason }).await
     }
 
     /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
@@ -208,11 +216,11 @@ impl TaskObject {
     ///
     /// Changes nothing, so that it can be cancelled at any time.
     #[handler]
-    async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
+    async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<StatusResponse>, HandlerError> {
         let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let status = || async move {
             let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
-            Ok(Json(Status { status: TaskStatus::from_task(&task), spent: *task.spent() }))
+            Ok(Json(StatusResponse { status: TaskStatus::from_task(&task), spent: *task.spent() }))
         };
         Ok(context.run(status).name("status").await?)
     }
@@ -220,7 +228,11 @@ impl TaskObject {
 
 impl TaskObject {
     /// Posts a signal, once per invocation, and wakes the run.
-    async fn tell(&self, context: &SharedObjectContext<'_>, signal: TaskSignal) -> Result<(), HandlerError> {
+    async fn send_signal(
+        &self,
+        context: &SharedObjectContext<'_>,
+        signal: TaskSignal,
+    ) -> Result<(), HandlerError> {
         let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
