@@ -1,6 +1,6 @@
 //! Finds out that an engine is not there, and what an address is.
 
-use pintle_restate::{RestateEngine, EngineError};
+use pintle_restate::{EngineError, RestateEngine};
 
 fn main() {
     let refused = RestateEngine::new("https://engine.example");

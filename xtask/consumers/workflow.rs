@@ -1,6 +1,6 @@
 //! Judges what a test runner has printed, and begins a task.
 
-use pintle_workflow::contract::{AnchorPlan, TaskCheck, Contract};
+use pintle_workflow::contract::{AnchorPlan, Contract, TaskCheck};
 use pintle_workflow::results::{ResultsFormat, TestStatus};
 use pintle_workflow::task::{StepOrder, Task};
 

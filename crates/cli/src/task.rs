@@ -1,12 +1,12 @@
 //! `pintle task`: tasks that end with evidence.
 
 mod apply;
-mod asked;
 mod draft;
 #[cfg(feature = "restate")]
 mod engine;
-mod lanes;
+mod gate_prompt;
 mod performer_factory;
+mod progress;
 mod run;
 mod session_runner;
 mod show;
@@ -55,7 +55,7 @@ async fn find(sessions: &Sessions, prefix: &str) -> Result<SessionId, Failure> {
 }
 
 /// Returns the directory of the files of a task.
-fn files_of(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
+fn task_directory(id: &SessionId, process_env: &ProcessEnv) -> Result<PathBuf, Failure> {
     Ok(Sessions::directory(process_env)?.join("worktrees").join(format!("task-{id}")))
 }
 
@@ -142,13 +142,13 @@ async fn report(args: &ReportTaskArgs, process_env: &ProcessEnv) -> Result<Exit,
     let report = TaskReport::from_task(&task).with_damage(damage.as_ref());
     let text = match args.output {
         TaskReportFormat::Markdown => report.to_markdown(),
-        TaskReportFormat::Html => report.to_html(&apply::shown_diffs(&sessions, &id, &task).await?, &inputs),
+        TaskReportFormat::Html => report.to_html(&apply::read_diffs(&sessions, &id, &task).await?, &inputs),
         TaskReportFormat::Json => {
             let text = report.with_id(&id).to_json().or_failed("the report cannot be written as JSON")?;
             format!("{text}\n")
         }
         TaskReportFormat::Prediction => {
-            let change = apply::change_of(&sessions, &id, &task, None).await?;
+            let change = apply::read_change(&sessions, &id, &task, None).await?;
             let model = task.contract().candidates.get(change.candidate);
             let model = model.and_then(|plan| plan.model.clone()).unwrap_or_else(|| "pintle".to_owned());
             // The tests of an anchor are ours; a benchmark has its own.

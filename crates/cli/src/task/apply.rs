@@ -18,7 +18,7 @@ use crate::sessions::Sessions;
 
 /// Change of a candidate.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct CandidateChange {
     pub(super) candidate: usize,
     /// Patch that adds the anchor; empty without an anchor.
     pub(super) anchor: Vec<u8>,
@@ -27,12 +27,12 @@ pub(super) struct Change {
 }
 
 /// Returns the change of a candidate, or of the one that reached the goal.
-pub(super) async fn change_of(
+pub(super) async fn read_change(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
     candidate: Option<usize>,
-) -> Result<Change, Failure> {
+) -> Result<CandidateChange, Failure> {
     let best = match task.outcome() {
         Some(TaskOutcome::Done(done)) => Some(done.candidate()),
         _ => None,
@@ -52,11 +52,11 @@ pub(super) async fn change_of(
         None => Vec::new(),
     };
     let patch = read_blob(&diff.patch, blobs.as_ref()).await.or_failed(lost)?;
-    Ok(Change { candidate, anchor, patch })
+    Ok(CandidateChange { candidate, anchor, patch })
 }
 
 /// Returns the diff of the candidate that reached the goal, or else the newest one of each.
-pub(super) async fn shown_diffs(
+pub(super) async fn read_diffs(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
@@ -72,7 +72,7 @@ pub(super) async fn shown_diffs(
             .iter()
             .any(|attempt| attempt.work.as_ref().is_some_and(|work| work.diff.is_some()));
         if has_diff && chosen.is_none_or(|chosen| chosen == candidate) {
-            let change = change_of(sessions, id, task, Some(candidate)).await?;
+            let change = read_change(sessions, id, task, Some(candidate)).await?;
             let patch = [change.anchor, change.patch].concat();
             diffs.push(CandidateDiff { candidate, patch: String::from_utf8_lossy(&patch).into_owned() });
         }
@@ -84,7 +84,7 @@ pub(super) async fn apply(args: ApplyTaskArgs, process_env: &ProcessEnv) -> Resu
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
     let task = read_intact(&sessions, &id).await?.task;
-    let change = change_of(&sessions, &id, &task, args.candidate).await?;
+    let change = read_change(&sessions, &id, &task, args.candidate).await?;
     let patch = [change.anchor, change.patch].concat();
     if args.patch {
         console::print_patch(&patch).await?;

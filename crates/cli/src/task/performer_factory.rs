@@ -8,8 +8,8 @@ use pintle_agent::SessionId;
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
 use pintle_workflow::{Performer, PerformerFactory, RepositoryPerformer, read_task};
 
-use super::files_of;
 use super::session_runner::TaskSessionRunner;
+use super::task_directory;
 use super::workspace_factory::TaskWorkspaceFactory;
 use crate::failure::Failure;
 use crate::hardening;
@@ -39,7 +39,7 @@ impl TaskPerformerFactory {
         let process_env = &self.workspace_factory.process_env;
         let performer = RepositoryPerformer::new(
             id.as_str(),
-            files_of(id, process_env)?,
+            task_directory(id, process_env)?,
             Arc::clone(&self.machine),
             Arc::new(self.workspace_factory.clone()),
             Arc::clone(&self.session_runner) as Arc<dyn pintle_workflow::SessionRunner>,

@@ -1,6 +1,6 @@
 //! `pintle task run`: starts or resumes a task, and stays until it has ended.
 
-mod opening;
+mod task_opener;
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use self::opening::{Opening, Wanted, wanted};
+use self::task_opener::{TaskOpener, TaskSource, select_source};
 use super::performer_factory::TaskPerformerFactory;
 use super::workspace_factory::TaskWorkspaceFactory;
-use super::{asked, lanes};
+use super::{gate_prompt, progress};
 use crate::approve::Prompter;
 use crate::args::{OutputFormat, RunArgs, RunTaskArgs};
 use crate::attendant::Attendant as _;
@@ -52,14 +52,14 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
     let performer_factory =
         TaskPerformerFactory::new(sessions.clone(), workspace_factory, Arc::clone(&machine));
     // Until the handlers are installed, a signal ends the process, also while it reads standard input.
-    let wanted = wanted(&args, &sessions).await?;
+    let source = select_source(&args, &sessions).await?;
     let interrupts = Interrupts::listen()?;
     let prompter = Prompter::from_process(console::style(process_env), process_env.principal(), false);
-    let id = match &wanted {
-        Wanted::Task(id) => id.clone(),
-        Wanted::Contract(_) | Wanted::Goal(_) => SessionId::generate(),
+    let id = match &source {
+        TaskSource::Task(id) => id.clone(),
+        TaskSource::Contract(_) | TaskSource::Goal(_) => SessionId::generate(),
     };
-    let opening = Opening {
+    let opener = TaskOpener {
         args: &args,
         sessions: &sessions,
         machine: &machine,
@@ -71,22 +71,22 @@ pub(super) async fn run(args: RunTaskArgs, process_env: &ProcessEnv) -> Result<E
         interrupts: &interrupts,
         process_env,
     };
-    let host = opening.open(wanted).await?;
+    let host = opener.open(source).await?;
     console::notice(&format!("task {id}; `pintle task report {id}` says where it is"));
     if format == OutputFormat::StreamJson {
-        console::print(&identity(&id)?).await?;
+        console::print(&identity_line(&id)?).await?;
     }
     let performer = Arc::new(performer_factory.create(&id)?);
     let contract = host.task().contract().clone();
-    let following = Following { sessions: &sessions, id: &id, prompter: &prompter, format };
-    let ended = following.run(host, performer.clone(), &interrupts).await?;
+    let task_console = TaskConsole { sessions: &sessions, id: &id, prompter: &prompter, format };
+    let ended = task_console.run(host, performer.clone(), &interrupts).await?;
     match ended {
         Ok(outcome) => {
             // The outcome is recorded, and leftover files do not change it.
             if let Err(error) = Performer::clean(performer.as_ref(), &contract).await {
                 console::notice(&format!("the files of the task cannot be removed: {error}"));
             }
-            end(&sessions, &id, &outcome, format).await
+            report_end(&sessions, &id, &outcome, format).await
         }
         Err(TaskHostError::Stopped) => {
             let hint = format!("`pintle task run --task {id}` resumes it");
@@ -112,10 +112,10 @@ async fn hand_over(
         Some(prefix) => super::find(&sessions, prefix).await?,
         None => {
             let id = SessionId::generate();
-            let given = opening::given(args)?.ok_or_else(|| {
+            let given = task_opener::read_contract(args)?.ok_or_else(|| {
                 Failure::usage("a task that is handed over needs `--check COMMAND` or `--contract FILE`")
             })?;
-            let base = opening::base(Some(&given), args, machine, directory, &id).await?;
+            let base = task_opener::resolve_base(Some(&given), args, machine, directory, &id).await?;
             let mut contract = given.with_base(base);
             // The flags of the worker apply to the rest.
             for plan in contract.candidates.iter_mut().filter(|plan| plan.model.is_none()) {
@@ -123,7 +123,7 @@ async fn hand_over(
             }
             let created = LocalTaskHost::create(sessions.store(), id.clone(), contract).await;
             if created.is_err() {
-                opening::remove_snapshot(machine, directory, &id).await;
+                task_opener::remove_snapshot(machine, directory, &id).await;
             }
             created.map_err(|error| super::host_failure(&error, &id))?;
             id
@@ -131,7 +131,7 @@ async fn hand_over(
     };
     console::notice(&format!("task {id}"));
     if args.run.output != OutputFormat::Text {
-        console::print(&identity(&id)?).await?;
+        console::print(&identity_line(&id)?).await?;
     }
     let handed_over = super::engine::hand_over(url, &id).await;
     if handed_over.is_err() && args.task.is_none() {
@@ -164,19 +164,19 @@ fn refuse(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Returns the line that identifies the task for programs.
-fn identity(id: &SessionId) -> Result<String, Failure> {
+fn identity_line(id: &SessionId) -> Result<String, Failure> {
     crate::render::json_line(&json!({"task": {"id": id.as_str()}}))
 }
 
 /// Shows a task that runs here to the user.
-struct Following<'a> {
+struct TaskConsole<'a> {
     sessions: &'a Sessions,
     id: &'a SessionId,
     prompter: &'a Prompter,
     format: OutputFormat,
 }
 
-impl Following<'_> {
+impl TaskConsole<'_> {
     /// Runs the task until it has ended, and shows its inputs. The first signal stops it.
     async fn run(
         &self,
@@ -224,7 +224,7 @@ impl Following<'_> {
             let input = match gate.filter(|_| is_new && self.prompter.is_attended()) {
                 // An answer from another process ends the question.
                 Some(gate) => tokio::select! {
-                    asked = asked::ask(self.prompter, self.sessions, self.id, &task, gate) => {
+                    asked = gate_prompt::ask(self.prompter, self.sessions, self.id, &task, gate) => {
                         asked?;
                         inputs.recv().await
                     }
@@ -240,7 +240,7 @@ impl Following<'_> {
                 self.warn(baseline).await?;
             }
             let text = match self.format {
-                OutputFormat::Text => lanes::line(&task, &input),
+                OutputFormat::Text => progress::render_input(&task, &input),
                 OutputFormat::StreamJson => crate::render::json_line(&input)?,
                 OutputFormat::Json => continue,
             };
@@ -263,7 +263,7 @@ impl Following<'_> {
 }
 
 /// Writes the report and returns the exit status of the outcome.
-async fn end(
+async fn report_end(
     sessions: &Sessions,
     id: &SessionId,
     outcome: &TaskOutcome,

@@ -10,7 +10,7 @@ use pintle_workflow::repository::{UserRepository, remove_directory};
 use pintle_workflow::task::{GateAnswer, TaskSignal};
 use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 
-use super::{files_of, find, host_failure, open_failure, read};
+use super::{find, host_failure, open_failure, read, task_directory};
 use crate::args::{CancelTaskArgs, DecideTaskArgs, SteerTaskArgs, TaskDecision};
 use crate::console;
 use crate::exit::Exit;
@@ -53,7 +53,7 @@ pub(super) async fn decide(args: DecideTaskArgs, process_env: &ProcessEnv) -> Re
 pub(super) async fn cancel(args: CancelTaskArgs, process_env: &ProcessEnv) -> Result<Exit, Failure> {
     let sessions = Sessions::open(process_env).await?;
     let id = find(&sessions, &args.task.id).await?;
-    tell(&sessions, &id, &TaskSignal::Cancel { reason: args.reason }, process_env).await?;
+    send(&sessions, &id, &TaskSignal::Cancel { reason: args.reason }, process_env).await?;
     settle(&sessions, &id, process_env).await?;
     Ok(Exit::Done)
 }
@@ -86,7 +86,7 @@ async fn settle(sessions: &Sessions, id: &SessionId, process_env: &ProcessEnv) -
     let left = "the files of the task cannot be removed";
     let machine: Arc<dyn ExecutionEnvironment> =
         Arc::new(process_env.local_environment(&process_env.directory(None)?)?);
-    remove_directory(machine.as_ref(), &files_of(id, process_env)?).await.or_failed(left)?;
+    remove_directory(machine.as_ref(), &task_directory(id, process_env)?).await.or_failed(left)?;
     if let Some(base) = &host.task().contract().base {
         let root = Path::new(&base.repository);
         UserRepository::remove_snapshot(&machine, root, id.as_str()).await.or_failed(left)?;
@@ -101,7 +101,7 @@ async fn post(
     signal: &TaskSignal,
     process_env: &ProcessEnv,
 ) -> Result<Exit, Failure> {
-    tell(sessions, id, signal, process_env).await?;
+    send(sessions, id, signal, process_env).await?;
     if !sessions.is_live(id).await {
         console::notice(&format!("no process has the task open; `pintle task run --task {id}` resumes it"));
     }
@@ -109,7 +109,7 @@ async fn post(
 }
 
 /// Posts a signal, unless the task has ended.
-async fn tell(
+async fn send(
     sessions: &Sessions,
     id: &SessionId,
     signal: &TaskSignal,

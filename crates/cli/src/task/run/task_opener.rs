@@ -20,12 +20,12 @@ use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
 use crate::route::ModelChoice;
 use crate::sessions::Sessions;
-use crate::task::draft::{self, Asking};
+use crate::task::draft::{self, DraftApproval};
 use crate::task::performer_factory::TaskPerformerFactory;
 use crate::task::{contract_failure, find, open_failure};
 
 /// Inputs for opening a task.
-pub(super) struct Opening<'a> {
+pub(super) struct TaskOpener<'a> {
     pub(super) args: &'a RunTaskArgs,
     pub(super) sessions: &'a Sessions,
     pub(super) machine: &'a Arc<dyn ExecutionEnvironment>,
@@ -39,36 +39,38 @@ pub(super) struct Opening<'a> {
     pub(super) process_env: &'a ProcessEnv,
 }
 
-impl Opening<'_> {
+impl TaskOpener<'_> {
     /// Opens a recorded task, or creates a new one.
-    pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalTaskHost, Failure> {
-        let is_new = !matches!(wanted, Wanted::Task(_));
-        let opened = self.host(wanted).await;
+    pub(super) async fn open(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
+        let is_new = !matches!(source, TaskSource::Task(_));
+        let opened = self.open_host(source).await;
         if is_new && opened.is_err() {
             remove_snapshot(self.machine, self.directory, self.id).await;
         }
         opened
     }
 
-    async fn host(&self, wanted: Wanted) -> Result<LocalTaskHost, Failure> {
+    async fn open_host(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
         let Self { args, sessions, id, process_env, .. } = *self;
-        let host = match wanted {
-            Wanted::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
-            Wanted::Contract(contract) => {
+        let host = match source {
+            TaskSource::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
+            TaskSource::Contract(contract) => {
                 require_models(&contract, self.model, process_env).await?;
-                let base = self.base(Some(&contract)).await?;
+                let base = self.resolve_base(Some(&contract)).await?;
                 let contract = contract.with_base(base);
                 LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
-            Wanted::Goal(goal) => {
-                let asking = Asking {
+            TaskSource::Goal(goal) => {
+                let approval = DraftApproval {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
-                    candidates: plans(args),
+                    candidates: candidate_plans(args),
                     process_env,
                 };
                 let performer = self.performer_factory.create(id)?;
-                let contract = asking.contract(&performer, self.base(None).await?, &goal, args.yes).await?;
+                let contract = approval
+                    .draft_contract(&performer, self.resolve_base(None).await?, &goal, args.yes)
+                    .await?;
                 LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
         };
@@ -78,9 +80,9 @@ impl Opening<'_> {
         }
     }
 
-    async fn base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
+    async fn resolve_base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
         let Self { args, machine, directory, id, .. } = *self;
-        self.interrupts.race(base(given, args, machine, directory, id)).await
+        self.interrupts.race(resolve_base(given, args, machine, directory, id)).await
     }
 }
 
@@ -110,7 +112,7 @@ async fn require_models(
 }
 
 /// Task that the flags select.
-pub(super) enum Wanted {
+pub(super) enum TaskSource {
     /// A recorded task.
     Task(SessionId),
     /// A new task with this contract.
@@ -119,19 +121,19 @@ pub(super) enum Wanted {
     Goal(String),
 }
 
-pub(super) async fn wanted(args: &RunTaskArgs, sessions: &Sessions) -> Result<Wanted, Failure> {
+pub(super) async fn select_source(args: &RunTaskArgs, sessions: &Sessions) -> Result<TaskSource, Failure> {
     if let Some(prefix) = &args.task {
-        return Ok(Wanted::Task(find(sessions, prefix).await?));
+        return Ok(TaskSource::Task(find(sessions, prefix).await?));
     }
-    if let Some(contract) = given(args)? {
-        return Ok(Wanted::Contract(Box::new(contract)));
+    if let Some(contract) = read_contract(args)? {
+        return Ok(TaskSource::Contract(Box::new(contract)));
     }
-    draft::require_somebody(args.yes)?;
-    Ok(Wanted::Goal(prompt_source::read(&args.run.prompt)?))
+    draft::require_approver(args.yes)?;
+    Ok(TaskSource::Goal(prompt_source::read(&args.run.prompt)?))
 }
 
 /// Returns the contract of the flags; `None` if they have a goal alone.
-pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
+pub(super) fn read_contract(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     if let Some(path) = &args.contract {
         let text = process_env::read_text("contract", path)?;
         let contract = Contract::parse(&text);
@@ -145,15 +147,15 @@ pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
         contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
     });
-    Ok(Some(contract.with_candidates(plans(args))))
+    Ok(Some(contract.with_candidates(candidate_plans(args))))
 }
 
-fn plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
+fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
     vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
 }
 
 /// Returns the state of the repository that a task starts from.
-pub(super) async fn base(
+pub(super) async fn resolve_base(
     contract: Option<&Contract>,
     args: &RunTaskArgs,
     machine: &Arc<dyn ExecutionEnvironment>,

@@ -6,10 +6,12 @@ use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, Task
 use crate::render::sanitize;
 
 /// Returns the line for an input that the task has already applied.
-pub(super) fn line(task: &Task, input: &TaskInput) -> String {
+pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
     match input {
-        TaskInput::StepStarted(step) => format!("{}{} begins\n", lane(step), name(step)),
-        TaskInput::StepFinished(result) => format!("{}{}\n", lane(&result.step), finished(task, result)),
+        TaskInput::StepStarted(step) => format!("{}{} begins\n", lane_column(step), step_name(step)),
+        TaskInput::StepFinished(result) => {
+            format!("{}{}\n", lane_column(&result.step), render_result(task, result))
+        }
         TaskInput::Signal(TaskSignal::Steer { candidate, text }) => {
             let to = candidate.map_or("all".to_owned(), |candidate| format!("candidate {candidate}"));
             format!("      message to {to}: {}\n", sanitize(text))
@@ -23,23 +25,23 @@ pub(super) fn line(task: &Task, input: &TaskInput) -> String {
 }
 
 /// Returns the column of a candidate.
-fn lane(step: &StepId) -> String {
+fn lane_column(step: &StepId) -> String {
     match step.candidate {
         Some(candidate) => format!("[{candidate:>2}]  "),
         None => "      ".to_owned(),
     }
 }
 
-fn name(step: &StepId) -> String {
+fn step_name(step: &StepId) -> String {
     match step.attempt {
         1 => step.kind.to_string(),
         attempt => format!("{}, attempt {attempt}", step.kind),
     }
 }
 
-fn finished(task: &Task, result: &StepResult) -> String {
+fn render_result(task: &Task, result: &StepResult) -> String {
     let StepResult { step, output, .. } = result;
-    let name = name(step);
+    let name = step_name(step);
     match output {
         StepOutput::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
         StepOutput::AtLimit { .. } => format!("{name} stops at its budget"),

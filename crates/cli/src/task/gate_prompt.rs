@@ -32,8 +32,10 @@ pub(super) async fn ask(
     let takes_words = task.is_changed_by_words(gate);
     let prompt = if takes_words { PROMPT } else { SHORT_PROMPT };
     let decision = loop {
-        let Some(answer) = prompter.ask_now(&about(task, gate, id), prompt).await else { return Ok(()) };
-        let Some(decision) = decision(gate, &answer) else { return Ok(()) };
+        let Some(answer) = prompter.ask_now(&describe_gate(task, gate, id), prompt).await else {
+            return Ok(());
+        };
+        let Some(decision) = parse_answer(gate, &answer) else { return Ok(()) };
         if takes_words || decision.words.is_none() {
             break decision;
         }
@@ -48,7 +50,7 @@ pub(super) async fn ask(
 }
 
 /// Returns the subject of the decision.
-fn about(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
+fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
     match (gate, task.anchor(), task.best_candidate()) {
         (DecisionGate::Anchor, Some(anchor), _) => {
             let files = anchor.files().join(", ");
@@ -65,7 +67,7 @@ fn about(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
 }
 
 /// Returns the decision of an answer; `None` for an empty one.
-fn decision(gate: DecisionGate, answer: &str) -> Option<GateAnswer> {
+fn parse_answer(gate: DecisionGate, answer: &str) -> Option<GateAnswer> {
     let (is_approved, words) = match answer.trim() {
         "" => return None,
         "a" | "approve" | "allow" => (true, None),
@@ -89,7 +91,7 @@ mod tests {
             ("test zero too", Some((false, Some("test zero too")))),
             ("  ", None),
         ] {
-            let decided = decision(DecisionGate::Anchor, answer);
+            let decided = parse_answer(DecisionGate::Anchor, answer);
             let decided = decided.as_ref().map(|decision| (decision.is_approved, decision.words.as_deref()));
             assert_eq!(decided, expected, "{answer}");
         }
