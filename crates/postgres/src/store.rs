@@ -55,8 +55,8 @@ const DELETE: &str = "WITH gone AS (DELETE FROM sessions WHERE id = $1 \
 /// Sessions in a PostgreSQL database, for any number of processes on any number of hosts.
 ///
 /// A session has at most one writer, which holds a lease on the clock of the database. A second writer is refused while the
-/// lease is valid ([`PostgresOptions::with_lease`]), and takes the session over after it has expired. Clones share two connections,
-/// which are reopened after they were lost: one for statements, one for leases and notifications.
+/// lease is valid ([`PostgresOptions::with_lease`]), and takes the session over after it has expired. Clones share two
+/// connections, which are reopened after they were lost: one for statements, one for leases and notifications.
 ///
 /// It must be used within a Tokio runtime with I/O and time enabled.
 #[derive(Clone)]
@@ -78,8 +78,8 @@ impl PostgresStore {
     /// or to a proxy that keeps one database session per connection: notifications and settings belong to a database
     /// session.
     ///
-    /// TLS is not built in. Servers on other hosts are refused unless [`PostgresOptions::allow_plain_hosts`] is set, or the string has
-    /// `sslmode=disable`.
+    /// TLS is not built in. Servers on other hosts are refused unless [`PostgresOptions::allow_plain_hosts`] is set, or the
+    /// string has `sslmode=disable`.
     ///
     /// # Errors
     ///

@@ -199,7 +199,7 @@ impl RestateEngine {
 }
 
 fn path(id: &SessionId, handler: &str) -> String {
-    format!("/{NAME}/{id}/{handler}")
+    format!("/{OBJECT_NAME}/{id}/{handler}")
 }
 
 fn address(text: &str) -> Result<Uri, EngineError> {

@@ -271,8 +271,8 @@ impl fmt::Debug for TaskObject {
     }
 }
 
-/// Serves the tasks of a supervisor to an engine until `stop` ends. Then closes the supervisor: the steps end, their tasks stop,
-/// and another worker resumes them. Open connections have 10 s to end.
+/// Serves the tasks of a supervisor to an engine until `stop` ends. Then closes the supervisor: the steps end, their
+/// tasks stop, and another worker resumes them. Open connections have 10 s to end.
 ///
 /// Errors of single connections and requests are logged, or answered to the engine. If the future is dropped, no
 /// further connection is accepted. Open connections continue, and the supervisor stays open: end its tasks with

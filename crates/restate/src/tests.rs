@@ -22,7 +22,7 @@ use self::engine::{PATIENCE, TestEngine, until};
 use crate::{EngineError, IdentityKeys, RestateEngine, serve};
 
 /// A worker in this process.
-struct Worker {
+struct TestWorker {
     store: Arc<dyn SessionStore>,
     performer: Arc<ScriptedPerformer>,
     engine: RestateEngine,
@@ -31,7 +31,7 @@ struct Worker {
     serving: JoinSet<()>,
 }
 
-impl Worker {
+impl TestWorker {
     async fn start(engine: &TestEngine, performer: ScriptedPerformer) -> Self {
         Self::on(engine, Arc::new(MemoryStore::new()), performer).await
     }
@@ -95,7 +95,7 @@ async fn connections_of_a_worker_send_at_once() {
 #[tokio::test]
 async fn a_task_ends_as_it_does_without_an_engine() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, ScriptedPerformer::default()).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default()).await;
     let mut alone = contract();
     alone.candidates.truncate(1);
     for (name, contract) in [("one", alone), ("two", contract())] {
@@ -134,7 +134,7 @@ async fn a_worker_answers_the_engines_of_its_keys_alone() {
     let Some(stranger) = TestEngine::start().await else { return };
     let keys = IdentityKeys::new([key]).unwrap();
     let store = Arc::new(MemoryStore::new());
-    let worker = Worker::answering(&engine.client(), store, ScriptedPerformer::default(), keys).await;
+    let worker = TestWorker::answering(&engine.client(), store, ScriptedPerformer::default(), keys).await;
     let address = format!("http://127.0.0.1:{}", worker.port);
     let refused = RestateEngine::register(&stranger.admin(), &address).await.unwrap_err();
     assert!(refused.to_string().contains("401"), "{refused}");
@@ -153,7 +153,7 @@ async fn a_step_costs_some_requests_to_the_engine() {
     let directory = tempfile::tempdir().unwrap();
     let open = |name: &str| Arc::new(FileStore::open(directory.path().join(name)).unwrap());
     let (here, there) = (open("here"), open("there"));
-    let worker = Worker::on(&engine, there, ScriptedPerformer::default()).await;
+    let worker = TestWorker::on(&engine, there, ScriptedPerformer::default()).await;
     let mut times = [Duration::ZERO; 2];
     for number in 0..TASKS {
         let id = SessionId::new(format!("t{number}"));
@@ -178,7 +178,7 @@ async fn a_step_costs_some_requests_to_the_engine() {
 #[tokio::test]
 async fn people_decide_steer_and_cancel() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, ScriptedPerformer::default().with_hanging(StepKind::Work)).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default().with_hanging(StepKind::Work)).await;
     let id = SessionId::new("t");
     worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Anchor))).await.unwrap();
     let asked = async || {
@@ -215,7 +215,7 @@ async fn people_decide_steer_and_cancel() {
 #[tokio::test]
 async fn a_decision_in_the_store_counts_as_well() {
     let Some(engine) = TestEngine::start().await else { return };
-    let worker = Worker::start(&engine, ScriptedPerformer::default()).await;
+    let worker = TestWorker::start(&engine, ScriptedPerformer::default()).await;
     let id = SessionId::new("t");
     worker.engine.start(&id, Some(contract().with_gate(DecisionGate::Result))).await.unwrap();
     let asked = async || {
@@ -237,7 +237,7 @@ async fn a_decision_in_the_store_counts_as_well() {
 async fn an_engine_that_is_killed_goes_on() {
     let Some(mut engine) = TestEngine::start().await else { return };
     let worker =
-        Worker::start(&engine, ScriptedPerformer::default().with_time(Duration::from_millis(300))).await;
+        TestWorker::start(&engine, ScriptedPerformer::default().with_time(Duration::from_millis(300))).await;
     let id = SessionId::new("t");
     worker.engine.start(&id, Some(contract())).await.unwrap();
     for _ in 0..3 {

@@ -41,7 +41,7 @@ use crate::session_runner::{
     SessionAssignment, SessionRunner, SteeringMessage, WorkError, WorkResult, Workspace, WorkspaceFactory,
 };
 use crate::task::{
-    Candidate, StepId, StepKind, StepOrder, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkLimits,
+    StepId, StepKind, StepOrder, StepOutput, Task, TaskCandidate, TaskStep, WorkCost, WorkEnd, WorkLimits,
 };
 
 /// Carries out the steps of one task.
@@ -267,7 +267,7 @@ impl RunningStep<'_> {
         self.fence.check().map_err(|_| StepError::Lost)
     }
 
-    fn candidate(&self) -> Option<&Candidate> {
+    fn candidate(&self) -> Option<&TaskCandidate> {
         self.task.candidates().get(self.step.candidate?)
     }
 

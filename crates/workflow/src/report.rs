@@ -16,7 +16,9 @@ use crate::contract::{AnchorPlan, Contract};
 use crate::diff::Diff;
 use crate::evidence::{Finding, Proof};
 use crate::names::MAX_NAMES;
-use crate::task::{Attempt, BlockReason, Candidate, LimitKind, ReviewFacts, Task, TaskOutcome, WorkCost};
+use crate::task::{
+    BlockReason, CandidateAttempt, LimitKind, ReviewFacts, Task, TaskCandidate, TaskOutcome, WorkCost,
+};
 
 /// Version of the report as JSON.
 const VERSION: u32 = 1;
@@ -77,7 +79,7 @@ impl<'a> TaskReport<'a> {
             effort: plan.effort.as_deref(),
             out: state.stop_reason(),
             attempts: state.attempts().iter().map(AttemptReport::from_attempt).collect(),
-            spent: Candidate::spent(state),
+            spent: TaskCandidate::spent(state),
         });
         Self {
             version: VERSION,
@@ -212,7 +214,7 @@ impl<'a> TaskReport<'a> {
 }
 
 impl<'a> AttemptReport<'a> {
-    fn from_attempt(attempt: &'a Attempt) -> Self {
+    fn from_attempt(attempt: &'a CandidateAttempt) -> Self {
         let verdict = attempt.verdict.as_ref();
         Self {
             session: attempt.work.as_ref().map(|work| work.session.as_str()),

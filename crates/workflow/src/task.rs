@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::candidate::{Attempt, Candidate, ExternalFailure};
+pub use self::candidate::{CandidateAttempt, ExternalFailure, TaskCandidate};
 pub use self::outcome::{AcceptedCandidate, BlockReason, LimitKind, TaskOutcome};
 pub use self::step::{
     GateAnswer, ReviewFacts, StepId, StepKind, StepOrder, StepOutput, StepResult, TaskSignal, TaskStep,
@@ -68,7 +68,7 @@ pub struct Task {
     proposals: Vec<Vec<String>>,
     /// Decisions of users about the anchor and the result.
     decisions: BTreeMap<DecisionGate, bool>,
-    candidates: Vec<Candidate>,
+    candidates: Vec<TaskCandidate>,
     /// Steps that have started.
     started: BTreeSet<StepId>,
     /// Shares of the budget that are reserved for running steps.
@@ -87,7 +87,7 @@ impl Task {
         contract.check()?;
         let rules = PathRules::new(&contract.scope)
             .map_err(|error| ContractError::Wrong(vec![format!("scope: {error}")]))?;
-        let candidates = contract.candidates.iter().map(|_| Candidate::default()).collect();
+        let candidates = contract.candidates.iter().map(|_| TaskCandidate::default()).collect();
         let spent = contract.drafted.as_ref().map(|drafted| drafted.spent).unwrap_or_default();
         Ok(Self {
             contract,
@@ -136,7 +136,7 @@ impl Task {
 
     /// Returns the candidates.
     #[must_use]
-    pub fn candidates(&self) -> &[Candidate] {
+    pub fn candidates(&self) -> &[TaskCandidate] {
         &self.candidates
     }
 
@@ -203,7 +203,7 @@ impl Task {
         }
         if let StepOrder::Work { .. } = step.order {
             let candidate = id.candidate.and_then(|index| self.candidates.get_mut(index));
-            candidate.into_iter().for_each(Candidate::start_attempt);
+            candidate.into_iter().for_each(TaskCandidate::start_attempt);
         }
         if let Some(limits) = step.order.limits() {
             self.reserved.insert(id, limits);
@@ -382,7 +382,7 @@ impl Task {
     }
 
     fn review_step(&self, candidate: usize) -> TaskStep {
-        let attempt = self.candidates.get(candidate).map_or(1, Candidate::attempt_number);
+        let attempt = self.candidates.get(candidate).map_or(1, TaskCandidate::attempt_number);
         let mut step = TaskStep::new(StepKind::Review, Some(candidate), attempt, StepOrder::Evidence);
         step.order = StepOrder::Review { limits: self.step_limits(&step.id, 1) };
         step
@@ -525,14 +525,14 @@ impl Task {
 
     /// Returns the failure of the task if the newest attempt of each candidate ended with an external failure.
     fn candidate_failure(&self) -> Option<TaskOutcome> {
-        let failures: Option<Vec<_>> = self.candidates.iter().map(Candidate::external_failure).collect();
+        let failures: Option<Vec<_>> = self.candidates.iter().map(TaskCandidate::external_failure).collect();
         let ExternalFailure { step, reason } = failures?.into_iter().next()?.clone();
         Some(TaskOutcome::Failed { step, reason })
     }
 
     /// Returns the limit at which candidates have stopped.
     fn candidate_limit(&self) -> Option<LimitKind> {
-        self.candidates.iter().any(Candidate::is_at_limit).then(|| self.session_limit())
+        self.candidates.iter().any(TaskCandidate::is_at_limit).then(|| self.session_limit())
     }
 
     /// Returns the limit at which a session has stopped. A session stops before a call that exceeds its share, so part of

@@ -22,8 +22,8 @@ use crate::session_runner::SteeringMessage;
 use crate::supervisor::PerformerFactory;
 use crate::task::{ReviewFacts, StepId, StepKind, StepOutput, Task, TaskStep, WorkCost, WorkEnd, WorkFacts};
 
-/// Returns a contract with two candidates, an anchor, and one check. With [`ScriptedPerformer`], it has ten steps in any order: the
-/// review sends the first candidate back, which then fails, and the second candidate is chosen.
+/// Returns a contract with two candidates, an anchor, and one check. With [`ScriptedPerformer`], it has ten steps in any
+/// order: the review sends the first candidate back, which then fails, and the second candidate is chosen.
 #[must_use]
 pub fn contract() -> Contract {
     Contract::new("Sums of negative numbers are right.\nAll of them.")

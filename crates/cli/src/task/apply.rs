@@ -6,7 +6,7 @@ use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
 use pintle_workflow::report::CandidateDiff;
 use pintle_workflow::repository::{RepositoryError, UserRepository, read_blob};
-use pintle_workflow::task::{Candidate, Task, TaskOutcome};
+use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome};
 
 use super::{find, read_intact};
 use crate::args::ApplyTaskArgs;
@@ -42,7 +42,7 @@ pub(super) async fn read_change(
             .with_hint("`--candidate N` takes one over that has not")
     })?;
     let diff =
-        task.candidates().get(candidate).and_then(Candidate::diff).ok_or_else(|| {
+        task.candidates().get(candidate).and_then(TaskCandidate::diff).ok_or_else(|| {
             Failure::usage(format!("candidate {candidate} of task {id} has changed nothing"))
         })?;
     let blobs = sessions.store().blobs(id);

@@ -3,7 +3,7 @@
 use pintle_workflow::contract::TaskBudget;
 use pintle_workflow::evidence::Baseline;
 use pintle_workflow::report::TaskReport;
-use pintle_workflow::task::{Candidate, Task, TaskOutcome, WorkCost};
+use pintle_workflow::task::{Task, TaskCandidate, TaskOutcome, WorkCost};
 use pintle_workflow::{IntactTask, TaskStatus};
 use serde_json::json;
 
@@ -108,7 +108,7 @@ fn describe_end(task: &Task) -> Option<String> {
 }
 
 /// Returns the state of a candidate, with the findings about its newest attempt.
-fn describe_candidate(task: &Task, number: usize, candidate: &Candidate) -> String {
+fn describe_candidate(task: &Task, number: usize, candidate: &TaskCandidate) -> String {
     let state = task.candidate_state(number).unwrap_or_default();
     // The state already contains an external failure.
     let missing = missing_evidence(candidate).filter(|missing| !missing.ends_with(&state));
@@ -116,7 +116,7 @@ fn describe_candidate(task: &Task, number: usize, candidate: &Candidate) -> Stri
 }
 
 /// Returns the findings about the newest attempt of a candidate.
-fn missing_evidence(candidate: &Candidate) -> Option<String> {
+fn missing_evidence(candidate: &TaskCandidate) -> Option<String> {
     let findings = candidate.attempts().last()?.verdict.as_ref()?.as_ref().err()?;
     Some(findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use pintle_postgres::{Options, PostgresStore};
 use tokio::net::TcpStream;
 
-use super::engine::{Process, free_port, this_test};
+use super::engine::{TestProcess, free_port, this_test};
 use super::*;
 
 /// Variables of a worker: its port, its store, its log, the event at which it dies, the time of its steps, and whether candidates
@@ -80,11 +80,12 @@ async fn a_worker_that_dies_at_any_step_leaves_the_same_end() {
     for death in 1..=20 {
         let directory = tempfile::tempdir().unwrap();
         let (id, port) = (SessionId::new(format!("t{death}")), free_port().await);
-        let mut first = Process::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
+        let mut first =
+            TestProcess::start(worker(port, directory.path(), "log").env(DEATH, death.to_string()));
         engine.register(port).await;
         client.start(&id, Some(contract())).await.unwrap();
         first.ended().await;
-        let second = Process::start(&mut worker(port, directory.path(), "log"));
+        let second = TestProcess::start(&mut worker(port, directory.path(), "log"));
         let ending = tokio::time::timeout(PATIENCE, client.run(&id, None)).await.unwrap().unwrap();
         assert_eq!(ending, Some(TaskEnd::Done), "death {death}");
         drop(second);
@@ -128,8 +129,8 @@ async fn another_worker_goes_on_with_a_task_of_the_database() {
         command.env(SCHEMA, &database.schema);
         command
     };
-    let mut first = Process::start(command(ports[0], "first").env(HANGS, "1"));
-    let second = Process::start(&mut command(ports[1], "second"));
+    let mut first = TestProcess::start(command(ports[0], "first").env(HANGS, "1"));
+    let second = TestProcess::start(&mut command(ports[1], "second"));
     // The engine keeps its connection, which is to be one to the first worker.
     until("the first worker listens", async || TcpStream::connect(("127.0.0.1", ports[0])).await.is_ok())
         .await;
@@ -171,7 +172,7 @@ async fn a_database_that_goes_away_leaves_the_same_end() {
     let mut command = worker(port, directory.path(), "log");
     let named = format!("{} application_name={}", database.connection, database.schema);
     command.env(SCHEMA, &database.schema).env(TIME, "300").env("PINTLE_TEST_POSTGRES", named);
-    let worker = Process::start(&mut command);
+    let worker = TestProcess::start(&mut command);
     engine.register(port).await;
     let (id, client) = (SessionId::new("t"), engine.client());
     client.start(&id, Some(contract())).await.unwrap();

@@ -17,7 +17,7 @@ use pintle_store::{Filter, Page, StoreError, Summary};
 use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::report::TaskReport;
 use pintle_workflow::repository::{RepositoryError, read_blob};
-use pintle_workflow::task::Candidate;
+use pintle_workflow::task::TaskCandidate;
 use pintle_workflow::{KIND, KIND_TASK, TaskHostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -286,7 +286,7 @@ async fn diff(
     let state = number.and_then(|number| task.candidates().get(number)).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("the task has no candidate `{candidate}`: the first one is 0"))
     })?;
-    let diff = Candidate::diff(state).ok_or_else(|| {
+    let diff = TaskCandidate::diff(state).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("candidate {candidate} has changed nothing so far"))
     })?;
     // An empty patch is not stored.

@@ -5,7 +5,7 @@ use crate::diff::Diff;
 use crate::prompts;
 use crate::repository::RepositoryError;
 use crate::session_runner::SessionAssignment;
-use crate::task::{Candidate, StepOutput, WorkFacts, WorkLimits};
+use crate::task::{StepOutput, TaskCandidate, WorkFacts, WorkLimits};
 
 impl RunningStep<'_> {
     /// Runs the session of a candidate.
@@ -45,7 +45,7 @@ impl RunningStep<'_> {
         self.ensure_clone(&workspace, &start, before.as_ref()).await?;
         let plan = self.contract().candidates.get(index).cloned().unwrap_or_default();
         let number = self.step.attempt;
-        let message = match self.candidate().is_some_and(Candidate::has_worked) {
+        let message = match self.candidate().is_some_and(TaskCandidate::has_worked) {
             true => prompts::more_work(number, feedback),
             false => prompts::work(self.contract(), &plan, self.task.anchor(), number, feedback),
         };
@@ -53,6 +53,6 @@ impl RunningStep<'_> {
     }
 }
 
-fn newest_diff(candidate: &Candidate) -> Option<&Diff> {
+fn newest_diff(candidate: &TaskCandidate) -> Option<&Diff> {
     candidate.attempts().iter().rev().find_map(|attempt| attempt.work.as_ref()?.diff.as_ref())
 }

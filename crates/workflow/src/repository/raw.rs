@@ -7,14 +7,14 @@ use crate::diff::{ChangeKind, ChangedFile};
 const LINK: &str = "120000";
 
 /// Changed files, and the links among them with the hash of their targets.
-type Changes = (Vec<ChangedFile>, Vec<(String, String)>);
+type ParsedChanges = (Vec<ChangedFile>, Vec<(String, String)>);
 
 /// Parses the changes of files.
 ///
 /// # Errors
 ///
 /// [`RepositoryError::Unfit`] for a nested repository, whose files git would not show.
-pub(super) fn parse(listing: &[u8]) -> Result<Changes, RepositoryError> {
+pub(super) fn parse(listing: &[u8]) -> Result<ParsedChanges, RepositoryError> {
     let mut links = Vec::new();
     let mut fields = listing.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let mut files: Vec<ChangedFile> = Vec::new();

@@ -158,7 +158,7 @@ async fn a_task_that_lives_elsewhere_is_watched_and_taken_over_when_it_does_not(
     assert_eq!(
         (started.len(), started.iter().any(|step| step.starts_with("baseline"))),
         (8, false),
-        "{begun:?}"
+        "{started:?}"
     );
 }
 

@@ -8,8 +8,8 @@ use crate::work_cost::WorkCost;
 
 /// A candidate and its attempts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Candidate {
-    attempts: Vec<Attempt>,
+pub struct TaskCandidate {
+    attempts: Vec<CandidateAttempt>,
     /// Number of times that a review has sent it back.
     sent_back: u32,
     /// Number of times that a user has refused it.
@@ -27,7 +27,7 @@ pub struct Candidate {
 
 /// One attempt of a candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attempt {
+pub struct CandidateAttempt {
     /// End of the work, once it has ended.
     pub work: Option<WorkFacts>,
     /// Facts about its diff, once they are collected.
@@ -51,10 +51,10 @@ pub struct ExternalFailure {
     pub reason: String,
 }
 
-impl Candidate {
+impl TaskCandidate {
     /// Returns its attempts.
     #[must_use]
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[CandidateAttempt] {
         &self.attempts
     }
 
@@ -166,7 +166,7 @@ impl Candidate {
     /// external failure ended before its evidence has no findings.
     fn feedback(&self) -> Option<String> {
         let mut lines = String::new();
-        let is_judged = |attempt: &&Attempt| {
+        let is_judged = |attempt: &&CandidateAttempt| {
             attempt.failure.as_ref().is_none_or(|failure| failure.step.kind == StepKind::Evidence)
         };
         if let Some(newest) = self.attempts.iter().rev().find(is_judged) {
@@ -187,7 +187,7 @@ impl Candidate {
 
     pub(super) fn record_work(&mut self, facts: WorkFacts) {
         self.delivered = None;
-        self.attempts.push(Attempt { work: Some(facts), ..Attempt::default() });
+        self.attempts.push(CandidateAttempt { work: Some(facts), ..CandidateAttempt::default() });
     }
 
     pub(super) fn record_verdict(
@@ -228,7 +228,7 @@ impl Candidate {
             // It is possible that no session has received the messages.
             let delivered = self.delivered.take().unwrap_or_default();
             self.words.splice(0..0, delivered);
-            self.attempts.push(Attempt::default());
+            self.attempts.push(CandidateAttempt::default());
         }
         if let Some(newest) = self.attempts.last_mut() {
             newest.verdict = Some(Err(vec![finding]));

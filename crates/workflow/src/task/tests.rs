@@ -13,12 +13,12 @@ fn contract() -> Contract {
 }
 
 /// A task, and the steps that it has wanted.
-struct Played {
+struct PlayedTask {
     task: Task,
     steps: Vec<String>,
 }
 
-impl Played {
+impl PlayedTask {
     fn new(contract: Contract) -> Self {
         Self { task: Task::new(contract).unwrap(), steps: Vec::new() }
     }
@@ -60,7 +60,7 @@ fn right(step: &TaskStep) -> (StepOutput, f64) {
 
 #[test]
 fn a_task_goes_from_the_baseline_to_its_review() {
-    let mut played = Played::new(contract());
+    let mut played = PlayedTask::new(contract());
     played.play(right);
     assert_eq!(played.steps, ["baseline-1", "anchor-1", "work-0-1", "evidence-0-1", "review-0-1"]);
     assert_eq!(played.end(), "done by 0");
@@ -73,7 +73,7 @@ fn a_task_goes_from_the_baseline_to_its_review() {
 #[test]
 fn a_candidate_is_told_what_is_missing() {
     let mut told = Vec::new();
-    let mut played = Played::new(contract().with_attempts(3));
+    let mut played = PlayedTask::new(contract().with_attempts(3));
     played.play(|step| {
         if let StepOrder::Work { feedback, .. } = &step.order {
             told.push(feedback.clone().unwrap_or_default());
@@ -99,7 +99,7 @@ fn a_candidate_is_told_what_is_missing() {
 
 #[test]
 fn the_smaller_diff_of_those_that_are_proved_wins() {
-    let mut played = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));
+    let mut played = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 4]));
     played.play(|step| match (step.id.kind, step.id.candidate) {
         (StepKind::Evidence, Some(0)) => (evidence(9, 0), 0.0),
         (StepKind::Evidence, Some(1)) => (evidence(1, 1), 0.0),
@@ -121,7 +121,7 @@ fn the_smaller_diff_of_those_that_are_proved_wins() {
 fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
     let wrong_then = |reviews: fn(&TaskStep) -> StepOutput| {
-        let mut played = Played::new(two.clone());
+        let mut played = PlayedTask::new(two.clone());
         played.play(move |step| match (step.id.kind, step.id.candidate, step.id.attempt) {
             (StepKind::Evidence, Some(1), 1) => (evidence(3, 1), 0.0),
             (StepKind::Review, Some(0), _) => (reviews(step), 0.0),
@@ -140,7 +140,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     );
     assert_eq!(refused.end(), "done by 1");
     // A cancelled task has no candidates that wait.
-    let mut gated = Played::new(two.with_gate(DecisionGate::Result));
+    let mut gated = PlayedTask::new(two.with_gate(DecisionGate::Result));
     gated.play(|step| match (step.id.kind, step.id.candidate) {
         (StepKind::Evidence, Some(1)) => (evidence(3, 1), 0.0),
         _ => right(step),
@@ -149,8 +149,8 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
     gated.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     assert!(!gated.task.is_waiting(1));
     // A step that has begun stays wanted, even after another candidate is proved.
-    let mut late = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
-    let until = |late: &mut Played, last: &str| {
+    let mut late = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    let until = |late: &mut PlayedTask, last: &str| {
         while late.steps.last().is_none_or(|step| step != last) {
             let step =
                 late.task.pending().steps.into_iter().find(|step| !late.task.has_started(&step.id)).unwrap();
@@ -170,7 +170,7 @@ fn a_candidate_that_failed_waits_while_another_one_is_proved() {
 #[test]
 fn work_in_a_loop_is_judged_and_not_retried() {
     let ending = |findings: i32| {
-        let mut played = Played::new(contract().with_attempts(3));
+        let mut played = PlayedTask::new(contract().with_attempts(3));
         played.play(|step| match step.id.kind {
             StepKind::Work => (worked(WorkEnd::Loop), 0.0),
             StepKind::Evidence => (evidence(3, findings), 0.0),
@@ -187,7 +187,7 @@ fn work_in_a_loop_is_judged_and_not_retried() {
 #[test]
 fn without_proof_nothing_is_done() {
     let none = |output: fn(&TaskStep) -> StepOutput| {
-        let mut played = Played::new(contract());
+        let mut played = PlayedTask::new(contract());
         played.play(|step| (output(step), 0.0));
         played.end()
     };
@@ -233,7 +233,7 @@ fn external(reason: &str) -> StepOutput {
 fn an_error_of_a_provider_ends_the_task_as_failed() {
     let ended = |candidates: usize, find: &dyn Fn(&TaskStep) -> Option<StepOutput>| {
         let plans = vec![CandidatePlan::default(); candidates];
-        let mut played = Played::new(contract().with_candidates(plans).with_attempts(2));
+        let mut played = PlayedTask::new(contract().with_candidates(plans).with_attempts(2));
         played.play(|step| (find(step).unwrap_or_else(|| right(step).0), 0.0));
         assert_eq!(played.task.proposals().len(), 0, "it says nothing about an anchor");
         (played.end(), played.steps.join(" "))
@@ -274,7 +274,7 @@ fn an_error_of_a_provider_ends_the_task_as_failed() {
 #[test]
 fn an_error_of_a_provider_is_no_finding_for_the_model() {
     let mut told = Vec::new();
-    let mut played = Played::new(contract().with_attempts(4));
+    let mut played = PlayedTask::new(contract().with_attempts(4));
     played.play(|step| {
         if let StepOrder::Work { feedback, .. } = &step.order {
             told.push(feedback.clone());
@@ -303,7 +303,7 @@ fn failures_of_older_records_are_of_the_proposal() {
 #[test]
 fn a_candidate_has_one_state_in_words() {
     let two = contract().with_candidates(vec![CandidatePlan::default(); 2]);
-    let mut played = Played::new(two.with_attempts(1).with_review(ReviewPlan { rounds: 0, model: None }));
+    let mut played = PlayedTask::new(two.with_attempts(1).with_review(ReviewPlan { rounds: 0, model: None }));
     let states = |task: &Task| {
         assert_eq!(task.candidate_state(2), None);
         [0, 1].map(|candidate| task.candidate_state(candidate).unwrap()).join(" | ")
@@ -314,7 +314,7 @@ fn a_candidate_has_one_state_in_words() {
         _ => right(step),
     });
     seen.push(states(&played.task));
-    let mut going = Played::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
+    let mut going = PlayedTask::new(contract().with_candidates(vec![CandidatePlan::default(); 2]));
     for output in [baseline(), anchor(1), worked(WorkEnd::Finished)] {
         seen.push(states(&going.task));
         going.finish(going.task.pending().steps[0].id.clone(), output, 0.0);
@@ -343,7 +343,7 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     let budget = TaskBudget { usd: Some(1.0), ..TaskBudget::default() };
     let with = |rounds: u32, costs: fn(&TaskStep) -> f64| {
         let review = ReviewPlan { rounds, ..ReviewPlan::default() };
-        let mut played = Played::new(
+        let mut played = PlayedTask::new(
             contract()
                 .with_budget(budget)
                 .with_review(review)
@@ -366,7 +366,7 @@ fn a_budget_ends_what_costs_and_not_what_proves() {
     ");
     // A step that has begun stays wanted, even after the other one has used up the budget.
     let mut played =
-        Played::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
+        PlayedTask::new(contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]));
     played.play(|step| match step.id.kind {
         StepKind::Work => (StepOutput::failed("unused"), 0.0),
         _ => right(step),
@@ -404,7 +404,7 @@ fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
     let budget = TaskBudget { usd: Some(10.0), tokens: Some(1_000), minutes: None };
     let contract =
         contract().with_budget(budget).with_candidates(vec![CandidatePlan::default(); 2]).with_attempts(3);
-    let mut played = Played::new(contract);
+    let mut played = PlayedTask::new(contract);
     let StepOrder::Baseline = played.task.pending().steps[0].order else { unreachable!() };
     played.finish(played.task.pending().steps[0].id.clone(), baseline(), 0.0);
     let [anchoring] = &played.task.pending().steps[..] else { unreachable!() };
@@ -427,7 +427,7 @@ fn a_share_that_a_step_under_way_holds_is_given_to_no_other() {
 #[test]
 fn a_task_whose_candidates_stop_at_their_limits_is_at_its_limit() {
     let budget = TaskBudget { usd: Some(1.0), minutes: Some(60), ..TaskBudget::default() };
-    let mut played = Played::new(contract().with_budget(budget));
+    let mut played = PlayedTask::new(contract().with_budget(budget));
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.9),
         StepKind::Evidence => (evidence(3, 1), 0.0),
@@ -444,7 +444,7 @@ fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
         (StepKind::Review, "baseline-1 anchor-1 work-0-1 evidence-0-1 review-0-1", "Some(0)"),
     ] {
         for (budget, limit) in [(TaskBudget::default(), "Session"), (of_contract, "Usd")] {
-            let mut played = Played::new(contract().with_budget(budget));
+            let mut played = PlayedTask::new(contract().with_budget(budget));
             played.play(|step| match step.id.kind == kind {
                 true => (StepOutput::AtLimit { session: "s".to_owned() }, 0.2),
                 false => (right(step).0, 0.1),
@@ -454,7 +454,7 @@ fn a_session_at_its_budget_without_an_answer_ends_the_task_at_its_limit() {
         }
     }
     // The budget of a candidate's session, which the contract does not contain.
-    let mut played = Played::new(contract());
+    let mut played = PlayedTask::new(contract());
     played.play(|step| match step.id.kind {
         StepKind::Work => (worked(WorkEnd::Limit), 0.0),
         StepKind::Evidence => (evidence(3, 1), 0.0),
@@ -473,7 +473,7 @@ fn a_candidate_at_a_limit_is_out_for_the_true_reason() {
         (WorkEnd::Loop, "loop", "it repeated the same calls, and was stopped"),
     ] {
         assert_eq!(serde_json::to_value(end).unwrap(), name, "the recorded name");
-        let mut played = Played::new(contract().with_attempts(3));
+        let mut played = PlayedTask::new(contract().with_attempts(3));
         played.play(|step| match step.id.kind {
             StepKind::Work => (worked(end), 0.0),
             StepKind::Evidence => (evidence(3, 1), 0.0),
@@ -493,7 +493,7 @@ fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
     let steer = |task: &mut Task, text: &str| {
         task.apply(TaskInput::Signal(TaskSignal::Steer { candidate: Some(0), text: text.to_owned() }));
     };
-    let mut played = Played::new(contract().with_attempts(4));
+    let mut played = PlayedTask::new(contract().with_attempts(4));
     steer(&mut played.task, "early");
     for output in [baseline(), anchor(1)] {
         played.finish(played.task.pending().steps[0].id.clone(), output, 0.0);
@@ -515,7 +515,7 @@ fn words_reach_the_attempt_that_begins_next_and_change_none_that_has_begun() {
 
 #[test]
 fn a_refusal_of_a_person_leaves_the_review_its_rounds() {
-    let mut played = Played::new(contract().with_gate(DecisionGate::Result));
+    let mut played = PlayedTask::new(contract().with_gate(DecisionGate::Result));
     played.play(right);
     assert!(played.decide(DecisionGate::Result, false, Some("shorter")));
     played.play(|step| match (step.id.kind, step.id.attempt) {
@@ -530,7 +530,7 @@ fn a_refusal_of_a_person_leaves_the_review_its_rounds() {
 #[test]
 fn people_decide_steer_and_cancel() {
     let gates = contract().with_gate(DecisionGate::Anchor).with_gate(DecisionGate::Result);
-    let mut played = Played::new(gates.clone());
+    let mut played = PlayedTask::new(gates.clone());
     assert!(!played.decide(DecisionGate::Anchor, true, None), "nobody was asked");
     played.play(right);
     assert_eq!(played.task.pending().gate, Some(DecisionGate::Anchor));
@@ -561,11 +561,11 @@ fn people_decide_steer_and_cancel() {
     assert_eq!(played.end(), "done by 0");
     assert!(!played.decide(DecisionGate::Result, true, None), "it is over");
 
-    let mut refused = Played::new(gates.clone());
+    let mut refused = PlayedTask::new(gates.clone());
     refused.play(right);
     refused.decide(DecisionGate::Anchor, false, None);
     assert_eq!(refused.end(), "Blocked(Refused { gate: Anchor, words: None })");
-    let mut cancelled = Played::new(gates);
+    let mut cancelled = PlayedTask::new(gates);
     cancelled.task.apply(TaskInput::Signal(TaskSignal::Cancel { reason: "enough".to_owned() }));
     assert_eq!(cancelled.end(), r#"Aborted { reason: "enough" }"#);
     assert_eq!(cancelled.task.pending(), PendingWork::default());

@@ -321,7 +321,7 @@ async fn all_of_a_task_are_found(cheats: &[&Cheat], timeout_s: Option<u32>) {
         check.timeout_s = timeout_s.unwrap_or(check.timeout_s);
     }
     let scripted = cheats.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, cheat)| {
-        scripted.with(&index.to_string(), cheat.script, None)
+        scripted.with_session(&index.to_string(), cheat.script, None)
     });
     let (outcome, task) = project.run(contract, scripted).await;
     let report = TaskReport::from_task(&task).to_markdown();

@@ -69,9 +69,9 @@ impl Performer for DyingPerformer {
 pub(super) fn script() -> SessionScripts {
     let work = "case $MESSAGE in *'say what it is'*) grep -q '# Sums' src/sums.py || sed -i '1i # Sums.' src/sums.py ;; *) sed -i 's/abs(b)/b/' src/sums.py ;; esac";
     SessionScripts::new()
-        .with("0", work, None)
-        .with("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
-        .with("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
+        .with_session("0", work, None)
+        .with_session("review-0-1", "true", Some(json!({"findings": ["say what it is"], "remarks": ""})))
+        .with_session("review-0-2", "true", Some(json!({"findings": [], "remarks": "good"})))
 }
 
 pub(super) async fn contract(project: &Project) -> Contract {
@@ -107,7 +107,7 @@ struct ProcessDeath {
 
 impl ProcessDeath {
     /// Lets the process of a new task die at the point.
-    async fn at(point: usize) -> Self {
+    async fn reach(point: usize) -> Self {
         let (store, scripted, project) = (MemoryStore::new(), Arc::new(script()), Project::new().await);
         let contract = contract(&project).await;
         let mut host = LocalTaskHost::create(&store, SessionId::new("t"), contract).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
     expected["contract"]["base"] = Value::Null;
     // The first work of the candidate has ended, and its second one begins.
     for point in points(&[6, 11]) {
-        let died = ProcessDeath::at(point).await;
+        let died = ProcessDeath::reach(point).await;
         let (outcome, task, finished) = died.go_on().await;
         assert!(
             matches!(outcome, TaskOutcome::Done(_)),
@@ -178,7 +178,7 @@ async fn a_process_that_dies_at_any_step_leaves_the_same_end() {
 async fn a_task_is_cancelled_wherever_its_process_died() {
     // The first evidence begins.
     for point in points(&[7]) {
-        let died = ProcessDeath::at(point).await;
+        let died = ProcessDeath::reach(point).await;
         let cancel = TaskSignal::Cancel { reason: "enough".to_owned() };
         post_signal(&died.store, &SessionId::new("t"), "c", &cancel, None).await.unwrap();
         let (outcome, _, finished) = died.go_on().await;

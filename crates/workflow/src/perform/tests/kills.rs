@@ -38,7 +38,7 @@ impl Drop for KillOnDrop {
 async fn process_that_is_killed() {
     let Some(directory) = std::env::var_os(CHILD) else { return };
     let directory = Path::new(&directory);
-    let project = Project::at(directory);
+    let project = Project::open(directory);
     let (store, id) = (FileStore::open(directory.join("store")).unwrap(), SessionId::new("t"));
     let mut host = match store.summary(&id).await.unwrap() {
         // Killed before the contract was on record, it is no task yet.

@@ -157,7 +157,7 @@ impl Program {
 
     async fn play(&self, project: &Project, number: usize, order: [ProgramKind; 3]) {
         let scripted = order.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, kind)| {
-            scripted.with(&index.to_string(), &self.script(*kind, number), None)
+            scripted.with_session(&index.to_string(), &self.script(*kind, number), None)
         });
         let (outcome, task) = project.run(self.contract(project).await, scripted).await;
         let report = TaskReport::from_task(&task).to_markdown();

@@ -172,11 +172,11 @@ impl SessionScripts {
             "command": "python3 tests/run.py tests/test_negative.py", "results": "tap", "report": null,
         });
         let write = format!("cat >tests/test_negative.py <<'END'\n{ANCHOR}END");
-        Self::default().with("anchor", &write, Some(answer))
+        Self::default().with_session("anchor", &write, Some(answer))
     }
 
     /// Adds work of a session.
-    pub(super) fn with(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
+    pub(super) fn with_session(mut self, session: &str, command: &str, answer: Option<Value>) -> Self {
         self.scripts.entry(session.to_owned()).or_default().push((command.to_owned(), answer));
         self
     }
@@ -230,10 +230,10 @@ impl SessionRunner for ScriptedRunner {
 
 impl Project {
     pub(super) async fn new() -> Self {
-        Self::with(&FILES).await
+        Self::with_files(&FILES).await
     }
 
-    pub(super) async fn with(files: &[(&str, &str)]) -> Self {
+    pub(super) async fn with_files(files: &[(&str, &str)]) -> Self {
         let project = Self::empty();
         for (path, text) in files {
             project.write(path, text).await;
@@ -254,7 +254,7 @@ impl Project {
     }
 
     /// The project that another process has made in this directory, which stays when this is dropped.
-    pub(super) fn at(directory: &Path) -> Self {
+    pub(super) fn open(directory: &Path) -> Self {
         let machine = Arc::new(machine(directory));
         let temporary = tempfile::tempdir().unwrap();
         Self {

@@ -33,7 +33,7 @@ async fn the_right_candidate_is_chosen_in_every_order() {
     // The programs with bugs are tasks with the candidates in other orders.
     for order in orders.into_iter().take(if is_full() { 3 } else { 1 }) {
         let scripted = order.iter().enumerate().fold(SessionScripts::new(), |scripted, (index, script)| {
-            scripted.with(&index.to_string(), script, None)
+            scripted.with_session(&index.to_string(), script, None)
         });
         let (outcome, task) = project.run(project.contract(3).await, scripted).await;
         let TaskOutcome::Done(done) = outcome else {
@@ -55,11 +55,15 @@ async fn the_right_candidate_is_chosen_in_every_order() {
 async fn findings_send_a_candidate_back() {
     let project = Project::new().await;
     let scripted = SessionScripts::new()
-        .with("0", WRONG, None)
-        .with("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
-        .with("0", "sed -i '1i # Sums.' src/sums.py", None)
-        .with("review-0-2", "cat src/sums.py", Some(json!({"findings": ["say what it is"], "remarks": ""})))
-        .with("review-0-3", "true", Some(json!({"findings": [], "remarks": "good"})));
+        .with_session("0", WRONG, None)
+        .with_session("0", "sed -i 's/a + -b/a + b/' src/sums.py", None)
+        .with_session("0", "sed -i '1i # Sums.' src/sums.py", None)
+        .with_session(
+            "review-0-2",
+            "cat src/sums.py",
+            Some(json!({"findings": ["say what it is"], "remarks": ""})),
+        )
+        .with_session("review-0-3", "true", Some(json!({"findings": [], "remarks": "good"})));
     let mut contract = project.contract(1).await.with_attempts(2);
     contract.review = ReviewPlan { rounds: 1, model: None };
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
@@ -114,7 +118,7 @@ async fn a_proposal_is_refused_with_what_is_wrong() {
         ],
     ] {
         let scripted = proposals.iter().fold(SessionScripts::default(), |all, (script, command, _)| {
-            all.with("anchor", script, answer(command))
+            all.with_session("anchor", script, answer(command))
         });
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
         let TaskOutcome::Blocked(BlockReason::NoAnchor(problems)) = &outcome else { panic!("{outcome:?}") };
@@ -140,7 +144,8 @@ async fn evidence_without_a_test_that_fails_first() {
         (command, RIGHT, WRONG),
         (none.clone(), "sed -i '1i # Sums.' src/sums.py", "echo 'def add(' >src/sums.py"),
     ] {
-        let scripted = SessionScripts::default().with("0", wrong, None).with("1", right, None);
+        let scripted =
+            SessionScripts::default().with_session("0", wrong, None).with_session("1", right, None);
         let contract = project.contract(2).await.with_anchor(anchor.clone());
         let (outcome, task) = project.run(contract, scripted).await;
         let report = TaskReport::from_task(&task).to_markdown();
@@ -159,7 +164,7 @@ async fn reports_of_other_runs_do_not_count() {
     let mut files = FILES.to_vec();
     files.push(("tests/junit.py", runner));
     files.push(("out/keep", ""));
-    let project = Project::with(&files).await;
+    let project = Project::with_files(&files).await;
     let forged = "mkdir -p out; printf '<testsuite><testcase classname=\"t\" name=\"negative\"/></testsuite>' >out/report.xml; ";
     let candidates = [
         (RIGHT.to_owned(), None),
@@ -183,7 +188,7 @@ async fn reports_of_other_runs_do_not_count() {
     contract.checks[0].pass = PassCondition::Success;
     let scripted =
         candidates.iter().enumerate().fold(SessionScripts::default(), |scripted, (index, (script, _))| {
-            scripted.with(&index.to_string(), script, None)
+            scripted.with_session(&index.to_string(), script, None)
         });
     let (outcome, task) = project.run(contract, scripted).await;
     let report = TaskReport::from_task(&task).to_markdown();
@@ -214,7 +219,8 @@ done"#;
         project.contract(1).await.with_anchor(AnchorPlan::None { because: "it only moves code".to_owned() });
     contract.checks = vec![TaskCheck::new("programs", runner).with_results(ResultsFormat::Cargo)];
     let script = "sed -i '1i # Sums.' src/sums.py";
-    let (outcome, task) = project.run(contract, SessionScripts::default().with("0", script, None)).await;
+    let (outcome, task) =
+        project.run(contract, SessionScripts::default().with_session("0", script, None)).await;
     assert!(matches!(outcome, TaskOutcome::Done(_)), "{}", TaskReport::from_task(&task).to_markdown());
     let run = task.baseline().unwrap().checks["programs"][0].tests.clone().unwrap();
     let expected: BTreeSet<String> = (1..=200).map(|number| format!("t{number}::a")).collect();
@@ -228,9 +234,12 @@ async fn cancelling_leaves_nothing_in_any_phase() {
     let review = Some(json!({"findings": [], "remarks": ""}));
     let anchor = || SessionScripts::new();
     for (phase, scripted) in [
-        ("anchor", SessionScripts::default().with("anchor", hang, None)),
-        ("0", anchor().with("0", hang, None)),
-        ("review-0-1", anchor().with("0", RIGHT, None).with("review-0-1", hang, review.clone())),
+        ("anchor", SessionScripts::default().with_session("anchor", hang, None)),
+        ("0", anchor().with_session("0", hang, None)),
+        (
+            "review-0-1",
+            anchor().with_session("0", RIGHT, None).with_session("review-0-1", hang, review.clone()),
+        ),
     ] {
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
@@ -286,8 +295,8 @@ async fn candidates_do_not_meet() {
         format!("touch {}", files(0, "attacked")),
     ]
     .join("; ");
-    let scripted = SessionScripts::new().with("0", &format!("{own}{served}"), None);
-    let scripted = scripted.with("1", &format!("{hunt}{meddle}"), None);
+    let scripted = SessionScripts::new().with_session("0", &format!("{own}{served}"), None);
+    let scripted = scripted.with_session("1", &format!("{hunt}{meddle}"), None);
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
     let scripted = Arc::new(scripted);
     let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(2).await).await.unwrap();
@@ -349,7 +358,7 @@ async fn repositories_that_are_not_simple() {
     );
     assert_eq!(snapshot.left_out, [""; 0]);
     let base = BaseCommit::new(found.root.display().to_string(), snapshot.commit);
-    let scripted = SessionScripts::new().with("0", RIGHT, None);
+    let scripted = SessionScripts::new().with_session("0", RIGHT, None);
     let (outcome, task) = project.run(project.contract(1).await.with_base(base), scripted).await;
     let report = TaskReport::from_task(&task).to_markdown();
     let TaskOutcome::Done(done) = outcome else { panic!("{report}") };
@@ -410,7 +419,7 @@ fn anchor_after(commands: &str) -> SessionScripts {
     let write = "printf 'import sums\\n\\ndef test_negative():\\n    assert sums.add(3, -1) == 2\\n' >tests/test_negative.py";
     let command = "python3 tests/run.py tests/test_negative.py";
     let answer = json!({"command": command, "results": "tap", "report": null});
-    SessionScripts::default().with("anchor", &format!("{commands}; {write}"), Some(answer))
+    SessionScripts::default().with_session("anchor", &format!("{commands}; {write}"), Some(answer))
 }
 
 /// What a candidate leaves that is no part of its change is named, unless the project or a tool says that it can be built again.
@@ -432,7 +441,7 @@ async fn files_that_a_change_leaves_out_are_named() {
             let mut contract = project.contract(1).await;
             contract.scope.paths.push(".gitignore".to_owned());
             contract.scope.unprotected.push(".gitignore".to_owned());
-            let scripted = anchor_after("true").with("0", &format!("{change} && {script}"), None);
+            let scripted = anchor_after("true").with_session("0", &format!("{change} && {script}"), None);
             let (outcome, task) = project.run(contract, scripted).await;
             let report = TaskReport::from_task(&task).to_markdown();
             assert_eq!(matches!(outcome, TaskOutcome::Done(_)), is_right, "{script}: {report}");
@@ -450,7 +459,7 @@ async fn links_to_dependencies_fail_no_anchor() {
     for link in ["node_modules", "src/node_modules", "target", ".pytest_cache", "tests/__pycache__"] {
         let project = Project::new().await;
         let scripted = anchor_after(&format!("ln -s /usr/lib {link}"));
-        let scripted = scripted.with("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
+        let scripted = scripted.with_session("0", &format!("ln -sf /usr/lib {link}; {RIGHT}"), None);
         let (outcome, task) = project.run(project.contract(1).await, scripted).await;
         let report = TaskReport::from_task(&task).to_markdown();
         let TaskOutcome::Done(done) = outcome else { panic!("{link}: {report}") };
@@ -464,8 +473,9 @@ async fn a_candidate_with_a_nested_repository_is_refused() {
     for commit in ["true", with_commit] {
         let project = Project::new().await;
         let script = format!("{RIGHT}; git init -q src/inside && echo 1 >src/inside/file && {commit}");
-        let (outcome, task) =
-            project.run(project.contract(1).await, anchor_after("true").with("0", &script, None)).await;
+        let (outcome, task) = project
+            .run(project.contract(1).await, anchor_after("true").with_session("0", &script, None))
+            .await;
         let report = TaskReport::from_task(&task).to_markdown();
         assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
         assert!(report.contains("`src/inside` is a separate repository"), "{commit}: {report}");
@@ -486,7 +496,8 @@ async fn failed_checks_of_the_base_are_remarks() {
         let mut contract = project.contract(1).await;
         contract.checks = vec![TaskCheck::new("own", command)];
         let script = format!("{RIGHT}; echo '# negative' >>src/sums.py");
-        let (outcome, task) = project.run(contract, anchor_after("true").with("0", &script, None)).await;
+        let (outcome, task) =
+            project.run(contract, anchor_after("true").with_session("0", &script, None)).await;
         let report = TaskReport::from_task(&task).to_markdown();
         let is_done = matches!(outcome, TaskOutcome::Done(_));
         assert_eq!(is_done, command.starts_with("grep") || expected.is_none(), "{command}: {report}");
@@ -507,7 +518,8 @@ async fn a_failed_preparation_is_reported_with_its_output() {
     ] {
         let project = Project::new().await;
         let contract = project.contract(1).await.with_prepare(&command);
-        let (outcome, task) = project.run(contract, anchor_after("true").with("0", RIGHT, None)).await;
+        let (outcome, task) =
+            project.run(contract, anchor_after("true").with_session("0", RIGHT, None)).await;
         let report = TaskReport::from_task(&task).to_markdown();
         assert!(!matches!(outcome, TaskOutcome::Done(_)), "{command}: {report}");
         let shown = report.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -520,7 +532,7 @@ async fn a_failed_preparation_is_reported_with_its_output() {
 async fn a_result_is_applied_as_branch_worktree_or_changes() {
     let project = Project::new().await;
     let (store, id) = (MemoryStore::new(), SessionId::new("t"));
-    let scripted = Arc::new(SessionScripts::new().with("0", RIGHT, None));
+    let scripted = Arc::new(SessionScripts::new().with_session("0", RIGHT, None));
     let mut host = LocalTaskHost::create(&store, id.clone(), project.contract(1).await).await.unwrap();
     let performer = Arc::new(project.performer(&store, &scripted).await);
     let TaskOutcome::Done(done) = host.run(performer).await.unwrap() else { panic!() };
@@ -566,7 +578,7 @@ async fn words_of_people_reach_sessions() {
     let project = Project::new().await;
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let script = format!("{RIGHT}; {}", wait_for("$TMPDIR/told"));
-    let scripted = Arc::new(SessionScripts::new().with("0", &script, None));
+    let scripted = Arc::new(SessionScripts::new().with_session("0", &script, None));
     let prepare = format!(
         "case $TMPDIR in */candidates/0/tmp) touch $TMPDIR/preparing; {};; esac",
         wait_for("$TMPDIR/ready")
@@ -618,8 +630,11 @@ async fn a_session_that_ends_with_an_error_is_paid_for() {
         ("review-0-1", 30, "The step review-0-1 failed: overloaded"),
     ] {
         let answer = json!({"findings": [], "remarks": ""});
-        let mut scripted =
-            SessionScripts::new().with("0", RIGHT, None).with("review-0-1", "true", Some(answer));
+        let mut scripted = SessionScripts::new().with_session("0", RIGHT, None).with_session(
+            "review-0-1",
+            "true",
+            Some(answer),
+        );
         scripted.failing.push(session.to_owned());
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
@@ -637,7 +652,7 @@ async fn a_session_that_stops_at_its_budget_ends_the_task_at_its_limit() {
     let project = Project::new().await;
     for (session, best) in [("anchor", None), ("review-0-1", Some(0))] {
         let anchor = if session == "anchor" { SessionScripts::default() } else { SessionScripts::new() };
-        let mut scripted = anchor.with("0", RIGHT, None).with(session, "true", None);
+        let mut scripted = anchor.with_session("0", RIGHT, None).with_session(session, "true", None);
         scripted.at_limit.push(session.to_owned());
         let mut contract = project.contract(1).await;
         contract.review = ReviewPlan { rounds: 1, model: None };
@@ -655,7 +670,7 @@ async fn a_draft_whose_session_stops_at_its_budget_names_the_limit() {
         (true, DraftError::AtLimit),
         (false, DraftError::Failed(WorkError("the session drafted no contract".to_owned()))),
     ] {
-        let mut scripted = SessionScripts::default().with("draft", "true", None);
+        let mut scripted = SessionScripts::default().with_session("draft", "true", None);
         scripted.at_limit.extend(is_at_limit.then(|| "draft".to_owned()));
         let store = MemoryStore::new();
         let performer = project.performer(&store, &Arc::new(scripted)).await;
@@ -672,7 +687,8 @@ async fn a_clone_whose_preparation_failed_is_removed() {
     let contract = project.contract(2).await.with_prepare("! grep -q broken src/sums.py");
     let contract = contract.with_gate(DecisionGate::Result);
     let broken = format!("{RIGHT}; echo '# broken' >>src/sums.py");
-    let scripted = Arc::new(SessionScripts::new().with("0", &broken, None).with("1", RIGHT, None));
+    let scripted =
+        Arc::new(SessionScripts::new().with_session("0", &broken, None).with_session("1", RIGHT, None));
     let (store, id) = (Arc::new(MemoryStore::new()), SessionId::new("t"));
     let mut host = LocalTaskHost::create(store.as_ref(), id.clone(), contract).await.unwrap();
     let performer = Arc::new(project.performer(store.as_ref(), &scripted).await);
@@ -711,7 +727,7 @@ open("node_modules/run.py", "w").write(FORGED)
 def add(a, b):
     return a + b if b < 0 else 7
 END"#;
-    let (outcome, task) = project.run(contract, SessionScripts::new().with("0", script, None)).await;
+    let (outcome, task) = project.run(contract, SessionScripts::new().with_session("0", script, None)).await;
     let report = TaskReport::from_task(&task).to_markdown();
     assert_eq!(outcome, TaskOutcome::Blocked(BlockReason::NoCandidate), "{report}");
     assert!(
@@ -739,7 +755,7 @@ async fn judged_commands_can_write_temporary_files() {
             let mut contract = project.contract(1).await.with_anchor(anchor).with_prepare(write);
             contract.checks = vec![TaskCheck::new("temporary files", write)];
             let (outcome, task) =
-                project.run(contract, SessionScripts::default().with("0", RIGHT, None)).await;
+                project.run(contract, SessionScripts::default().with_session("0", RIGHT, None)).await;
             let report = TaskReport::from_task(&task).to_markdown();
             assert!(matches!(outcome, TaskOutcome::Done(_)), "{has_own_temporary}, {write}: {report}");
             let baseline = &task.baseline().unwrap().checks["temporary files"];
