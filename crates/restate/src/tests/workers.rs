@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use pintle_postgres::{Options, PostgresStore};
+use pintle_postgres::{PostgresOptions, PostgresStore};
 use tokio::net::TcpStream;
 
 use super::engine::{TestProcess, free_port, this_test};
@@ -33,7 +33,7 @@ async fn worker_process() {
     let store: Arc<dyn SessionStore> = match std::env::var(SCHEMA) {
         Ok(schema) => {
             let connection = std::env::var("PINTLE_TEST_POSTGRES").unwrap();
-            let options = Options::new().with_schema(schema).with_lease(LEASE);
+            let options = PostgresOptions::new().with_schema(schema).with_lease(LEASE);
             Arc::new(PostgresStore::connect(&connection, options).await.unwrap())
         }
         Err(_) => Arc::new(FileStore::open(Path::new(&std::env::var(STORE).unwrap())).unwrap()),
@@ -215,7 +215,7 @@ impl Database {
     }
 
     async fn connect(&self) -> PostgresStore {
-        let options = Options::new().with_schema(&self.schema);
+        let options = PostgresOptions::new().with_schema(&self.schema);
         PostgresStore::connect(&self.connection, options).await.unwrap()
     }
 
