@@ -12,7 +12,7 @@ use pintle_agent::{
     SessionStatus, SubagentJournals, Timestamp,
 };
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
-use pintle_postgres::{Options, PostgresStore};
+use pintle_postgres::{PostgresOptions, PostgresStore};
 use pintle_store::{Reached, SessionStore as _, StoreError, StoredJournal, Summary, reached, read_record};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
@@ -78,7 +78,7 @@ fn run_as_host() {
 /// Returns the exit code.
 async fn work(role: &str) -> i32 {
     let variable = |name: &str| std::env::var(name).unwrap();
-    let options = Options::new().with_schema(variable(SCHEMA)).with_lease(LEASE);
+    let options = PostgresOptions::new().with_schema(variable(SCHEMA)).with_lease(LEASE);
     let store = PostgresStore::connect(&variable(CONNECTION), options).await.unwrap();
     let env: Arc<dyn ExecutionEnvironment> =
         Arc::new(LocalEnvironment::with_host_env(WORK, std::env::vars_os()).unwrap());

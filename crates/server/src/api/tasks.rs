@@ -14,10 +14,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use pintle_agent::SessionId;
 use pintle_store::{Filter, Page, StoreError, Summary};
-use pintle_workflow::contract::Gate;
-use pintle_workflow::report::Report;
-use pintle_workflow::repository::{RepositoryError, kept};
-use pintle_workflow::task::Candidate;
+use pintle_workflow::contract::DecisionGate;
+use pintle_workflow::report::TaskReport;
+use pintle_workflow::repository::{RepositoryError, read_blob};
+use pintle_workflow::task::TaskCandidate;
 use pintle_workflow::{KIND, KIND_TASK, TaskHostError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -253,12 +253,13 @@ async fn read_one(
     let summary = app.find_task(&caller, &id).await?;
     let recorded = app.intact_task_record(&summary.id).await?;
     let task = app.task_view(&summary, Some(&recorded)).await?;
-    let report = serde_json::to_value(Report::of(&recorded.task).with_damage(recorded.damage.as_ref()));
+    let report =
+        serde_json::to_value(TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()));
     let report = report.map_err(|error| problem_of(error.into()))?;
     let gate = recorded.gate.map(|(gate, place)| GateView {
         name: gate.into(),
         place,
-        candidate: recorded.task.best().filter(|_| gate == Gate::Result),
+        candidate: recorded.task.best_candidate().filter(|_| gate == DecisionGate::Result),
     });
     Ok(json(&TaskDetail { task, gate, report }))
 }
@@ -270,7 +271,7 @@ async fn report(
 ) -> Result<Response, Problem> {
     let id = app.find_task(&caller, &id).await?.id;
     let recorded = app.intact_task_record(&id).await?;
-    let text = Report::of(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
+    let text = TaskReport::from_task(&recorded.task).with_damage(recorded.damage.as_ref()).to_markdown();
     Ok(attached("text/markdown; charset=utf-8", text.into_bytes()))
 }
 
@@ -285,13 +286,13 @@ async fn diff(
     let state = number.and_then(|number| task.candidates().get(number)).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("the task has no candidate `{candidate}`: the first one is 0"))
     })?;
-    let diff = Candidate::diff(state).ok_or_else(|| {
+    let diff = TaskCandidate::diff(state).ok_or_else(|| {
         Problem::new(NOT_FOUND, format!("candidate {candidate} has changed nothing so far"))
     })?;
     // An empty patch is not stored.
     let patch = match diff.patch.bytes {
         0 => Vec::new(),
-        _ => kept(&diff.patch, app.hub.store.blobs(&id).as_ref()).await.map_err(lost)?,
+        _ => read_blob(&diff.patch, app.hub.store.blobs(&id).as_ref()).await.map_err(lost)?,
     };
     Ok(attached("text/x-diff", patch))
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_store::{SessionStore, StoreError};
-use pintle_workflow::task::{Input, Task};
-use pintle_workflow::{Moment, TaskHostError, TaskLine, TaskReader};
+use pintle_workflow::task::{Task, TaskInput};
+use pintle_workflow::{RecordedInput, TaskHostError, TaskLine, TaskReader};
 
 use crate::feed::EventId;
 
@@ -13,7 +13,7 @@ use crate::feed::EventId;
 #[derive(Debug)]
 pub(super) enum Item {
     /// The next input.
-    Input { id: EventId, input: Box<Input> },
+    Input { id: EventId, input: Box<TaskInput> },
     /// The client's last input is not in the journal. The feed restarts from the first input.
     Reset(&'static str),
     /// All inputs that existed when the feed started have been sent.
@@ -56,8 +56,8 @@ impl TaskFeed {
             };
             match reader.next().await {
                 Ok(Some(TaskLine::Contract(contract))) => self.task = Some(Task::new(*contract)?),
-                Ok(Some(TaskLine::Input(moment))) => {
-                    if let Some(item) = self.take(*moment)? {
+                Ok(Some(TaskLine::Input(recorded))) => {
+                    if let Some(item) = self.take(*recorded)? {
                         return Ok(item);
                     }
                 }
@@ -75,8 +75,8 @@ impl TaskFeed {
     }
 
     /// Applies an input, and returns it unless the client already has it.
-    fn take(&mut self, moment: Moment) -> Result<Option<Item>, TaskHostError> {
-        let Moment { seq: place, at, input, .. } = moment;
+    fn take(&mut self, recorded: RecordedInput) -> Result<Option<Item>, TaskHostError> {
+        let RecordedInput { seq: place, at, input, .. } = recorded;
         let id = EventId { seq: place, millis: Some(at.as_millis()) };
         if let Some(after) = self.after
             && (place > after.seq
@@ -87,7 +87,7 @@ impl TaskFeed {
         let reason = "it has no contract".to_owned();
         let task =
             self.task.as_mut().ok_or_else(|| TaskHostError::NotATask { id: self.id.clone(), reason })?;
-        task.take(input.clone());
+        task.apply(input.clone());
         match self.after {
             Some(after) => {
                 self.after = self.after.filter(|_| place < after.seq);

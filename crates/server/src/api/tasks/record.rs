@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pintle_agent::{SessionId, Timestamp};
 use pintle_store::{SessionStore, StoreError};
-use pintle_workflow::contract::Gate;
+use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::task::Task;
 use pintle_workflow::{TaskHostError, TaskLine, TaskReader};
 
@@ -17,18 +17,18 @@ pub(super) struct Recorded {
     /// Time of the newest input.
     pub(super) at: Option<Timestamp>,
     /// Open gate, and its place in the journal.
-    pub(super) gate: Option<(Gate, u64)>,
+    pub(super) gate: Option<(DecisionGate, u64)>,
     /// Ids of the posted inputs that were applied.
     pub(super) posted: HashSet<String>,
     /// Damage of the journal. `task` is the state before the damage.
     pub(super) damage: Option<StoreError>,
 }
 
-impl From<Gate> for GateName {
-    fn from(gate: Gate) -> Self {
+impl From<DecisionGate> for GateName {
+    fn from(gate: DecisionGate) -> Self {
         match gate {
-            Gate::Anchor => Self::Anchor,
-            Gate::Result => Self::Result,
+            DecisionGate::Anchor => Self::Anchor,
+            DecisionGate::Result => Self::Result,
         }
     }
 }
@@ -56,10 +56,10 @@ pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Res
             }
             TaskLine::Input(input) => {
                 let recorded = recorded.as_mut().ok_or_else(not_a_task)?;
-                recorded.task.take(input.input);
+                recorded.task.apply(input.input);
                 recorded.at = Some(input.at);
                 recorded.posted.extend(input.posted);
-                let open = recorded.task.wants().gate;
+                let open = recorded.task.pending().gate;
                 let known = recorded.gate.filter(|(gate, _)| Some(*gate) == open);
                 recorded.gate = known.or(open.map(|gate| (gate, input.seq)));
             }

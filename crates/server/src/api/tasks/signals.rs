@@ -8,8 +8,8 @@ use axum::routing::post;
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_store::StoreError;
-use pintle_workflow::task::{Decision, Signal};
-use pintle_workflow::{LocalHost, TaskHostError, post_signal};
+use pintle_workflow::task::{GateAnswer, TaskSignal};
+use pintle_workflow::{LocalTaskHost, TaskHostError, post_signal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -146,7 +146,7 @@ impl App {
         caller: &Caller,
         id: &SessionId,
         key: &Key,
-        signal: &Signal,
+        signal: &TaskSignal,
     ) -> Result<(), Problem> {
         let store = self.hub.store.as_ref();
         post_signal(store, id, &key.input_id(), signal, caller.principal()).await?;
@@ -159,7 +159,7 @@ impl App {
         if store.holder(id).await?.is_some() {
             return Ok(());
         }
-        match LocalHost::open(store, id).await {
+        match LocalTaskHost::open(store, id).await {
             Ok(mut host) => host.settle().await.map(drop).map_err(problem_of),
             // Another process has opened the task meanwhile and applies the signals.
             Err(TaskHostError::Store(StoreError::InUse { .. })) => Ok(()),
@@ -182,7 +182,7 @@ async fn steer(
         let detail = format!("candidate {candidate}: expected less than {count}");
         return Err(Problem::new(NO_CANDIDATE, detail));
     }
-    app.tell_task(&caller, &id, &key, &Signal::Steer { candidate: body.candidate, text }).await?;
+    app.tell_task(&caller, &id, &key, &TaskSignal::Steer { candidate: body.candidate, text }).await?;
     Ok(accepted())
 }
 
@@ -216,7 +216,7 @@ async fn decide(
         return Err(Problem::new(CONFLICT, "another request has decided on this gate"));
     }
     let told =
-        app.tell_task(&caller, &id, &key, &Signal::Decide(Decision { gate, is_approved, words })).await;
+        app.tell_task(&caller, &id, &key, &TaskSignal::Decide(GateAnswer { gate, is_approved, words })).await;
     if told.is_err() {
         app.hub.undecided(&id, GATE, ticket, &key.input_id());
     }
@@ -232,7 +232,7 @@ async fn cancel(
 ) -> Result<Response, Problem> {
     let reason = said("reason", body.reason.unwrap_or_else(|| CANCELLED.to_owned()))?;
     let Some((id, _)) = app.told_task(&caller, &id, &key).await? else { return Ok(accepted()) };
-    app.tell_task(&caller, &id, &key, &Signal::Cancel { reason }).await?;
+    app.tell_task(&caller, &id, &key, &TaskSignal::Cancel { reason }).await?;
     app.settle_task(&id).await?;
     Ok(accepted())
 }

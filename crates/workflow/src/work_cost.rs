@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Costs of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct WorkCost {
     /// US dollars, as far as prices are known.
     #[serde(default)]
     pub usd: f64,
@@ -19,7 +19,7 @@ pub struct Spent {
     pub millis: u64,
 }
 
-impl Spent {
+impl WorkCost {
     pub(crate) fn add(&mut self, other: &Self) {
         self.usd += other.usd;
         self.is_price_unknown |= other.is_price_unknown;

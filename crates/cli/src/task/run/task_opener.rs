@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pintle_agent::SessionId;
 use pintle_env::ExecutionEnvironment;
-use pintle_workflow::LocalHost;
-use pintle_workflow::contract::{Base, CandidatePlan, Check, Contract};
+use pintle_workflow::LocalTaskHost;
+use pintle_workflow::contract::{BaseCommit, CandidatePlan, Contract, TaskCheck};
 use pintle_workflow::repository::UserRepository;
 
 use crate::approve::Prompter;
@@ -20,12 +20,12 @@ use crate::process_env::{self, ProcessEnv};
 use crate::prompt_source;
 use crate::route::ModelChoice;
 use crate::sessions::Sessions;
-use crate::task::draft::{self, Asking};
-use crate::task::performers::TaskPerformers;
+use crate::task::draft::{self, DraftApproval};
+use crate::task::performer_factory::TaskPerformerFactory;
 use crate::task::{contract_failure, find, open_failure};
 
 /// Inputs for opening a task.
-pub(super) struct Opening<'a> {
+pub(super) struct TaskOpener<'a> {
     pub(super) args: &'a RunTaskArgs,
     pub(super) sessions: &'a Sessions,
     pub(super) machine: &'a Arc<dyn ExecutionEnvironment>,
@@ -33,43 +33,45 @@ pub(super) struct Opening<'a> {
     /// Id of the task, which need not exist yet.
     pub(super) id: &'a SessionId,
     pub(super) model: &'a ModelArgs,
-    pub(super) performers: &'a TaskPerformers,
+    pub(super) performer_factory: &'a TaskPerformerFactory,
     pub(super) prompter: &'a Prompter,
     pub(super) interrupts: &'a Interrupts,
     pub(super) process_env: &'a ProcessEnv,
 }
 
-impl Opening<'_> {
+impl TaskOpener<'_> {
     /// Opens a recorded task, or creates a new one.
-    pub(super) async fn open(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
-        let is_new = !matches!(wanted, Wanted::Task(_));
-        let opened = self.host(wanted).await;
+    pub(super) async fn open(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
+        let is_new = !matches!(source, TaskSource::Task(_));
+        let opened = self.open_host(source).await;
         if is_new && opened.is_err() {
             remove_snapshot(self.machine, self.directory, self.id).await;
         }
         opened
     }
 
-    async fn host(&self, wanted: Wanted) -> Result<LocalHost, Failure> {
+    async fn open_host(&self, source: TaskSource) -> Result<LocalTaskHost, Failure> {
         let Self { args, sessions, id, process_env, .. } = *self;
-        let host = match wanted {
-            Wanted::Task(id) => LocalHost::open(sessions.store(), &id).await,
-            Wanted::Contract(contract) => {
+        let host = match source {
+            TaskSource::Task(id) => LocalTaskHost::open(sessions.store(), &id).await,
+            TaskSource::Contract(contract) => {
                 require_models(&contract, self.model, process_env).await?;
-                let base = self.base(Some(&contract)).await?;
+                let base = self.resolve_base(Some(&contract)).await?;
                 let contract = contract.with_base(base);
-                LocalHost::create(sessions.store(), id.clone(), contract).await
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
-            Wanted::Goal(goal) => {
-                let asking = Asking {
+            TaskSource::Goal(goal) => {
+                let approval = DraftApproval {
                     prompter: self.prompter,
                     interrupts: self.interrupts,
-                    candidates: plans(args),
+                    candidates: candidate_plans(args),
                     process_env,
                 };
-                let performer = self.performers.of(id)?;
-                let contract = asking.contract(&performer, self.base(None).await?, &goal, args.yes).await?;
-                LocalHost::create(sessions.store(), id.clone(), contract).await
+                let performer = self.performer_factory.create(id)?;
+                let contract = approval
+                    .draft_contract(&performer, self.resolve_base(None).await?, &goal, args.yes)
+                    .await?;
+                LocalTaskHost::create(sessions.store(), id.clone(), contract).await
             }
         };
         match host {
@@ -78,9 +80,9 @@ impl Opening<'_> {
         }
     }
 
-    async fn base(&self, given: Option<&Contract>) -> Result<Base, Failure> {
+    async fn resolve_base(&self, given: Option<&Contract>) -> Result<BaseCommit, Failure> {
         let Self { args, machine, directory, id, .. } = *self;
-        self.interrupts.race(base(given, args, machine, directory, id)).await
+        self.interrupts.race(resolve_base(given, args, machine, directory, id)).await
     }
 }
 
@@ -110,7 +112,7 @@ async fn require_models(
 }
 
 /// Task that the flags select.
-pub(super) enum Wanted {
+pub(super) enum TaskSource {
     /// A recorded task.
     Task(SessionId),
     /// A new task with this contract.
@@ -119,19 +121,19 @@ pub(super) enum Wanted {
     Goal(String),
 }
 
-pub(super) async fn wanted(args: &RunTaskArgs, sessions: &Sessions) -> Result<Wanted, Failure> {
+pub(super) async fn select_source(args: &RunTaskArgs, sessions: &Sessions) -> Result<TaskSource, Failure> {
     if let Some(prefix) = &args.task {
-        return Ok(Wanted::Task(find(sessions, prefix).await?));
+        return Ok(TaskSource::Task(find(sessions, prefix).await?));
     }
-    if let Some(contract) = given(args)? {
-        return Ok(Wanted::Contract(Box::new(contract)));
+    if let Some(contract) = read_contract(args)? {
+        return Ok(TaskSource::Contract(Box::new(contract)));
     }
-    draft::require_somebody(args.yes)?;
-    Ok(Wanted::Goal(prompt_source::read(&args.run.prompt)?))
+    draft::require_approver(args.yes)?;
+    Ok(TaskSource::Goal(prompt_source::read(&args.run.prompt)?))
 }
 
 /// Returns the contract of the flags; `None` if they have a goal alone.
-pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
+pub(super) fn read_contract(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     if let Some(path) = &args.contract {
         let text = process_env::read_text("contract", path)?;
         let contract = Contract::parse(&text);
@@ -143,23 +145,23 @@ pub(super) fn given(args: &RunTaskArgs) -> Result<Option<Contract>, Failure> {
     let goal = prompt_source::read(&args.run.prompt)?;
     let numbered = args.check.iter().enumerate();
     let contract = numbered.fold(Contract::new(goal), |contract, (number, command)| {
-        contract.with_check(Check::new(format!("check {}", number + 1), command))
+        contract.with_check(TaskCheck::new(format!("check {}", number + 1), command))
     });
-    Ok(Some(contract.with_candidates(plans(args))))
+    Ok(Some(contract.with_candidates(candidate_plans(args))))
 }
 
-fn plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
+fn candidate_plans(args: &RunTaskArgs) -> Vec<CandidatePlan> {
     vec![CandidatePlan::default(); usize::from(args.candidates.unwrap_or(1))]
 }
 
 /// Returns the state of the repository that a task starts from.
-pub(super) async fn base(
+pub(super) async fn resolve_base(
     contract: Option<&Contract>,
     args: &RunTaskArgs,
     machine: &Arc<dyn ExecutionEnvironment>,
     directory: &Path,
     id: &SessionId,
-) -> Result<Base, Failure> {
+) -> Result<BaseCommit, Failure> {
     if let Some(base) = contract.and_then(|contract| contract.base.clone()) {
         return Ok(base);
     }
@@ -185,5 +187,5 @@ pub(super) async fn base(
         }
         (_, 0) => found.head.clone(),
     };
-    Ok(Base::new(found.root.display().to_string(), commit))
+    Ok(BaseCommit::new(found.root.display().to_string(), commit))
 }

@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::StepError;
 use crate::anchor::Anchor;
-use crate::command_run::{CommandRun, End, Reference};
-use crate::contract::{Check, default_timeout};
+use crate::command_run::{BlobReference, CommandEnd, CommandRun};
+use crate::contract::{TaskCheck, default_timeout};
 use crate::results::{ResultsFormat, TestRun};
-use crate::worker::{OpenPlace, Place};
+use crate::session_runner::{OpenWorkspace, Workspace};
 
 /// Maximum size of parsed results, in bytes.
 const MAX_RESULTS: u64 = 16 << 20;
@@ -25,14 +25,14 @@ const SIGNALS: i32 = 128;
 
 /// A command to run, and the location of its results.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct CommandSpec<'a> {
     command: &'a str,
     results: Option<ResultsFormat>,
     report: Option<&'a str>,
     timeout_s: u32,
 }
 
-impl<'a> Line<'a> {
+impl<'a> CommandSpec<'a> {
     pub(super) fn new(command: &'a str) -> Self {
         Self { command, results: None, report: None, timeout_s: default_timeout() }
     }
@@ -43,55 +43,55 @@ impl<'a> Line<'a> {
     }
 }
 
-impl<'a> From<&'a Check> for Line<'a> {
-    fn from(check: &'a Check) -> Self {
-        let Check { command, results, report, timeout_s, .. } = check;
+impl<'a> From<&'a TaskCheck> for CommandSpec<'a> {
+    fn from(check: &'a TaskCheck) -> Self {
+        let TaskCheck { command, results, report, timeout_s, .. } = check;
         Self { command, results: *results, report: report.as_deref(), timeout_s: *timeout_s }
     }
 }
 
-impl<'a> From<&'a Anchor> for Line<'a> {
+impl<'a> From<&'a Anchor> for CommandSpec<'a> {
     fn from(anchor: &'a Anchor) -> Self {
-        let line = Self::new(anchor.command()).with_results(anchor.results(), anchor.report());
-        Self { timeout_s: anchor.timeout_s().min(line.timeout_s), ..line }
+        let spec = Self::new(anchor.command()).with_results(anchor.results(), anchor.report());
+        Self { timeout_s: anchor.timeout_s().min(spec.timeout_s), ..spec }
     }
 }
 
 /// A workspace in which commands run.
-pub(super) struct Runs<'a> {
-    place: &'a Place,
-    open: OpenPlace,
+pub(super) struct CommandRunner<'a> {
+    workspace: &'a Workspace,
+    open: OpenWorkspace,
     blobs: &'a dyn Blobs,
     cancel: &'a CancellationToken,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> CommandRunner<'a> {
     pub(super) fn new(
-        place: &'a Place,
-        open: OpenPlace,
+        workspace: &'a Workspace,
+        open: OpenWorkspace,
         blobs: &'a dyn Blobs,
         cancel: &'a CancellationToken,
     ) -> Self {
-        Self { place, open, blobs, cancel }
+        Self { workspace, open, blobs, cancel }
     }
 
     /// Runs a command several times, one after the other. Then ends all processes of the environment, also after a failure.
     /// A command that times out or cannot be run is not repeated.
     pub(super) async fn repeat_and_close(
         self,
-        line: Line<'_>,
+        spec: CommandSpec<'_>,
         times: usize,
     ) -> Result<Vec<CommandRun>, StepError> {
-        let seen = self.repeat(line, times).await;
+        let seen = self.repeat(spec, times).await;
         self.open.environment().cleanup().await?;
         seen
     }
 
-    async fn repeat(&self, line: Line<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
+    async fn repeat(&self, spec: CommandSpec<'_>, times: usize) -> Result<Vec<CommandRun>, StepError> {
         let mut runs = Vec::with_capacity(times);
         for _ in 0..times {
-            let run = self.run(line).await?;
-            let is_over = matches!(run.end, End::TimedOut | End::NotRun(_));
+            let run = self.run(spec).await?;
+            let is_over = matches!(run.end, CommandEnd::TimedOut | CommandEnd::NotRun(_));
             runs.push(run);
             if is_over {
                 break;
@@ -100,32 +100,32 @@ impl<'a> Runs<'a> {
         Ok(runs)
     }
 
-    async fn run(&self, line: Line<'_>) -> Result<CommandRun, StepError> {
-        if let Some(report) = line.report
+    async fn run(&self, spec: CommandSpec<'_>) -> Result<CommandRun, StepError> {
+        if let Some(report) = spec.report
             && let Err(reason) = self.remove_report(report).await
         {
-            return Ok(CommandRun::new(End::NotRun(reason)));
+            return Ok(CommandRun::new(CommandEnd::NotRun(reason)));
         }
         let command =
-            line.results.map_or_else(|| line.command.to_owned(), |format| format.command(line.command));
+            spec.results.map_or_else(|| spec.command.to_owned(), |format| format.command(spec.command));
         // The environment has the variables of the workspace. A request with them would replace the `TMPDIR` of a sandbox by
         // a directory that its commands cannot write to.
         let request = ExecRequest::new(command)
-            .with_timeout(Duration::from_secs(u64::from(line.timeout_s)))
-            .with_working_dir(&self.place.root);
+            .with_timeout(Duration::from_secs(u64::from(spec.timeout_s)))
+            .with_working_dir(&self.workspace.root);
         let ended = tokio::select! {
             ended = self.open.environment().exec_command(request) => ended,
             () = self.cancel.cancelled() => return Err(StepError::Stopped),
         };
         match ended {
-            Ok(ended) => self.seen(line, &ended).await,
+            Ok(ended) => self.record_run(spec, &ended).await,
             Err(error @ EnvError::EnvironmentLost { .. }) => Err(error.into()),
-            Err(error) => Ok(CommandRun::new(End::NotRun(error.to_string()))),
+            Err(error) => Ok(CommandRun::new(CommandEnd::NotRun(error.to_string()))),
         }
     }
 
-    async fn seen(&self, line: Line<'_>, ended: &ExecResult) -> Result<CommandRun, StepError> {
-        let mut run = CommandRun::new(end_of(ended));
+    async fn record_run(&self, spec: CommandSpec<'_>, ended: &ExecResult) -> Result<CommandRun, StepError> {
+        let mut run = CommandRun::new(command_end(ended));
         run.millis = u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX);
         let head = ended.output.head_text_lossy(MAX_KEPT)?;
         let text = match ended.output.len() > 2 * MAX_KEPT as u64 {
@@ -133,11 +133,11 @@ impl<'a> Runs<'a> {
             true => format!("{head}\n[…]\n{}", ended.output.tail_text_lossy(MAX_KEPT)?),
         };
         let (bytes, hash) = (text.len() as u64, self.blobs.put(text.into_bytes()).await?);
-        run.output = Some(Reference { hash: hash.to_string(), bytes });
-        if let Some(format) = line.results {
-            run.tests = Some(match line.report {
-                Some(report) => self.report(format, report).await,
-                None if ended.output.len() > MAX_RESULTS => with_problem("the output is too long"),
+        run.output = Some(BlobReference { hash: hash.to_string(), bytes });
+        if let Some(format) = spec.results {
+            run.tests = Some(match spec.report {
+                Some(report) => self.read_report(format, report).await,
+                None if ended.output.len() > MAX_RESULTS => results_with_problem("the output is too long"),
                 None => format.parse(&ended.output.to_text_lossy()?),
             });
         }
@@ -146,8 +146,8 @@ impl<'a> Runs<'a> {
 
     /// Removes an older report, which does not belong to this run.
     async fn remove_report(&self, report: &str) -> Result<(), String> {
-        let path = self.place.root.join(report);
-        let Some(directory) = self.inside(path.parent().unwrap_or(&path), report).await? else {
+        let path = self.workspace.root.join(report);
+        let Some(directory) = self.resolve_inside(path.parent().unwrap_or(&path), report).await? else {
             return Ok(());
         };
         // Removes a link itself, not its target.
@@ -158,10 +158,10 @@ impl<'a> Runs<'a> {
         }
     }
 
-    async fn report(&self, format: ResultsFormat, report: &str) -> TestRun {
+    async fn read_report(&self, format: ResultsFormat, report: &str) -> TestRun {
         let environment = self.open.environment();
         let read = async {
-            let Some(path) = self.inside(&self.place.root.join(report), report).await? else {
+            let Some(path) = self.resolve_inside(&self.workspace.root.join(report), report).await? else {
                 return Err(format!("`{report}` was not written"));
             };
             let found = environment.metadata(&path).await.map_err(|error| error.to_string())?;
@@ -172,19 +172,19 @@ impl<'a> Runs<'a> {
         };
         match read.await {
             Ok(bytes) => format.parse(&String::from_utf8_lossy(&bytes)),
-            Err(problem) => with_problem(&problem),
+            Err(problem) => results_with_problem(&problem),
         }
     }
 
     /// Returns the canonical form of a path in the workspace, or `None` if it does not exist.
-    async fn inside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>, String> {
+    async fn resolve_inside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>, String> {
         let environment = self.open.environment();
         if !environment.file_exists(path).await.map_err(|error| error.to_string())? {
             return Ok(None);
         }
         let real =
             async |path: &Path| environment.canonicalize(path).await.map_err(|error| error.to_string());
-        let (root, path) = (real(&self.place.root).await?, real(path).await?);
+        let (root, path) = (real(&self.workspace.root).await?, real(path).await?);
         if path.starts_with(&root) {
             Ok(Some(path))
         } else {
@@ -193,18 +193,18 @@ impl<'a> Runs<'a> {
     }
 }
 
-fn with_problem(problem: &str) -> TestRun {
+fn results_with_problem(problem: &str) -> TestRun {
     TestRun { problems: vec![problem.to_owned()], ..TestRun::default() }
 }
 
-fn end_of(ended: &ExecResult) -> End {
+fn command_end(ended: &ExecResult) -> CommandEnd {
     if ended.timed_out {
-        End::TimedOut
+        CommandEnd::TimedOut
     } else if ended.stuck.is_some() {
-        End::NotRun("one of its processes cannot be killed".to_owned())
+        CommandEnd::NotRun("one of its processes cannot be killed".to_owned())
     } else if ended.exit_code > SIGNALS && ended.exit_code <= SIGNALS + 64 {
-        End::Killed(ended.exit_code - SIGNALS)
+        CommandEnd::Killed(ended.exit_code - SIGNALS)
     } else {
-        End::Exited(ended.exit_code)
+        CommandEnd::Exited(ended.exit_code)
     }
 }

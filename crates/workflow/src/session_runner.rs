@@ -13,12 +13,12 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::task::{Spent, WorkEnd, WorkLimits};
+use crate::task::{WorkCost, WorkEnd, WorkLimits};
 
 /// A workspace: a directory for a session or for judged commands, with variables that no other workspace shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct Workspace {
     /// Root of the clone.
     pub root: PathBuf,
     /// Variables of commands: a target directory, a directory for temporary files, and free ports.
@@ -28,7 +28,7 @@ pub struct Place {
 /// Work for a session.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Assignment {
+pub struct SessionAssignment {
     /// Id of the session. An existing session continues.
     pub session: String,
     /// Task that it belongs to, for the record.
@@ -38,7 +38,7 @@ pub struct Assignment {
     /// Messages that arrived before the session was open.
     pub steering: Vec<SteeringMessage>,
     /// Workspace of the session.
-    pub place: Place,
+    pub workspace: Workspace,
     /// Model. Default: the model of the host.
     pub model: Option<String>,
     /// Reasoning effort.
@@ -61,13 +61,13 @@ pub struct SteeringMessage {
 /// Work that a session has done.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Worked {
+pub struct WorkResult {
     /// End.
     pub end: WorkEnd,
     /// The last response, if a schema was required and it matches.
     pub answer: Option<Value>,
     /// Costs.
-    pub spent: Spent,
+    pub spent: WorkCost,
     /// Error that ended the work, such as an error of a provider.
     pub error: Option<String>,
 }
@@ -75,29 +75,33 @@ pub struct Worked {
 /// Reason why a session could not work.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct WorkerError(pub String);
+pub struct WorkError(pub String);
 
 /// Number of loop warnings after which a session is interrupted and its work ends with [`WorkEnd::Loop`].
 pub const MAX_LOOPS: u32 = 2;
 
 /// Runs sessions.
 #[async_trait]
-pub trait Worker: fmt::Debug + Send + Sync {
+pub trait SessionRunner: fmt::Debug + Send + Sync {
     /// Carries out an assignment, and closes its session. When `cancel` is cancelled, the session is suspended, and has no
     /// running process when this returns. A session that loops is interrupted after [`MAX_LOOPS`] warnings.
     ///
     /// # Errors
     ///
-    /// [`WorkerError`] if the session cannot be opened.
-    async fn work(&self, assignment: Assignment, cancel: &CancellationToken) -> Result<Worked, WorkerError>;
+    /// [`WorkError`] if the session cannot be opened.
+    async fn run(
+        &self,
+        assignment: SessionAssignment,
+        cancel: &CancellationToken,
+    ) -> Result<WorkResult, WorkError>;
 
-    /// Sends a message to a session that is working, or that [`work`](Self::work) is about to open, on behalf of its author.
+    /// Sends a message to a session that is working, or that [`run`](Self::run) is about to open, on behalf of its author.
     /// Returns whether the session accepts it.
     async fn steer(&self, session: &str, message: SteeringMessage) -> bool;
 }
 
 /// An environment in which commands run.
-pub struct OpenPlace {
+pub struct OpenWorkspace {
     environment: Arc<dyn ExecutionEnvironment>,
     /// Kept while the environment is in use.
     _guard: Box<dyn Any + Send + Sync>,
@@ -105,18 +109,18 @@ pub struct OpenPlace {
 
 /// Opens environments for judged commands and sessions.
 #[async_trait]
-pub trait Places: fmt::Debug + Send + Sync {
+pub trait WorkspaceFactory: fmt::Debug + Send + Sync {
     /// Opens an environment whose working directory is the workspace, for judged commands and for sessions alike. Its
     /// commands have the variables of the workspace, and should not be able to change files outside of it. A sandbox may set
     /// `TMPDIR` to another directory, which its commands can write to and no other workspace shares.
     ///
     /// # Errors
     ///
-    /// [`WorkerError`], with the reason.
-    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError>;
+    /// [`WorkError`], with the reason.
+    async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError>;
 }
 
-impl Place {
+impl Workspace {
     /// Creates a workspace with these variables.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, variables: BTreeMap<String, String>) -> Self {
@@ -130,10 +134,10 @@ impl Place {
     }
 }
 
-impl Worked {
+impl WorkResult {
     /// Creates a result of work.
     #[must_use]
-    pub fn new(end: WorkEnd, spent: Spent) -> Self {
+    pub fn new(end: WorkEnd, spent: WorkCost) -> Self {
         Self { end, answer: None, spent, error: None }
     }
 
@@ -152,7 +156,7 @@ impl Worked {
     }
 }
 
-impl OpenPlace {
+impl OpenWorkspace {
     /// Creates an open workspace. `guard` is dropped after the environment.
     #[must_use]
     pub fn new(environment: Arc<dyn ExecutionEnvironment>, guard: impl Any + Send + Sync) -> Self {
@@ -166,8 +170,8 @@ impl OpenPlace {
     }
 }
 
-impl fmt::Debug for OpenPlace {
+impl fmt::Debug for OpenWorkspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenPlace").field("environment", &self.environment).finish_non_exhaustive()
+        f.debug_struct("OpenWorkspace").field("environment", &self.environment).finish_non_exhaustive()
     }
 }

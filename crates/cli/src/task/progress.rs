@@ -1,56 +1,58 @@
 //! Progress of a task: a line for each event, with the lane of its candidate.
 
 use pintle_workflow::Diff;
-use pintle_workflow::task::{Found, Input, Signal, StepId, StepKind, StepResult, Task};
+use pintle_workflow::task::{StepId, StepKind, StepOutput, StepResult, Task, TaskInput, TaskSignal};
 
 use crate::render::sanitize;
 
 /// Returns the line for an input that the task has already applied.
-pub(super) fn line(task: &Task, input: &Input) -> String {
+pub(super) fn render_input(task: &Task, input: &TaskInput) -> String {
     match input {
-        Input::Began(step) => format!("{}{} begins\n", lane(step), name(step)),
-        Input::Finished(result) => format!("{}{}\n", lane(&result.step), finished(task, result)),
-        Input::Said(Signal::Steer { candidate, text }) => {
+        TaskInput::StepStarted(step) => format!("{}{} begins\n", lane_column(step), step_name(step)),
+        TaskInput::StepFinished(result) => {
+            format!("{}{}\n", lane_column(&result.step), render_result(task, result))
+        }
+        TaskInput::Signal(TaskSignal::Steer { candidate, text }) => {
             let to = candidate.map_or("all".to_owned(), |candidate| format!("candidate {candidate}"));
             format!("      message to {to}: {}\n", sanitize(text))
         }
-        Input::Said(Signal::Decide(decision)) => {
+        TaskInput::Signal(TaskSignal::Decide(decision)) => {
             let decided = if decision.is_approved { "approved" } else { "refused" };
             format!("      a person {decided}\n")
         }
-        Input::Said(_) => "      cancelled\n".to_owned(),
+        TaskInput::Signal(_) => "      cancelled\n".to_owned(),
     }
 }
 
 /// Returns the column of a candidate.
-fn lane(step: &StepId) -> String {
+fn lane_column(step: &StepId) -> String {
     match step.candidate {
         Some(candidate) => format!("[{candidate:>2}]  "),
         None => "      ".to_owned(),
     }
 }
 
-fn name(step: &StepId) -> String {
+fn step_name(step: &StepId) -> String {
     match step.attempt {
         1 => step.kind.to_string(),
         attempt => format!("{}, attempt {attempt}", step.kind),
     }
 }
 
-fn finished(task: &Task, result: &StepResult) -> String {
-    let StepResult { step, found, .. } = result;
-    let name = name(step);
-    match found {
-        Found::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
-        Found::AtLimit { .. } => format!("{name} stops at its budget"),
-        Found::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
+fn render_result(task: &Task, result: &StepResult) -> String {
+    let StepResult { step, output, .. } = result;
+    let name = step_name(step);
+    match output {
+        StepOutput::Failed { reason, .. } => format!("{name} failed: {}", sanitize(reason)),
+        StepOutput::AtLimit { .. } => format!("{name} stops at its budget"),
+        StepOutput::Anchor(facts) => match (task.anchor(), task.proposals().last()) {
             (Some(_), _) => format!("{name} fails as it should: {}", sanitize(&facts.command)),
             (None, problems) => {
                 let problems = problems.map(|problems| problems.join("; ")).unwrap_or_default();
                 format!("{name} is rejected: {}", sanitize(&problems))
             }
         },
-        Found::Evidence(_) => {
+        StepOutput::Evidence(_) => {
             let candidate = step.candidate.and_then(|index| task.candidates().get(index));
             let verdict = candidate.and_then(|candidate| {
                 let attempts = candidate.attempts();
@@ -65,15 +67,15 @@ fn finished(task: &Task, result: &StepResult) -> String {
                 None => name,
             }
         }
-        Found::Review(review) if !review.findings.is_empty() => {
+        StepOutput::Review(review) if !review.findings.is_empty() => {
             format!("{name}: {}", sanitize(&review.findings.join("; ")))
         }
-        Found::Work(work) => {
+        StepOutput::Work(work) => {
             let dropped = work.diff.as_ref().and_then(Diff::describe_dropped);
             let dropped = dropped.map(|dropped| format!("; {}", sanitize(&dropped)));
             format!("{name} ends{}", dropped.unwrap_or_default())
         }
         _ if step.kind == StepKind::Review => format!("{name}: no findings"),
-        Found::Baseline(_) | Found::Review(_) | _ => format!("{name} ends"),
+        StepOutput::Baseline(_) | StepOutput::Review(_) | _ => format!("{name} ends"),
     }
 }

@@ -8,9 +8,9 @@ use pintle_store::{Hash, Line, LineId, Position, SessionId, StoreError};
 use tokio_postgres::Row;
 
 use crate::database::{Database, integer, number};
-use crate::failure::unreadable;
-use crate::link::parameters;
-use crate::origins::Origins;
+use crate::origins::ForkOrigins;
+use crate::reconnecting_client::parameters;
+use crate::statement_error::unreadable_row;
 
 /// Lines per query. A line has at most about 64 KiB.
 const BATCH: i64 = 100;
@@ -24,45 +24,46 @@ const FIRST_LATER: &str = "SELECT min(seq) FROM lines WHERE session = $1 AND epo
 const READ_ACTION: &str = "read the journal of a session";
 
 /// A line as it is stored.
-struct Stored {
+struct StoredLine {
     seq: u64,
     epoch: u64,
     line: Vec<u8>,
 }
 
 /// Walks over a journal that grows.
-pub(crate) struct Walk {
+pub(crate) struct JournalCursor {
     database: Arc<Database>,
     id: SessionId,
     key: i64,
-    origins: Origins,
+    origins: ForkOrigins,
     /// Line before the next one. Its hash is unknown until the line has been read.
-    last: Last,
+    last: LastLine,
     /// Highest `synced` mark of a verified line.
     synced: u64,
-    stored: VecDeque<Stored>,
+    stored: VecDeque<StoredLine>,
 }
 
 #[derive(Clone, Copy)]
-struct Last {
+struct LastLine {
     seq: u64,
     /// Writer of the line, if a reader has returned it. The reader is reset if the line has another writer now.
     epoch: Option<u64>,
     hash: Option<Hash>,
 }
 
-impl Walk {
+impl JournalCursor {
     /// Starts at line `next`. `last` is the line before, if a reader has returned it.
     pub(crate) fn new(
         database: Arc<Database>,
         id: SessionId,
         key: i64,
-        origins: Origins,
+        origins: ForkOrigins,
         next: u64,
         last: Option<LineId>,
     ) -> Self {
         let seq = next.max(1) - 1;
-        let last = Last { seq, epoch: last.map(|last| last.epoch), hash: (seq == 0).then_some(Hash::START) };
+        let last =
+            LastLine { seq, epoch: last.map(|last| last.epoch), hash: (seq == 0).then_some(Hash::START) };
         Self { database, id, key, origins, last, synced: 0, stored: VecDeque::new() }
     }
 
@@ -94,13 +95,13 @@ impl Walk {
             }
         };
         self.stored.pop_front();
-        self.last = Last { seq: line.seq, epoch: Some(line.epoch), hash: Some(hash) };
+        self.last = LastLine { seq: line.seq, epoch: Some(line.epoch), hash: Some(hash) };
         self.synced = self.synced.max(synced);
         Ok(Some(line))
     }
 
     /// Returns the line with its hash and its `synced` mark, if it follows the last one.
-    fn verify(&self, stored: &Stored) -> Result<(Line, Hash, u64), StoreError> {
+    fn verify(&self, stored: &StoredLine) -> Result<(Line, Hash, u64), StoreError> {
         let (seq, before) = (self.last.seq + 1, self.last.hash.unwrap_or(Hash::START));
         if stored.seq != seq {
             return Err(self.damaged(seq, "it is missing"));
@@ -119,7 +120,7 @@ impl Walk {
         Ok((Line::new(id, object), raw.hash, raw.synced))
     }
 
-    fn check_header(&self, stored: &Stored, object: &str, before: &Hash) -> Result<(), StoreError> {
+    fn check_header(&self, stored: &StoredLine, object: &str, before: &Hash) -> Result<(), StoreError> {
         let header: Option<Header> = serde_json::from_str(object).ok();
         if let Some(found) = header.as_ref().map(|header| header.journal).filter(|found| *found > VERSION) {
             return Err(StoreError::Version { session: self.id.clone(), found, expected: VERSION });
@@ -139,7 +140,7 @@ impl Walk {
 
     /// Reads the next lines. Returns whether there are any.
     async fn read(&mut self) -> Result<bool, StoreError> {
-        let Last { seq, epoch, hash } = self.last;
+        let LastLine { seq, epoch, hash } = self.last;
         // Includes the line before, which may have been replaced since.
         let rows = self
             .database
@@ -150,7 +151,7 @@ impl Walk {
         let newest_epoch = number(cell(first, 0)?);
         let head = number(cell(first, 1)?);
         let mut stored =
-            rows.iter().filter_map(|row| stored(row).transpose()).collect::<Result<VecDeque<_>, _>>()?;
+            rows.iter().filter_map(|row| parse_line(row).transpose()).collect::<Result<VecDeque<_>, _>>()?;
         if seq > 0 {
             match stored.pop_front() {
                 Some(before) if before.seq != seq => return Err(self.damaged(seq, "it is missing")),
@@ -162,7 +163,7 @@ impl Walk {
                     let Some(found) = found.filter(|raw| hash.is_none_or(|hash| hash == raw.hash)) else {
                         return Err(self.damaged(seq, "it is not the line that was read before"));
                     };
-                    self.last = Last { seq, epoch: Some(before.epoch), hash: Some(found.hash) };
+                    self.last = LastLine { seq, epoch: Some(before.epoch), hash: Some(found.hash) };
                 }
                 // The line was lost. This happens in a crash of the server if the line was not synced.
                 None if epoch.is_some_and(|epoch| epoch < newest_epoch) => return self.reset().await,
@@ -187,7 +188,7 @@ impl Walk {
             .await?;
         let first: Option<i64> = rows.first().map_or(Ok(None), |row| cell(row, 0))?;
         let seq = first.map_or(self.last.seq, number).clamp(1, self.last.seq);
-        self.last = Last { seq: seq - 1, epoch: None, hash: (seq == 1).then_some(Hash::START) };
+        self.last = LastLine { seq: seq - 1, epoch: None, hash: (seq == 1).then_some(Hash::START) };
         Err(StoreError::Reset { session: self.id.clone(), seq })
     }
 
@@ -197,11 +198,11 @@ impl Walk {
 }
 
 /// Returns the line of a row, if it has one.
-fn stored(row: &Row) -> Result<Option<Stored>, StoreError> {
+fn parse_line(row: &Row) -> Result<Option<StoredLine>, StoreError> {
     let Some(seq) = cell::<Option<i64>>(row, 2)? else { return Ok(None) };
-    Ok(Some(Stored { seq: number(seq), epoch: number(cell(row, 3)?), line: cell(row, 4)? }))
+    Ok(Some(StoredLine { seq: number(seq), epoch: number(cell(row, 3)?), line: cell(row, 4)? }))
 }
 
 fn cell<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, StoreError> {
-    row.try_get(index).map_err(|error| unreadable(READ_ACTION, &error))
+    row.try_get(index).map_err(|error| unreadable_row(READ_ACTION, &error))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pintle_store::SessionId;
 use pintle_workflow::contract::Contract;
-use pintle_workflow::task::{Decision, Signal, Spent};
+use pintle_workflow::task::{GateAnswer, TaskSignal, WorkCost};
 use pintle_workflow::{
-    Desk, Ending, Standing, TaskHostError, attend, post_signal, read_moments, read_task, standing_of,
+    TaskEnd, TaskHostError, TaskStatus, TaskSupervisor, post_signal, read_inputs, read_task, run_to_end,
 };
 use restate_sdk::context::{
     ContextClient as _, ContextSideEffects as _, ObjectContext, RunFuture as _, SharedObjectContext,
@@ -25,10 +25,10 @@ use crate::IdentityKeys;
 use crate::host::{RestateHost, handler_error, wake};
 
 /// Name of the virtual object. Its key is the id of the task.
-pub const NAME: &str = "PintleTask";
+pub const OBJECT_NAME: &str = "PintleTask";
 
 /// Status checks per invocation. The next invocation continues, so that the journal that the engine replays stays short.
-const MOST_LOOKS: u32 = 100;
+const MAX_STATUS_CHECKS: u32 = 100;
 
 /// Status code for a request that the current state does not allow.
 const CONFLICT: u16 = 409;
@@ -36,7 +36,7 @@ const CONFLICT: u16 = 409;
 /// Input of `run`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Begin {
+pub struct RunRequest {
     /// Contract of a new task. A task that is already in the store keeps its own contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<Contract>,
@@ -45,7 +45,7 @@ pub struct Begin {
 /// Input of `steer`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Steer {
+pub struct SteerRequest {
     /// Number of the candidate, from 0. All candidates if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<usize>,
@@ -56,23 +56,24 @@ pub struct Steer {
 /// Input of `cancel`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Said {
+pub struct CancelRequest {
     /// Reason, for the report.
     pub reason: String,
 }
 
 /// Answer of `status`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
+pub struct StatusResponse {
     /// Status of the task.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub status: TaskStatus,
     /// Cost of the task so far, in US dollars, tokens and milliseconds.
-    pub spent: Spent,
+    pub spent: WorkCost,
 }
 
 /// Handlers of a task. The engine has the names and the progress of its steps. Their results are in the store.
 pub(crate) struct TaskObject {
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
 }
 
 // A task survives a worker that is unavailable for days: the attempts last for months.
@@ -104,27 +105,27 @@ impl TaskObject {
     async fn run(
         &self,
         context: ObjectContext<'_>,
-        begin: Json<Begin>,
-    ) -> Result<Json<Option<Ending>>, HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
-        if let Some(contract) = begin.into_inner().contract {
-            let (desk, id) = (Arc::clone(&desk), id.clone());
-            let created = || async move { desk.create(&id, contract).await.map_err(handler_error) };
+        request: Json<RunRequest>,
+    ) -> Result<Json<Option<TaskEnd>>, HandlerError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
+        if let Some(contract) = request.into_inner().contract {
+            let (supervisor, id) = (Arc::clone(&supervisor), id.clone());
+            let created = || async move { supervisor.create(&id, contract).await.map_err(handler_error) };
             context.run(created).name("create").await?;
         }
-        let mut host = RestateHost { context: &context, desk: Arc::clone(&desk), id: id.clone() };
-        match attend(&mut host, &desk, &id, MOST_LOOKS).await {
+        let mut host = RestateHost { context: &context, supervisor: Arc::clone(&supervisor), id: id.clone() };
+        match run_to_end(&mut host, &supervisor, &id, MAX_STATUS_CHECKS).await {
             Ok(Some(ending)) => Ok(Json(Some(ending))),
             Ok(None) => {
                 context
                     .object_client::<TaskObjectClient<'_>>(context.key())
-                    .run(Json(Begin::default()))
+                    .run(Json(RunRequest::default()))
                     .send();
                 Ok(Json(None))
             }
             Err(error) => {
                 // The invocation was cancelled, or the task failed. No part of it may continue to run without the engine.
-                desk.stop(&id).await;
+                supervisor.stop(&id).await;
                 Err(error.into())
             }
         }
@@ -143,9 +144,13 @@ impl TaskObject {
     /// The message is posted once for each invocation, however often the engine repeats it. A cancelled invocation may
     /// have posted it.
     #[handler]
-    async fn steer(&self, context: SharedObjectContext<'_>, said: Json<Steer>) -> Result<(), HandlerError> {
-        let Steer { candidate, text } = said.into_inner();
-        self.tell(&context, Signal::Steer { candidate, text }).await
+    async fn steer(
+        &self,
+        context: SharedObjectContext<'_>,
+        request: Json<SteerRequest>,
+    ) -> Result<(), HandlerError> {
+        let SteerRequest { candidate, text } = request.into_inner();
+        self.send_signal(&context, TaskSignal::Steer { candidate, text }).await
     }
 
     /// Answers a task that waits for a decision.
@@ -162,9 +167,9 @@ impl TaskObject {
     async fn decide(
         &self,
         context: SharedObjectContext<'_>,
-        said: Json<Decision>,
+        request: Json<GateAnswer>,
     ) -> Result<(), HandlerError> {
-        self.tell(&context, Signal::Decide(said.into_inner())).await
+        self.send_signal(&context, TaskSignal::Decide(request.into_inner())).await
     }
 
     /// Cancels a task permanently. Returns once the signal is in the store; `run` then ends the task.
@@ -177,8 +182,12 @@ impl TaskObject {
     ///
     /// As for `steer`.
     #[handler]
-    async fn cancel(&self, context: SharedObjectContext<'_>, said: Json<Said>) -> Result<(), HandlerError> {
-        self.tell(&context, Signal::Cancel { reason: said.into_inner().reason }).await
+    async fn cancel(
+        &self,
+        context: SharedObjectContext<'_>,
+        request: Json<CancelRequest>,
+    ) -> Result<(), HandlerError> {
+        self.send_signal(&context, TaskSignal::Cancel { reason: request.into_inner().reason }).await
     }
 
     /// Wakes a run that waits for a signal, after an input was posted directly to the store. Has no effect if no run
@@ -207,11 +216,11 @@ impl TaskObject {
     ///
     /// Changes nothing, so that it can be cancelled at any time.
     #[handler]
-    async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<Status>, HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+    async fn status(&self, context: SharedObjectContext<'_>) -> Result<Json<StatusResponse>, HandlerError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let status = || async move {
-            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
-            Ok(Json(Status { standing: standing_of(&task), spent: *task.spent() }))
+            let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
+            Ok(Json(StatusResponse { status: TaskStatus::from_task(&task), spent: *task.spent() }))
         };
         Ok(context.run(status).name("status").await?)
     }
@@ -219,22 +228,26 @@ impl TaskObject {
 
 impl TaskObject {
     /// Posts a signal, once per invocation, and wakes the run.
-    async fn tell(&self, context: &SharedObjectContext<'_>, signal: Signal) -> Result<(), HandlerError> {
-        let (desk, id) = (Arc::clone(&self.desk), SessionId::new(context.key()));
+    async fn send_signal(
+        &self,
+        context: &SharedObjectContext<'_>,
+        signal: TaskSignal,
+    ) -> Result<(), HandlerError> {
+        let (supervisor, id) = (Arc::clone(&self.supervisor), SessionId::new(context.key()));
         let input = format!("restate-{}", context.invocation_id());
         let post = || async move {
             // The engine retries after a worker has crashed, which may have posted already.
-            let moments = read_moments(desk.store(), &id).await.map_err(handler_error)?;
-            if moments.iter().any(|moment| moment.posted.as_ref() == Some(&input)) {
+            let inputs = read_inputs(supervisor.store(), &id).await.map_err(handler_error)?;
+            if inputs.iter().any(|recorded| recorded.posted.as_ref() == Some(&input)) {
                 return Ok(());
             }
-            let task = read_task(desk.store(), &id).await.map_err(handler_error)?;
-            let refused = match (&signal, standing_of(&task)) {
-                (_, Standing::Ended(_)) => Some("the task has ended".to_owned()),
-                (Signal::Decide(decision), standing) if standing != Standing::Asked(decision.gate) => {
+            let task = read_task(supervisor.store(), &id).await.map_err(handler_error)?;
+            let refused = match (&signal, TaskStatus::from_task(&task)) {
+                (_, TaskStatus::Ended(_)) => Some("the task has ended".to_owned()),
+                (TaskSignal::Decide(decision), status) if status != TaskStatus::Asked(decision.gate) => {
                     Some("the task does not wait for this decision".to_owned())
                 }
-                (Signal::Steer { candidate: Some(candidate), .. }, _)
+                (TaskSignal::Steer { candidate: Some(candidate), .. }, _)
                     if *candidate >= task.candidates().len() =>
                 {
                     Some(format!("candidate {candidate}: expected less than {}", task.candidates().len()))
@@ -244,7 +257,7 @@ impl TaskObject {
             if let Some(refused) = refused {
                 return Err(TerminalError::new_with_code(CONFLICT, refused).into());
             }
-            let posted = post_signal(desk.store(), &id, &input, &signal, None).await;
+            let posted = post_signal(supervisor.store(), &id, &input, &signal, None).await;
             posted.map(|_| ()).map_err(|error| handler_error(TaskHostError::Store(error)))
         };
         context.run(post).name("post").await?;
@@ -254,26 +267,26 @@ impl TaskObject {
 
 impl fmt::Debug for TaskObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskObject").field("desk", &self.desk).finish_non_exhaustive()
+        f.debug_struct("TaskObject").field("supervisor", &self.supervisor).finish_non_exhaustive()
     }
 }
 
-/// Serves the tasks of a desk to an engine until `stop` ends. Then closes the desk: the steps end, their tasks stop,
-/// and another worker resumes them. Open connections have 10 s to end.
+/// Serves the tasks of a supervisor to an engine until `stop` ends. Then closes the supervisor: the steps end, their
+/// tasks stop, and another worker resumes them. Open connections have 10 s to end.
 ///
 /// Errors of single connections and requests are logged, or answered to the engine. If the future is dropped, no
-/// further connection is accepted. Open connections continue, and the desk stays open: end its tasks with
-/// [`Desk::close`].
+/// further connection is accepted. Open connections continue, and the supervisor stays open: end its tasks with
+/// [`TaskSupervisor::close`].
 ///
 /// Requests are not encrypted, and without `keys` they are not authenticated either. Any client that can connect can run
 /// tasks: either listen on the loopback interface only, or pass keys.
 pub async fn serve(
     listener: TcpListener,
-    desk: Arc<Desk>,
+    supervisor: Arc<TaskSupervisor>,
     keys: &IdentityKeys,
     stop: impl Future<Output = ()>,
 ) {
-    let mut endpoint = Endpoint::builder().bind(TaskObject { desk: Arc::clone(&desk) });
+    let mut endpoint = Endpoint::builder().bind(TaskObject { supervisor: Arc::clone(&supervisor) });
     for key in keys.iter() {
         // `IdentityKeys::new` has checked the keys.
         match endpoint.identity_key(key) {
@@ -290,7 +303,7 @@ pub async fn serve(
     let stopping = async {
         stop.await;
         // Ends the steps that an invocation waits for. The engine retries them on another worker.
-        desk.close().await;
+        supervisor.close().await;
     };
     HttpServer::new(endpoint).serve_with_cancel(listener, stopping).await;
 }

@@ -19,19 +19,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::contract::{Contract, Gate};
-use crate::local::{LocalHost, Performer, TaskHostError, read_task};
-use crate::task::{Input, Outcome, StepId, Task};
+use crate::contract::{Contract, DecisionGate};
+use crate::local::{LocalTaskHost, Performer, TaskHostError, read_task};
+use crate::task::{StepId, Task, TaskInput, TaskOutcome};
 
 /// Interval at which a task of another process is polled.
-const ELSEWHERE: Duration = Duration::from_millis(500);
+const FOREIGN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Default number of concurrent tasks of a process.
 const MAX_TASKS: usize = 8;
 
 /// Provides the performers of tasks.
 #[async_trait]
-pub trait Performers: fmt::Debug + Send + Sync {
+pub trait PerformerFactory: fmt::Debug + Send + Sync {
     /// Returns the performer of a task.
     ///
     /// # Errors
@@ -44,13 +44,13 @@ pub trait Performers: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Standing {
+pub enum TaskStatus {
     /// It has ended. The store has the report.
-    Ended(Ending),
+    Ended(TaskEnd),
     /// These steps are running or due.
     Steps(Vec<StepId>),
     /// It waits for a user's decision. No process has to own it meanwhile.
-    Asked(Gate),
+    Asked(DecisionGate),
     /// It can continue, but this process has reached its limit of concurrent tasks.
     Full,
 }
@@ -59,7 +59,7 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Ending {
+pub enum TaskEnd {
     /// The goal was reached, with evidence.
     Done,
     /// It cannot continue automatically.
@@ -75,7 +75,7 @@ pub enum Ending {
 /// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Progress {
+pub enum StepProgress {
     /// It has ended, or is no longer needed.
     Ended,
     /// It has not ended.
@@ -84,36 +84,36 @@ pub enum Progress {
 
 /// Supervisor of the tasks of this process.
 #[derive(Debug)]
-pub struct Desk {
+pub struct TaskSupervisor {
     store: Arc<dyn SessionStore>,
-    performers: Arc<dyn Performers>,
+    performers: Arc<dyn PerformerFactory>,
     max_tasks: usize,
-    tasks: Mutex<HashMap<SessionId, Owned>>,
+    tasks: Mutex<HashMap<SessionId, SupervisedTask>>,
     /// Held while a task is opened, so that only one caller opens it.
-    taking: tokio::sync::Mutex<()>,
+    opening: tokio::sync::Mutex<()>,
     /// Cancelled once no further task may be opened.
     closed: CancellationToken,
 }
 
 /// A task that runs in this process.
 #[derive(Debug)]
-struct Owned {
-    standing: watch::Receiver<Standing>,
+struct SupervisedTask {
+    status: watch::Receiver<TaskStatus>,
     stop: CancellationToken,
     /// The run of the task, as the only member.
     running: JoinSet<()>,
 }
 
-impl Desk {
-    /// Creates a desk for up to 8 concurrent tasks.
+impl TaskSupervisor {
+    /// Creates a supervisor for up to 8 concurrent tasks.
     #[must_use]
-    pub fn new(store: Arc<dyn SessionStore>, performers: Arc<dyn Performers>) -> Self {
+    pub fn new(store: Arc<dyn SessionStore>, performers: Arc<dyn PerformerFactory>) -> Self {
         Self {
             store,
             performers,
             max_tasks: MAX_TASKS,
             tasks: Mutex::default(),
-            taking: tokio::sync::Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
             closed: CancellationToken::new(),
         }
     }
@@ -138,10 +138,10 @@ impl Desk {
     ///
     /// [`TaskHostError::Contract`] before anything is written, and [`TaskHostError::Store`].
     pub async fn create(&self, id: &SessionId, contract: Contract) -> Result<(), TaskHostError> {
-        match LocalHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
+        match LocalTaskHost::create(self.store.as_ref(), id.clone(), contract.clone()).await {
             Ok(host) => host.close().await,
             Err(TaskHostError::Store(StoreError::Exists(_))) => {
-                LocalHost::complete(self.store.as_ref(), id, &contract).await
+                LocalTaskHost::complete(self.store.as_ref(), id, &contract).await
             }
             Err(error) => Err(error),
         }
@@ -151,14 +151,14 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// [`TaskHostError::Stopped`] once the desk is closed, and other errors of the host. The task is unchanged then.
-    pub async fn look(&self, id: &SessionId) -> Result<Standing, TaskHostError> {
-        let _guard = self.taking.lock().await;
-        if let Some(standing) = self.owned(id) {
-            return Ok(standing);
+    /// [`TaskHostError::Stopped`] once the supervisor is closed, and other errors of the host. The task is unchanged then.
+    pub async fn ensure_running(&self, id: &SessionId) -> Result<TaskStatus, TaskHostError> {
+        let _guard = self.opening.lock().await;
+        if let Some(status) = self.running_status(id) {
+            return Ok(status);
         }
-        let read = standing_of(&read_task(self.store(), id).await?);
-        if matches!(read, Standing::Ended(_)) {
+        let read = TaskStatus::from_task(&read_task(self.store(), id).await?);
+        if matches!(read, TaskStatus::Ended(_)) {
             return Ok(read);
         }
         if self.closed.is_cancelled() {
@@ -167,9 +167,9 @@ impl Desk {
         // Removes tasks whose runs have ended since the last query.
         self.tasks().retain(|_, owned| owned.running.try_join_next().is_none());
         if self.tasks().len() >= self.max_tasks {
-            return Ok(Standing::Full);
+            return Ok(TaskStatus::Full);
         }
-        let mut host = match LocalHost::open(self.store(), id).await {
+        let mut host = match LocalTaskHost::open(self.store(), id).await {
             Ok(host) => host,
             Err(TaskHostError::Store(StoreError::InUse { .. })) => return Ok(read),
             Err(error) => return Err(error),
@@ -182,17 +182,17 @@ impl Desk {
             }
         };
         host.settle().await?;
-        let standing = standing_of(host.task());
-        match standing {
-            Standing::Steps(_) => self.go_on(host, performer, standing.clone()),
-            Standing::Ended(_) => {
+        let status = TaskStatus::from_task(host.task());
+        match status {
+            TaskStatus::Steps(_) => self.spawn_run(host, performer, status.clone()),
+            TaskStatus::Ended(_) => {
                 let contract = host.task().contract().clone();
                 host.close().await?;
                 clean(performer.as_ref(), id, &contract).await;
             }
-            Standing::Asked(_) | Standing::Full => host.close().await?,
+            TaskStatus::Asked(_) | TaskStatus::Full => host.close().await?,
         }
-        Ok(standing)
+        Ok(status)
     }
 
     /// Waits until a step has ended, for up to `slice`. Opens the task first if no process owns it.
@@ -201,36 +201,36 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// As for [`look`](Self::look).
-    pub async fn wait(
+    /// As for [`ensure_running`](Self::ensure_running).
+    pub async fn wait_for_step(
         &self,
         id: &SessionId,
         step: &StepId,
         slice: Duration,
-    ) -> Result<Progress, TaskHostError> {
-        let goes_on =
-            |standing: &Standing| matches!(standing, Standing::Steps(steps) if steps.contains(step));
+    ) -> Result<StepProgress, TaskHostError> {
+        let is_pending =
+            |status: &TaskStatus| matches!(status, TaskStatus::Steps(steps) if steps.contains(step));
         let waiting = async {
             loop {
-                let standing = self.look(id).await?;
-                if standing != Standing::Full && !goes_on(&standing) {
-                    return Ok(Progress::Ended);
+                let status = self.ensure_running(id).await?;
+                if status != TaskStatus::Full && !is_pending(&status) {
+                    return Ok(StepProgress::Ended);
                 }
-                let here = self.tasks().get(id).map(|owned| owned.standing.clone());
+                let here = self.tasks().get(id).map(|owned| owned.status.clone());
                 match here {
                     // The sender is dropped early only if the store failed.
                     Some(mut here) => {
-                        let ended = here.wait_for(|standing| !goes_on(standing)).await;
+                        let ended = here.wait_for(|status| !is_pending(status)).await;
                         ended.map_err(|_| TaskHostError::Interrupted(id.clone()))?;
                     }
                     None => tokio::select! {
-                        () = tokio::time::sleep(ELSEWHERE) => {}
+                        () = tokio::time::sleep(FOREIGN_POLL_INTERVAL) => {}
                         () = self.closed.cancelled() => return Err(TaskHostError::Stopped),
                     },
                 }
             }
         };
-        tokio::time::timeout(slice, waiting).await.unwrap_or(Ok(Progress::Pending))
+        tokio::time::timeout(slice, waiting).await.unwrap_or(Ok(StepProgress::Pending))
     }
 
     /// Stops a task of this process. Its steps end, and another process can resume it.
@@ -245,8 +245,8 @@ impl Desk {
     pub async fn close(&self) {
         self.closed.cancel();
         // A task that is being opened now is in the map once the lock is acquired.
-        let _guard = self.taking.lock().await;
-        let all: Vec<Owned> = self.tasks().drain().map(|(_, owned)| owned).collect();
+        let _guard = self.opening.lock().await;
+        let all: Vec<SupervisedTask> = self.tasks().drain().map(|(_, owned)| owned).collect();
         all.iter().for_each(|owned| owned.stop.cancel());
         for owned in all {
             owned.end().await;
@@ -254,32 +254,32 @@ impl Desk {
     }
 
     /// Returns the status of a task that runs in this process. Removes a task whose run has ended.
-    fn owned(&self, id: &SessionId) -> Option<Standing> {
+    fn running_status(&self, id: &SessionId) -> Option<TaskStatus> {
         let mut tasks = self.tasks();
         let owned = tasks.get_mut(id)?;
         if owned.running.try_join_next().is_some() {
             tasks.remove(id);
             return None;
         }
-        Some(owned.standing.borrow().clone())
+        Some(owned.status.borrow().clone())
     }
 
-    fn go_on(&self, mut host: LocalHost, performer: Arc<dyn Performer>, standing: Standing) {
+    fn spawn_run(&self, mut host: LocalTaskHost, performer: Arc<dyn Performer>, status: TaskStatus) {
         let (id, stop) = (host.id().clone(), CancellationToken::new());
-        let (sender, standing) = watch::channel(standing);
+        let (sender, status) = watch::channel(status);
         let (task, inputs, stopped) = (host.task().clone(), host.inputs(), stop.clone());
         let contract = task.contract().clone();
         let mut running = JoinSet::new();
         running.spawn(async move {
             let id = host.id().clone();
             let run = async {
-                let ended = host.run_until_asked(Arc::clone(&performer), &stopped).await;
+                let ended = host.run_until_gate(Arc::clone(&performer), &stopped).await;
                 match (ended, host.close().await) {
                     (Ok(None), Err(error)) => Err(error),
                     (ended, _) => ended,
                 }
             };
-            let ((), ended) = tokio::join!(follow(task, inputs, &sender), run);
+            let ((), ended) = tokio::join!(publish_status(task, inputs, &sender), run);
             match ended {
                 Ok(Some(_)) => clean(performer.as_ref(), &id, &contract).await,
                 Ok(None) | Err(TaskHostError::Stopped) => {}
@@ -289,15 +289,15 @@ impl Desk {
                 }
             }
         });
-        self.tasks().insert(id, Owned { standing, stop, running });
+        self.tasks().insert(id, SupervisedTask { status, stop, running });
     }
 
-    fn tasks(&self) -> MutexGuard<'_, HashMap<SessionId, Owned>> {
+    fn tasks(&self) -> MutexGuard<'_, HashMap<SessionId, SupervisedTask>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Owned {
+impl SupervisedTask {
     async fn end(mut self) {
         self.stop.cancel();
         // The run panics only if a performer does. The journal has all results until then.
@@ -305,21 +305,21 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for SupervisedTask {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
 /// Publishes the status of the task after each input.
-async fn follow(
+async fn publish_status(
     mut task: Task,
-    mut inputs: mpsc::UnboundedReceiver<Input>,
-    standing: &watch::Sender<Standing>,
+    mut inputs: mpsc::UnboundedReceiver<TaskInput>,
+    status: &watch::Sender<TaskStatus>,
 ) {
     while let Some(input) = inputs.recv().await {
-        task.take(input);
-        standing.send_replace(standing_of(&task));
+        task.apply(input);
+        status.send_replace(TaskStatus::from_task(&task));
     }
 }
 
@@ -330,29 +330,31 @@ async fn clean(performer: &dyn Performer, id: &SessionId, contract: &Contract) {
     }
 }
 
-/// Returns the status of a task according to its inputs.
-#[must_use]
-pub fn standing_of(task: &Task) -> Standing {
-    if let Some(outcome) = task.outcome() {
-        return Standing::Ended(Ending::of(outcome));
-    }
-    let wants = task.wants();
-    match wants.gate {
-        Some(gate) if wants.steps.is_empty() => Standing::Asked(gate),
-        _ => Standing::Steps(wants.steps.into_iter().map(|step| step.id).collect()),
+impl TaskStatus {
+    /// Returns the status of a task according to its inputs.
+    #[must_use]
+    pub fn from_task(task: &Task) -> Self {
+        if let Some(outcome) = task.outcome() {
+            return Self::Ended(TaskEnd::from_outcome(outcome));
+        }
+        let wants = task.pending();
+        match wants.gate {
+            Some(gate) if wants.steps.is_empty() => Self::Asked(gate),
+            _ => Self::Steps(wants.steps.into_iter().map(|step| step.id).collect()),
+        }
     }
 }
 
-impl Ending {
+impl TaskEnd {
     /// Returns how a task has ended, without details.
     #[must_use]
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn from_outcome(outcome: &TaskOutcome) -> Self {
         match outcome {
-            Outcome::Done(_) => Self::Done,
-            Outcome::Blocked(_) => Self::Blocked,
-            Outcome::Limit { .. } => Self::Limit,
-            Outcome::Aborted { .. } => Self::Aborted,
-            Outcome::Failed { .. } => Self::Failed,
+            TaskOutcome::Done(_) => Self::Done,
+            TaskOutcome::Blocked(_) => Self::Blocked,
+            TaskOutcome::Limit { .. } => Self::Limit,
+            TaskOutcome::Aborted { .. } => Self::Aborted,
+            TaskOutcome::Failed { .. } => Self::Failed,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::evidence::Proof;
 
 /// A proved candidate.
 #[derive(Clone, Copy, Debug)]
-pub struct Proved<'a> {
+pub struct ProvedCandidate<'a> {
     /// Its number, from 0.
     pub candidate: usize,
     /// Its proof.
@@ -15,8 +15,8 @@ pub struct Proved<'a> {
 
 /// Returns the candidates, the best one first. All of them are proved, so the diff decides, then the cost, then the number.
 #[must_use]
-pub fn ranked(mut candidates: Vec<Proved<'_>>) -> Vec<usize> {
-    let cost = |one: &Proved<'_>| one.usd.unwrap_or(f64::INFINITY);
+pub fn rank_candidates(mut candidates: Vec<ProvedCandidate<'_>>) -> Vec<usize> {
+    let cost = |one: &ProvedCandidate<'_>| one.usd.unwrap_or(f64::INFINITY);
     candidates.sort_by(|one, other| {
         let lines = one.proof.diff().lines().cmp(&other.proof.diff().lines());
         lines.then(cost(one).total_cmp(&cost(other))).then(one.candidate.cmp(&other.candidate))

@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 /// A failed statement.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct StatementError {
     action: &'static str,
     source: io::Error,
     /// Whether the connection was lost, so that it is unknown whether the statement was executed.
@@ -17,7 +17,7 @@ pub(crate) struct Failure {
     pub(crate) is_dangling: bool,
 }
 
-impl Failure {
+impl StatementError {
     pub(crate) fn new(action: &'static str, error: &tokio_postgres::Error) -> Self {
         let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         let code = error.code();
@@ -48,18 +48,18 @@ impl Failure {
     }
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<StatementError> for StoreError {
+    fn from(failure: StatementError) -> Self {
         Self::Service { action: failure.action, source: failure.source }
     }
 }
 
 /// Returns the error for an input or a state that the store refuses, not the database.
-pub(crate) fn refused(action: &'static str, reason: &'static str) -> StoreError {
+pub(crate) fn refused_input(action: &'static str, reason: &'static str) -> StoreError {
     StoreError::Service { action, source: io::Error::new(io::ErrorKind::InvalidInput, reason) }
 }
 
 /// Returns the error for a row of an unexpected form.
-pub(crate) fn unreadable(action: &'static str, error: &tokio_postgres::Error) -> StoreError {
-    Failure::new(action, error).into()
+pub(crate) fn unreadable_row(action: &'static str, error: &tokio_postgres::Error) -> StoreError {
+    StatementError::new(action, error).into()
 }

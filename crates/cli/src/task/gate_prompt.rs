@@ -1,9 +1,9 @@
 //! Decisions of the user at the terminal in which a task runs.
 
 use pintle_agent::SessionId;
-use pintle_workflow::contract::Gate;
+use pintle_workflow::contract::DecisionGate;
 use pintle_workflow::post_signal;
-use pintle_workflow::task::{Decision, Signal, Task};
+use pintle_workflow::task::{GateAnswer, Task, TaskSignal};
 
 use crate::approve::Prompter;
 use crate::attendant::Attendant as _;
@@ -27,20 +27,22 @@ pub(super) async fn ask(
     sessions: &Sessions,
     id: &SessionId,
     task: &Task,
-    gate: Gate,
+    gate: DecisionGate,
 ) -> Result<(), Failure> {
     let takes_words = task.is_changed_by_words(gate);
     let prompt = if takes_words { PROMPT } else { SHORT_PROMPT };
     let decision = loop {
-        let Some(answer) = prompter.ask_now(&about(task, gate, id), prompt).await else { return Ok(()) };
-        let Some(decision) = decision(gate, &answer) else { return Ok(()) };
+        let Some(answer) = prompter.ask_now(&describe_gate(task, gate, id), prompt).await else {
+            return Ok(());
+        };
+        let Some(decision) = parse_answer(gate, &answer) else { return Ok(()) };
         if takes_words || decision.words.is_none() {
             break decision;
         }
         console::notice("expected a or r: the contract names the anchor, and words do not change it");
     };
     let input = SessionId::generate();
-    let signal = Signal::Decide(decision);
+    let signal = TaskSignal::Decide(decision);
     post_signal(sessions.store(), id, input.as_str(), &signal, prompter.user())
         .await
         .or_failed("cannot send the signal to the task")?;
@@ -48,31 +50,31 @@ pub(super) async fn ask(
 }
 
 /// Returns the subject of the decision.
-fn about(task: &Task, gate: Gate, id: &SessionId) -> String {
-    match (gate, task.anchor(), task.best()) {
-        (Gate::Anchor, Some(anchor), _) => {
+fn describe_gate(task: &Task, gate: DecisionGate, id: &SessionId) -> String {
+    match (gate, task.anchor(), task.best_candidate()) {
+        (DecisionGate::Anchor, Some(anchor), _) => {
             let files = anchor.files().join(", ");
             let files = if files.is_empty() { String::new() } else { format!(" It adds to {files}.") };
             sanitize(&format!("The anchor fails as it should: {}.{files}", anchor.command())).into_owned()
         }
-        (Gate::Result, _, Some(best)) => {
+        (DecisionGate::Result, _, Some(best)) => {
             format!(
                 "Candidate {best} has its evidence. `pintle task apply {id} --candidate {best} --patch` shows its change."
             )
         }
-        (Gate::Anchor | Gate::Result, _, _) => "The task waits for a person.".to_owned(),
+        (DecisionGate::Anchor | DecisionGate::Result, _, _) => "The task waits for a person.".to_owned(),
     }
 }
 
 /// Returns the decision of an answer; `None` for an empty one.
-fn decision(gate: Gate, answer: &str) -> Option<Decision> {
+fn parse_answer(gate: DecisionGate, answer: &str) -> Option<GateAnswer> {
     let (is_approved, words) = match answer.trim() {
         "" => return None,
         "a" | "approve" | "allow" => (true, None),
         "r" | "refuse" => (false, None),
         words => (false, Some(words.to_owned())),
     };
-    Some(Decision { gate, is_approved, words })
+    Some(GateAnswer { gate, is_approved, words })
 }
 
 #[cfg(test)]
@@ -89,7 +91,7 @@ mod tests {
             ("test zero too", Some((false, Some("test zero too")))),
             ("  ", None),
         ] {
-            let decided = decision(Gate::Anchor, answer);
+            let decided = parse_answer(DecisionGate::Anchor, answer);
             let decided = decided.as_ref().map(|decision| (decision.is_approved, decision.words.as_deref()));
             assert_eq!(decided, expected, "{answer}");
         }

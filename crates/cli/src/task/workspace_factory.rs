@@ -1,7 +1,7 @@
 //! Environments of a task: like environments of a run, each with separate caches and temporary files.
 
 use async_trait::async_trait;
-use pintle_workflow::{OpenPlace, Place, Places, WorkerError};
+use pintle_workflow::{OpenWorkspace, WorkError, Workspace, WorkspaceFactory};
 
 use crate::args::RunArgs;
 use crate::environment::{EnvSession, EnvTarget, SandboxUse};
@@ -10,17 +10,17 @@ use crate::process_env::ProcessEnv;
 
 /// Opens environments with the flags of a run.
 #[derive(Clone, Debug)]
-pub(super) struct TaskPlaces {
+pub(super) struct TaskWorkspaceFactory {
     pub(super) args: RunArgs,
     pub(super) process_env: ProcessEnv,
 }
 
-impl TaskPlaces {
+impl TaskWorkspaceFactory {
     /// Returns the flags and the variables for a workspace.
-    pub(super) fn of(&self, place: &Place) -> (RunArgs, ProcessEnv) {
+    pub(super) fn flags_for(&self, workspace: &Workspace) -> (RunArgs, ProcessEnv) {
         let mut args = self.args.clone();
-        args.environment.dir = Some(place.root.clone());
-        (args, self.process_env.and(&place.variables).with_workspace(Some(&place.root)))
+        args.environment.dir = Some(workspace.root.clone());
+        (args, self.process_env.and(&workspace.variables).with_workspace(Some(&workspace.root)))
     }
 
     /// Opens the environment of a workspace.
@@ -32,14 +32,14 @@ impl TaskPlaces {
 }
 
 #[async_trait]
-impl Places for TaskPlaces {
-    async fn open(&self, place: &Place) -> Result<OpenPlace, WorkerError> {
-        let (args, process_env) = self.of(place);
-        let session = Self::connect(&args, &process_env).await.map_err(|failure| worker_error(&failure))?;
-        Ok(OpenPlace::new(session.environment(), session))
+impl WorkspaceFactory for TaskWorkspaceFactory {
+    async fn open(&self, workspace: &Workspace) -> Result<OpenWorkspace, WorkError> {
+        let (args, process_env) = self.flags_for(workspace);
+        let session = Self::connect(&args, &process_env).await.map_err(|failure| work_error(&failure))?;
+        Ok(OpenWorkspace::new(session.environment(), session))
     }
 }
 
-pub(super) fn worker_error(failure: &Failure) -> WorkerError {
-    WorkerError(failure.message())
+pub(super) fn work_error(failure: &Failure) -> WorkError {
+    WorkError(failure.message())
 }

@@ -6,43 +6,43 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_agent::SessionId;
 use pintle_env::{ExecutionEnvironment, ExecutionEnvironmentExt as _};
-use pintle_workflow::{Performer, Performers, RepositoryPerformer, read_task};
+use pintle_workflow::{Performer, PerformerFactory, RepositoryPerformer, read_task};
 
-use super::files_of;
-use super::places::TaskPlaces;
-use super::worker::TaskWorker;
+use super::session_runner::TaskSessionRunner;
+use super::task_directory;
+use super::workspace_factory::TaskWorkspaceFactory;
 use crate::failure::Failure;
 use crate::hardening;
 use crate::sessions::Sessions;
 
 /// Creates performers for tasks whose repositories are on this machine.
 #[derive(Debug)]
-pub(super) struct TaskPerformers {
+pub(super) struct TaskPerformerFactory {
     sessions: Sessions,
-    places: TaskPlaces,
+    workspace_factory: TaskWorkspaceFactory,
     machine: Arc<dyn ExecutionEnvironment>,
-    worker: Arc<TaskWorker>,
+    session_runner: Arc<TaskSessionRunner>,
 }
 
-impl TaskPerformers {
+impl TaskPerformerFactory {
     pub(super) fn new(
         sessions: Sessions,
-        places: TaskPlaces,
+        workspace_factory: TaskWorkspaceFactory,
         machine: Arc<dyn ExecutionEnvironment>,
     ) -> Self {
-        let worker = Arc::new(TaskWorker::new(places.clone()));
-        Self { sessions, places, machine, worker }
+        let session_runner = Arc::new(TaskSessionRunner::new(workspace_factory.clone()));
+        Self { sessions, workspace_factory, machine, session_runner }
     }
 
     /// Returns the performer of a task.
-    pub(super) fn of(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
-        let process_env = &self.places.process_env;
+    pub(super) fn create(&self, id: &SessionId) -> Result<RepositoryPerformer, Failure> {
+        let process_env = &self.workspace_factory.process_env;
         let performer = RepositoryPerformer::new(
             id.as_str(),
-            files_of(id, process_env)?,
+            task_directory(id, process_env)?,
             Arc::clone(&self.machine),
-            Arc::new(self.places.clone()),
-            Arc::clone(&self.worker) as Arc<dyn pintle_workflow::Worker>,
+            Arc::new(self.workspace_factory.clone()),
+            Arc::clone(&self.session_runner) as Arc<dyn pintle_workflow::SessionRunner>,
             Arc::from(self.sessions.store().blobs(id)),
         );
         Ok(performer.with_secrets(hardening::secrets(process_env, None)))
@@ -50,7 +50,7 @@ impl TaskPerformers {
 }
 
 #[async_trait]
-impl Performers for TaskPerformers {
+impl PerformerFactory for TaskPerformerFactory {
     async fn performer(&self, id: &SessionId) -> Result<Arc<dyn Performer>, String> {
         let task = read_task(self.sessions.store(), id).await.map_err(|error| error.to_string())?;
         let base = task.contract().base.as_ref().ok_or("its contract has no repository")?;
@@ -59,7 +59,7 @@ impl Performers for TaskPerformers {
         if !is_here {
             return Err(format!("its repository {} is not on this machine", repository.display()));
         }
-        let performer = self.of(id).map_err(|failure| failure.message())?;
+        let performer = self.create(id).map_err(|failure| failure.message())?;
         Ok(Arc::new(performer))
     }
 }

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
 
-use crate::channels::Channels;
-use crate::failure::Failure;
+use crate::channels::NotificationChannels;
+use crate::statement_error::StatementError;
 
 /// Longest wait for a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
@@ -21,17 +21,17 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
 
 /// Parameter of a statement, with its type, which saves a query for the type.
-pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+pub(crate) type StatementParameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// Value whose database type follows from its Rust type.
-pub(crate) trait Typed: ToSql + Sync {
-    fn parameter(&self) -> Parameter<'_>;
+pub(crate) trait TypedParameter: ToSql + Sync {
+    fn parameter(&self) -> StatementParameter<'_>;
 }
 
 macro_rules! typed {
     ($($value:ty => $name:ident),+ $(,)?) => {
-        $(impl Typed for $value {
-            fn parameter(&self) -> Parameter<'_> {
+        $(impl TypedParameter for $value {
+            fn parameter(&self) -> StatementParameter<'_> {
                 (self, Type::$name)
             }
         })+
@@ -47,19 +47,19 @@ typed! {
 /// Returns the parameters of a statement.
 macro_rules! parameters {
     ($($value:expr),+ $(,)?) => {
-        &[$($crate::link::Typed::parameter(&$value)),+]
+        &[$($crate::reconnecting_client::TypedParameter::parameter(&$value)),+]
     };
 }
 pub(crate) use parameters;
 
 /// A connection that executes the statements of all callers in order. Each statement is a separate transaction, so that
 /// none holds a lock while its caller is busy or stopped.
-pub(crate) struct Link {
+pub(crate) struct ReconnectingClient {
     config: Config,
     /// Statements that every new connection executes first.
     setup: String,
     /// Channels that every new connection listens to.
-    channels: Arc<Channels>,
+    channels: Arc<NotificationChannels>,
     client: Mutex<Option<Arc<Client>>>,
     /// Held while a connection is opened, so that concurrent callers open only one.
     connecting: tokio::sync::Mutex<()>,
@@ -70,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Link {
+impl ReconnectingClient {
     pub(crate) fn new(config: Config, schema: &str) -> Self {
         // Overrides the defaults of the database and of the user.
         let setup = format!(
@@ -88,7 +88,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn channels(&self) -> &Channels {
+    pub(crate) fn channels(&self) -> &NotificationChannels {
         &self.channels
     }
 
@@ -102,7 +102,7 @@ impl Link {
     }
 
     /// Returns the connection. Opens one if necessary.
-    pub(crate) async fn client(&self) -> Result<Arc<Client>, Failure> {
+    pub(crate) async fn client(&self) -> Result<Arc<Client>, StatementError> {
         const ACTION: &str = "connect to the database";
         if let Some(client) = self.current() {
             return Ok(client);
@@ -131,8 +131,8 @@ impl Link {
             client.batch_execute(&format!("{}{}", self.setup, listen.collect::<String>())).await?;
             Ok(Arc::new(client))
         };
-        let client = timeout(CONNECT_LIMIT, connect).await.map_err(|_| Failure::timed_out(ACTION))?;
-        let client = client.map_err(|error| Failure::new(ACTION, &error))?;
+        let client = timeout(CONNECT_LIMIT, connect).await.map_err(|_| StatementError::timed_out(ACTION))?;
+        let client = client.map_err(|error| StatementError::new(ACTION, &error))?;
         *lock(&self.client) = Some(Arc::clone(&client));
         self.channels.notify_all();
         Ok(client)
@@ -143,14 +143,14 @@ impl Link {
         &self,
         action: &'static str,
         statement: &str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, Failure> {
+        parameters: &[StatementParameter<'_>],
+    ) -> Result<Vec<Row>, StatementError> {
         let client = self.client().await?;
         match timeout(STATEMENT_LIMIT, client.query_typed(statement, parameters)).await {
-            Ok(result) => result.map_err(|error| Failure::new(action, &error)),
+            Ok(result) => result.map_err(|error| StatementError::new(action, &error)),
             Err(_) => {
                 self.forget();
-                Err(Failure::timed_out(action))
+                Err(StatementError::timed_out(action))
             }
         }
     }
@@ -160,7 +160,7 @@ impl Link {
         &self,
         action: &'static str,
         statement: &str,
-        parameters: &[Parameter<'_>],
+        parameters: &[StatementParameter<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         match self.query(action, statement, parameters).await {
             Err(failure) if failure.is_lost => {
@@ -172,15 +172,15 @@ impl Link {
     }
 
     /// Executes statements without parameters.
-    pub(crate) async fn execute(&self, action: &'static str, statements: &str) -> Result<(), Failure> {
+    pub(crate) async fn execute(&self, action: &'static str, statements: &str) -> Result<(), StatementError> {
         let client = self.client().await?;
         let executed = timeout(STATEMENT_LIMIT, client.batch_execute(statements)).await;
         executed
             .map_err(|_| {
                 self.forget();
-                Failure::timed_out(action)
+                StatementError::timed_out(action)
             })?
-            .map_err(|error| Failure::new(action, &error))
+            .map_err(|error| StatementError::new(action, &error))
     }
 
     /// Sends statements without waiting for their execution. Statements of later callers follow them. Sends nothing while
@@ -194,7 +194,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for ReconnectingClient {
     fn drop(&mut self) {
         // A driver ends after it has sent the queued statements, which may include the release of a lease.
         lock(&self.drivers).detach_all();

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::Contract;
-use crate::task::Input;
+use crate::task::TaskInput;
 
 /// Version of the journal. Any other version is refused.
 const VERSION: u32 = 1;
 
 /// A line of the journal of a task.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Line {
+pub(super) enum JournalLine {
     /// The first line.
     Contract(Box<Contract>),
     /// Any other line.
@@ -21,7 +21,7 @@ pub(super) enum Line {
         /// Id under which it was posted.
         posted: Option<String>,
         by: Option<Principal>,
-        input: Input,
+        input: TaskInput,
     },
 }
 
@@ -38,10 +38,10 @@ pub(super) struct InputLine {
     posted: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<Principal>,
-    task_input: Input,
+    task_input: TaskInput,
 }
 
-impl Line {
+impl JournalLine {
     /// Parses a line. Returns `None` for a line of the store itself.
     ///
     /// # Errors
@@ -66,17 +66,17 @@ impl Line {
     }
 }
 
-/// Returns the first line.
-pub(super) fn first(contract: &Contract) -> Result<String, serde_json::Error> {
+/// Encodes the first line.
+pub(super) fn encode_contract(contract: &Contract) -> Result<String, serde_json::Error> {
     serde_json::to_string(&ContractLine { task: VERSION, contract: serde_json::to_value(contract)? })
 }
 
-/// Returns the line of an input.
-pub(super) fn of(
+/// Encodes the line of an input.
+pub(super) fn encode_input(
     at: Timestamp,
     posted: Option<&str>,
     by: Option<Principal>,
-    input: &Input,
+    input: &TaskInput,
 ) -> Result<String, serde_json::Error> {
     let posted = posted.map(str::to_owned);
     serde_json::to_string(&InputLine { at, posted, by, task_input: input.clone() })
