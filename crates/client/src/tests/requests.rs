@@ -4,7 +4,7 @@ use futures_util::StreamExt as _;
 use pintle_agent::{Decision, EventKind, SessionId, SessionState, UserMessage};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{ImageData, Message, Role, ToolCall};
-use pintle_server::{Scope, Token, Tokens};
+use pintle_server::{AccessToken, AccessTokens, TokenScope};
 use serde_json::json;
 
 use super::harness::{Fixture, Received, is_end, quick};
@@ -101,8 +101,8 @@ async fn a_session_is_created_driven_and_deleted() {
 
 #[tokio::test]
 async fn refusals_are_problems() {
-    let (token, secret) = Token::generate("ann", [Scope::Read]).unwrap();
-    let fixture = Fixture::start_with(FakeAdapter::new("anthropic"), Some(Tokens::new([token]))).await;
+    let (token, secret) = AccessToken::generate("ann", [TokenScope::Read]).unwrap();
+    let fixture = Fixture::start_with(FakeAdapter::new("anthropic"), Some(AccessTokens::new([token]))).await;
     let reader = fixture.client_with(Some(&secret), quick());
     let error = reader.create_session(NewSession::default()).await.unwrap_err();
     assert_eq!((code(&error), error.status()), ("forbidden", Some(403)));

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
 use crate::{
-    AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits, SessionControls,
-    SessionHost, SessionSettings, SettingsChange, Tokens,
+    AccessTokens, AuditLog, HostError, ModelSummary, NewSession, OpenSession, Server, ServerLimits,
+    SessionControls, SessionHost, SessionSettings, SettingsChange,
 };
 
 /// Time limit of each wait in a test.
@@ -193,7 +193,7 @@ pub(super) struct Fixture {
     pub(super) address: std::net::SocketAddr,
     pub(super) hub: Option<Arc<Hub>>,
     directory: tempfile::TempDir,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     limits: ServerLimits,
     audit: Option<Arc<dyn AuditLog>>,
     stop: CancellationToken,
@@ -204,7 +204,7 @@ pub(super) struct Fixture {
 pub(super) struct Setup {
     adapter: FakeAdapter,
     asks: bool,
-    tokens: Option<Tokens>,
+    tokens: Option<AccessTokens>,
     limits: ServerLimits,
     audit: Option<Arc<dyn AuditLog>>,
 }
@@ -222,7 +222,7 @@ impl Setup {
         self
     }
 
-    pub(super) fn with_tokens(mut self, tokens: Tokens) -> Self {
+    pub(super) fn with_tokens(mut self, tokens: AccessTokens) -> Self {
         self.tokens = Some(tokens);
         self
     }
@@ -269,7 +269,7 @@ impl Fixture {
             server = server.with_audit(Arc::clone(audit));
         }
         self.hub = Some(Arc::clone(&server.hub));
-        server.take_up().await.unwrap();
+        server.reopen_sessions().await.unwrap();
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         self.stop = CancellationToken::new();
