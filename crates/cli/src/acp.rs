@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, HostError, ListSessions, McpServerSpec, McpTransport,
-    NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Client, HostError, McpServerSpec, McpTransport, NamedChoice, NewSession,
+    OpenSession, SessionPage, SessionQuery, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
@@ -200,7 +200,7 @@ impl AgentHost for EditorHost {
             .with_lists(true)
             .with_deletion(true)
             .with_logout(true)
-            .with_auth_methods([Choice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
+            .with_auth_methods([NamedChoice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
             .with_mcp_http(true)
     }
 
@@ -256,7 +256,7 @@ impl AgentHost for EditorHost {
         self.load(id, &request, client).await
     }
 
-    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
         let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let first: usize = match &request.cursor {
             None => 0,

@@ -77,7 +77,7 @@ impl Controls {
                 let report = self.surroundings.handle.compact_and_wait().await;
                 let report =
                     report.map_err(|error| HostError::failed("cannot compact the conversation", error))?;
-                return Ok(CommandResult::Said(compacted(&report)));
+                return Ok(CommandResult::Text(compacted(&report)));
             }
             Command::Context => vec![reports::context(self.seen().context)],
             Command::Cost => vec![reports::cost(self.seen().costs.total())],
@@ -129,7 +129,7 @@ impl Controls {
         let diff =
             diff.map_err(|failure| HostError::failed("cannot compare the files", failure.message()))?;
         if diff.is_empty() {
-            return Ok(CommandResult::Said("No changes since the session started.".to_owned()));
+            return Ok(CommandResult::Text("No changes since the session started.".to_owned()));
         }
         let mut rows: Vec<String> = diff.lines().map(sanitize).map(Into::into).collect();
         let more = rows.len().saturating_sub(DIFF_ROWS);
@@ -158,7 +158,7 @@ fn compacted(report: &CompactionReport) -> String {
 fn said(language: &str, text: &str) -> CommandResult {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    CommandResult::Said(format!("{fence}{language}\n{text}\n{fence}"))
+    CommandResult::Text(format!("{fence}{language}\n{text}\n{fence}"))
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn fences_are_longer_than_what_they_hold() {
         for (text, expected) in [("one\ntwo", "```\none\ntwo\n```"), ("a ```` b", "`````\na ```` b\n`````")] {
-            assert_eq!(said("", text), CommandResult::Said(expected.to_owned()));
+            assert_eq!(said("", text), CommandResult::Text(expected.to_owned()));
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pintle_acp::{
-    Choice, CommandResult, ConfigOption, HostError, Modes, OptionCategory, OptionKind, OptionValue,
-    SessionControls, SessionSettings, TerminalSwitch,
+    CommandResult, ConfigOption, HostError, NamedChoice, OptionCategory, OptionKind, OptionValue,
+    SessionControls, SessionModes, SessionSettings, TerminalSwitch,
 };
 use pintle_agent::{ApprovalRequest, EventKind, Session, SessionEvent, SessionHandle, SessionId};
 use pintle_governance::{Mode, Policy};
@@ -115,12 +115,13 @@ impl Controls {
             .set(is_free && matches!(self.surroundings.policy.mode(), Mode::Ask | Mode::Edit));
     }
 
-    fn modes(&self) -> Modes {
+    fn modes(&self) -> SessionModes {
         let is_offered = |mode: &Mode| *mode != Mode::Auto || self.may_be_auto();
         let available = Mode::ALL.into_iter().filter(is_offered);
-        let choice =
-            |mode: Mode| Choice::new(mode.as_str(), name_of(mode)).with_description(description_of(mode));
-        Modes {
+        let choice = |mode: Mode| {
+            NamedChoice::new(mode.as_str(), name_of(mode)).with_description(description_of(mode))
+        };
+        SessionModes {
             current: self.surroundings.policy.mode().to_string(),
             available: available.map(choice).collect(),
         }
@@ -136,16 +137,16 @@ impl Controls {
         let (model, effort) = self.chosen();
         let known = &self.surroundings.model;
         let provider = known.route.provider.name();
-        let mut models: Vec<Choice> =
-            known.catalog().list(Some(provider)).map(|info| Choice::new(&info.id, &info.id)).collect();
+        let mut models: Vec<NamedChoice> =
+            known.catalog().list(Some(provider)).map(|info| NamedChoice::new(&info.id, &info.id)).collect();
         if !models.iter().any(|choice| choice.id == model) {
-            models.insert(0, Choice::new(&model, &model));
+            models.insert(0, NamedChoice::new(&model, &model));
         }
         let effort = effort.unwrap_or_else(|| DEFAULT_EFFORT.to_owned());
-        let mut efforts: Vec<Choice> =
-            [DEFAULT_EFFORT].into_iter().chain(EFFORTS).map(|name| Choice::new(name, name)).collect();
+        let mut efforts: Vec<NamedChoice> =
+            [DEFAULT_EFFORT].into_iter().chain(EFFORTS).map(|name| NamedChoice::new(name, name)).collect();
         if !efforts.iter().any(|choice| choice.id == effort) {
-            efforts.push(Choice::new(&effort, &effort));
+            efforts.push(NamedChoice::new(&effort, &effort));
         }
         let select = |current: String, choices| OptionKind::Select { current, choices };
         vec![
