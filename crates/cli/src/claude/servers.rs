@@ -90,7 +90,7 @@ fn specs(mut servers: Map<String, Value>, process_env: &ProcessEnv) -> Result<Ve
         server.remove("type");
     }
     let text = json!({SERVERS: servers}).to_string();
-    let declared = pintle_mcp::declared_servers(&text, |name| process_env.variable(name));
+    let declared = pintle_mcp::parse_declared_servers(&text, |name| process_env.variable(name));
     declared.warnings.iter().for_each(|warning| console::notice(&format!("{OPTION}: {warning}")));
     match declared.problems.first() {
         Some(problem) => Err(Failure::usage(format!("{OPTION}: {problem}"))),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pintle_mcp::{McpServers, Nobody, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
+use pintle_mcp::{DismissAll, McpServers, ServerError, ServerName, ServerSpec, ServerTransport, ToolListing};
 use serde_json::{Map, Value, json};
 
 use super::declarations::{self, Declarations, Declared, ServerChoice, shown};
@@ -149,14 +149,16 @@ async fn add(args: &AddServerArgs, process_env: &ProcessEnv) -> Result<String, F
     let declaration = declaration(args);
     // A session uses the same parser.
     let alone = json!({"mcpServers": {name: declaration}}).to_string();
-    let declared =
-        pintle_mcp::declared_servers(&alone, |name| Some(process_env.variable(name).unwrap_or_default()));
+    let declared = pintle_mcp::parse_declared_servers(&alone, |name| {
+        Some(process_env.variable(name).unwrap_or_default())
+    });
     if let Some(problem) = declared.problems.first() {
         return Err(Failure::usage(problem.clone()));
     }
     let text = file::with(&declarations::read(&path)?, name, declaration, args.replace)?;
-    let all =
-        pintle_mcp::declared_servers(&text, |name| Some(process_env.variable(name).unwrap_or_default()));
+    let all = pintle_mcp::parse_declared_servers(&text, |name| {
+        Some(process_env.variable(name).unwrap_or_default())
+    });
     let is_alike = |server: &&ServerSpec| {
         server.name.as_str() != name && server.name.shares_tool_names(&args.server.name)
     };
@@ -260,7 +262,7 @@ async fn tools(args: &ServerToolsArgs, process_env: &ProcessEnv) -> Result<Strin
     let servers = McpServers::with_tokens(
         environment.of_servers(),
         specs,
-        Arc::new(Nobody),
+        Arc::new(DismissAll),
         server_tokens::store(process_env),
     );
     let asked = selected.iter().map(|declared| async {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pintle_governance::TrustedPrograms;
-use pintle_mcp::{ServerName, ServerSpec, ServerTransport, declared_servers};
+use pintle_mcp::{ServerName, ServerSpec, ServerTransport, parse_declared_servers};
 
 use crate::failure::Failure;
 use crate::hardening;
@@ -126,7 +126,7 @@ impl Declarations {
     }
 
     fn add(&mut self, source: &str, text: &str, process_env: &ProcessEnv) {
-        let declared = declared_servers(text, |name| process_env.variable(name));
+        let declared = parse_declared_servers(text, |name| process_env.variable(name));
         self.problems.extend(declared.problems.into_iter().map(|problem| format!("{source}: {problem}")));
         self.warnings.extend(declared.warnings.into_iter().map(|warning| format!("{source}: {warning}")));
         for mut spec in declared.servers {
@@ -150,7 +150,7 @@ impl Declarations {
     fn add_project(&mut self, file: &ServerFile, process_env: &ProcessEnv) {
         let variable =
             |name: &str| (!hardening::is_model_key(name)).then(|| process_env.variable(name)).flatten();
-        let declared = declared_servers(&file.text, variable);
+        let declared = parse_declared_servers(&file.text, variable);
         self.problems
             .extend(declared.problems.into_iter().map(|problem| format!("{}: {problem}", file.name)));
         self.warnings

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_mcp::{Elicitation, ElicitationAnswer, Elicitor, Wanted};
+use pintle_mcp::{Elicitation, ElicitationAnswer, ElicitationRequest, Elicitor};
 use serde_json::{Map, Value};
 
 use crate::attendant::{Attendant, REFUSAL};
@@ -66,9 +66,9 @@ impl Asker {
 #[async_trait]
 impl Elicitor for Asker {
     async fn elicit(&self, question: Elicitation) -> ElicitationAnswer {
-        match &question.wanted {
-            Wanted::Form(schema) => self.values(&question, schema).await,
-            Wanted::Url(url) => {
+        match &question.request {
+            ElicitationRequest::Form(schema) => self.values(&question, schema).await,
+            ElicitationRequest::Url(url) => {
                 let details = [sanitize(url).into_owned()];
                 let answer = self.attendant.ask_for_text(&head(&question), &details, URL_PROMPT).await;
                 match answer.as_deref().map(str::trim) {
