@@ -17,7 +17,9 @@ use pintle_server::{
     AccessTokens, DocumentKind, HostError, ModelSummary, OpenSession, Server, ServerLimits, SessionControls,
     SessionHost, SessionSettings,
 };
-use pintle_store::{FileStore, Fork, SessionStore, StoreError, StoredJournal, Summary, fork, read_record};
+use pintle_store::{
+    FileStore, SessionStore, StoreError, StoredFork, StoredJournal, Summary, fork, read_record,
+};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -136,7 +138,8 @@ impl SessionHost for TestHost {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;
         let forked = fork(&self.store, origin, Some(turns), summary).await;
-        let Fork { journal, start, .. } = forked.map_err(|error| HostError::Invalid(error.to_string()))?;
+        let StoredFork { journal, start, .. } =
+            forked.map_err(|error| HostError::Invalid(error.to_string()))?;
         Self::opened(self.builder().id(id).start(start).journal(journal))
     }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{get, post};
 use pintle_agent::{CheckpointReason, EventKind};
-use pintle_store::checkpoint::{ChangeKind, DiffLine, FileDiff, NotShown};
+use pintle_store::checkpoint::{ChangeKind, DiffLine, DiffOmission, FileDiff};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -187,9 +187,9 @@ impl From<FileDiff> for FileView {
             lines: hunk.lines.into_iter().map(LineView::from).collect(),
         });
         let not_shown = file.not_shown.map(|reason| match reason {
-            NotShown::Binary => "it is not text",
-            NotShown::TooLarge => "it is too large",
-            NotShown::NotAvailable | _ => "its content is not kept",
+            DiffOmission::Binary => "it is not text",
+            DiffOmission::TooLarge => "it is too large",
+            DiffOmission::NotAvailable | _ => "its content is not kept",
         });
         Self {
             path: file.path.to_string_lossy().into_owned(),

@@ -13,7 +13,9 @@ use pintle_agent::{
 use pintle_env::{CommandScript, ExecutionEnvironment, MemoryEnvironment, Program};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client as Models, Message, ProviderAdapter, RetryPolicy, Role, ToolCall};
-use pintle_store::{FileStore, Fork, SessionStore, StoreError, StoredJournal, Summary, fork, read_record};
+use pintle_store::{
+    FileStore, SessionStore, StoreError, StoredFork, StoredJournal, Summary, fork, read_record,
+};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -171,7 +173,8 @@ impl SessionHost for TestHost {
         let mut summary = Summary::new(id.clone(), pintle_agent::Clock::now(&SystemClock));
         summary.properties = self.store.summary(origin).await.map_err(host_error)?.unwrap().properties;
         let forked = fork(&self.store, origin, Some(turns), summary).await;
-        let Fork { journal, start, .. } = forked.map_err(|error| HostError::Invalid(error.to_string()))?;
+        let StoredFork { journal, start, .. } =
+            forked.map_err(|error| HostError::Invalid(error.to_string()))?;
         self.opened(self.builder().id(id).start(start).journal(journal))
     }
 
