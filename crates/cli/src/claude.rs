@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::SessionId;
-use pintle_compat::claude::{Settings, StreamOptions};
+use pintle_compat::claude::{ClaudeSettings, StreamOptions};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
@@ -91,7 +91,7 @@ fn with_settings(mut options: StreamOptions) -> Result<StreamOptions, Failure> {
     let Some(path) = &options.settings_file else { return Ok(options) };
     let text = process_env::read_text("settings", path)?;
     let mut warnings = Vec::new();
-    let settings = Settings::parse(&text, &mut warnings);
+    let settings = ClaudeSettings::parse(&text, &mut warnings);
     options.settings = settings.or_usage(&format!("--settings {}", path.display()))?;
     warnings.iter().for_each(|warning| console::notice(warning));
     if options.settings.mode.is_some() || options.settings.model.is_some() {

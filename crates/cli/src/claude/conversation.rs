@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pintle_agent::{Outcome, OutcomeStatus, Run, SessionEvent, SessionId};
 use pintle_compat::claude::{
-    Event, HostRequest, Initialize, InitializeAnswer, McpServerStatus, RewindAnswer, RuleBehavior,
-    StreamOptions, ToolRule, UserLine,
+    ControlEvent, HostRequest, InitializeAnswer, InitializeRequest, McpServerStatus, RewindAnswer,
+    RuleBehavior, StreamOptions, ToolRule, UserLine,
 };
 use pintle_llm::{AnswerSchema, Verdict};
 use pintle_tools::gate::Permission;
@@ -43,12 +43,12 @@ pub(super) struct Conversation<'a> {
     selected: Option<Selected>,
     model: &'a Model,
     channel: Arc<Channel>,
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<ControlEvent>,
     interrupts: &'a Interrupts,
     process_env: &'a ProcessEnv,
     permissions: Arc<Permissions>,
     /// Handshake, once the host has sent it.
-    initialize: Option<Initialize>,
+    initialize: Option<InitializeRequest>,
     /// Model that the host has set.
     chosen: Option<String>,
     /// Messages that arrived during a run.
@@ -67,7 +67,7 @@ impl<'a> Conversation<'a> {
         selected: Option<Selected>,
         model: &'a Model,
         channel: Arc<Channel>,
-        events: UnboundedReceiver<Event>,
+        events: UnboundedReceiver<ControlEvent>,
         interrupts: &'a Interrupts,
         process_env: &'a ProcessEnv,
     ) -> Self {
@@ -216,14 +216,18 @@ impl<'a> Conversation<'a> {
     /// Handles an event of the host.
     ///
     /// A handshake that cannot be accepted is a failure: without it, hooks and rules would not apply.
-    async fn take(&mut self, event: Option<Event>, live: Option<&mut Live<'a>>) -> Result<(), Failure> {
+    async fn take(
+        &mut self,
+        event: Option<ControlEvent>,
+        live: Option<&mut Live<'a>>,
+    ) -> Result<(), Failure> {
         match event {
             None => self.is_input_at_end = true,
-            Some(Event::User(line)) => self.queue.push_back(*line),
-            Some(Event::HandshakeRefused { reason }) => {
+            Some(ControlEvent::User(line)) => self.queue.push_back(*line),
+            Some(ControlEvent::HandshakeRefused { reason }) => {
                 return Err(Failure::usage(format!("the handshake is refused: {reason}")));
             }
-            Some(Event::Request { id, request }) => {
+            Some(ControlEvent::Request { id, request }) => {
                 let is_handshake = matches!(request, HostRequest::Initialize(_));
                 let answer = self.serve(request, live).await;
                 let refused = answer.as_ref().err().filter(|_| is_handshake).cloned();
@@ -282,7 +286,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn initialize(&mut self, initialize: Initialize, is_open: bool) -> Result<Value, String> {
+    fn initialize(&mut self, initialize: InitializeRequest, is_open: bool) -> Result<Value, String> {
         if is_open {
             return Err("it came after the first message".to_owned());
         }
@@ -358,7 +362,7 @@ impl<'a> Conversation<'a> {
         &mut self,
         opened: Opened,
         environment: EnvSession,
-        initialize: &Initialize,
+        initialize: &InitializeRequest,
         statuses: Vec<McpServerStatus>,
     ) -> Result<Live<'a>, Failure> {
         let policy = opened.policy.clone();
@@ -386,7 +390,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Adds the rules of the host to the rules of the command line.
-    fn add_rules(&self, args: &mut RunArgs, initialize: &Initialize) -> Result<(), Failure> {
+    fn add_rules(&self, args: &mut RunArgs, initialize: &InitializeRequest) -> Result<(), Failure> {
         for rule in denied(&self.options, Some(initialize)) {
             args.policy.deny.extend(translated(rule, RuleBehavior::Deny)?);
         }
@@ -418,7 +422,11 @@ impl<'a> Conversation<'a> {
 
     /// Returns the extensions of the host, and the status of its servers: the servers of the handshake, then the
     /// declared ones.
-    async fn beside(&self, initialize: &Initialize, declared: &[String]) -> (Beside, Vec<McpServerStatus>) {
+    async fn beside(
+        &self,
+        initialize: &InitializeRequest,
+        declared: &[String],
+    ) -> (Beside, Vec<McpServerStatus>) {
         let mut beside = Beside { only: self.listed(), ..Beside::default() };
         let (mut statuses, mut servers) = (Vec::new(), initialize.sdk_mcp_servers.clone());
         for name in declared {
@@ -471,7 +479,7 @@ async fn stopped(interrupts: &Interrupts, channel: &Channel) -> Failure {
 /// Returns all rules that deny.
 fn denied<'r>(
     options: &'r StreamOptions,
-    initialize: Option<&'r Initialize>,
+    initialize: Option<&'r InitializeRequest>,
 ) -> impl Iterator<Item = &'r ToolRule> {
     let of_handshake = initialize.into_iter().flat_map(|initialize| {
         let settings = initialize.settings.iter().flat_map(|settings| &settings.deny);

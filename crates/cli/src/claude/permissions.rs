@@ -138,7 +138,7 @@ impl Approver for Permissions {
                 false => "it needs approval, and no user can be asked",
             });
         }
-        let Some(answer) = self.channel.permission(&PermissionRequest::of(request)).await else {
+        let Some(answer) = self.channel.permission(&PermissionRequest::new(request)).await else {
             return deny("the host has closed its end");
         };
         for update in answer.updates() {
