@@ -17,7 +17,7 @@ use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
-use self::controls::{Controls, Surroundings};
+use self::controls::{AcpControls, EditorSessionContext};
 use crate::args::{RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
@@ -136,7 +136,7 @@ impl EditorHost {
             true => Some(Conversed::open(session.id().clone(), Arc::clone(&environment), process_env).await?),
             false => None,
         };
-        let surroundings = Surroundings {
+        let context = EditorSessionContext {
             id: session.id().clone(),
             handle: session.handle(),
             policy,
@@ -149,7 +149,7 @@ impl EditorHost {
             conversed,
             user_commands: discover(environment.as_ref(), process_env).await,
         };
-        let controls = Controls::new(surroundings, effort, title);
+        let controls = AcpControls::new(context, effort, title);
         Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
     }
 

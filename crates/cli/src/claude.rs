@@ -18,8 +18,8 @@ use pintle_compat::claude::{ClaudeSettings, StreamOptions};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
-use self::channel::Channel;
-use self::conversation::Conversation;
+use self::channel::HostChannel;
+use self::conversation::ClaudeConversation;
 use crate::args::{RunArgs, SessionArgs};
 use crate::command_line;
 use crate::config;
@@ -64,11 +64,11 @@ pub(crate) async fn claude(args: RunArgs, process_env: &ProcessEnv) -> Result<Ex
 
     let (lines, unwritten) = unbounded_channel();
     let (sender, events) = unbounded_channel();
-    let channel = Arc::new(Channel::new(lines));
+    let channel = Arc::new(HostChannel::new(lines));
     let (mut reader, mut writer) = (JoinSet::new(), JoinSet::new());
     reader.spawn(channel::read(Arc::clone(&channel), sender));
     writer.spawn(channel::write(Arc::clone(&channel), unwritten));
-    let mut conversation = Conversation::new(
+    let mut conversation = ClaudeConversation::new(
         options,
         args,
         selected,

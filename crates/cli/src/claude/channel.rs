@@ -27,10 +27,10 @@ const GONE: &str = "the host has closed its end";
 
 /// Open requests and the queue of lines to the host.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct HostChannel {
     control: Mutex<ControlChannel>,
     waiting: Mutex<BTreeMap<String, oneshot::Sender<ControlEvent>>>,
-    /// `None` after the last line. Bounded by [`Channel::room`].
+    /// `None` after the last line. Bounded by [`HostChannel::room`].
     lines: Mutex<Option<UnboundedSender<String>>>,
     /// Bytes that wait for the host to read them.
     unwritten: watch::Sender<usize>,
@@ -38,7 +38,7 @@ pub(super) struct Channel {
     unread: CancellationToken,
 }
 
-impl Channel {
+impl HostChannel {
     pub(super) fn new(lines: UnboundedSender<String>) -> Self {
         Self {
             control: Mutex::new(ControlChannel::new(ControlLimits::default())),
@@ -130,7 +130,7 @@ impl Channel {
             self.print(&sent.line);
             sent.id
         };
-        let _withdraw = Withdraw { channel: self, id };
+        let _withdraw = WithdrawOnDrop { channel: self, id };
         answer.await.ok()
     }
 
@@ -163,12 +163,12 @@ impl Channel {
 }
 
 /// Withdraws a request when the session drops it.
-struct Withdraw<'a> {
-    channel: &'a Channel,
+struct WithdrawOnDrop<'a> {
+    channel: &'a HostChannel,
     id: String,
 }
 
-impl Drop for Withdraw<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         lock(&self.channel.waiting).remove(&self.id);
         if let Some(line) = lock(&self.channel.control).withdraw(&self.id) {
@@ -178,7 +178,7 @@ impl Drop for Withdraw<'_> {
 }
 
 /// Reads lines until the input ends. A bad line is reported and skipped.
-pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<ControlEvent>) {
+pub(super) async fn read(channel: Arc<HostChannel>, events: UnboundedSender<ControlEvent>) {
     let mut input = tokio::io::stdin();
     let mut lines = InputLines::new(MAX_LINE);
     let mut buffer = vec![0; READ];
@@ -200,7 +200,7 @@ pub(super) async fn read(channel: Arc<Channel>, events: UnboundedSender<ControlE
 }
 
 /// Writes lines until the last one, or until the host stops reading.
-pub(super) async fn write(channel: Arc<Channel>, mut lines: UnboundedReceiver<String>) {
+pub(super) async fn write(channel: Arc<HostChannel>, mut lines: UnboundedReceiver<String>) {
     let mut console = Console::new();
     while let Some(line) = lines.recv().await {
         if console.write(&line).await.is_err() {
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn lines_that_the_host_does_not_read_are_bounded() {
         let (sender, mut unwritten) = unbounded_channel();
-        let channel = Channel::new(sender);
+        let channel = HostChannel::new(sender);
         let text = "x".repeat(UNWRITTEN / 8);
         let mut sent = 0;
         while channel.room().now_or_never().is_some() {

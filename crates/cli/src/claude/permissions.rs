@@ -10,7 +10,7 @@ use pintle_compat::claude::{
 use pintle_governance::{Mode, Policy, PresentPlan};
 use pintle_tools::gate::Permission;
 
-use super::channel::{Channel, lock};
+use super::channel::{HostChannel, lock};
 use super::rules::own_rules;
 use crate::command_line::own_mode;
 use crate::console;
@@ -18,8 +18,8 @@ use crate::policy::APPROVAL_SOURCE;
 
 /// Forwards decisions on calls to the host.
 #[derive(Debug)]
-pub(super) struct Permissions {
-    channel: Arc<Channel>,
+pub(super) struct HostPermissions {
+    channel: Arc<HostChannel>,
     mode: Mutex<PermissionMode>,
     /// Whether the host answers `can_use_tool`.
     asks: bool,
@@ -28,8 +28,8 @@ pub(super) struct Permissions {
     session: OnceLock<(Policy, SessionHandle)>,
 }
 
-impl Permissions {
-    pub(super) fn new(channel: Arc<Channel>, mode: PermissionMode, asks: bool, may_bypass: bool) -> Self {
+impl HostPermissions {
+    pub(super) fn new(channel: Arc<HostChannel>, mode: PermissionMode, asks: bool, may_bypass: bool) -> Self {
         Self { channel, mode: Mutex::new(mode), asks, may_bypass, session: OnceLock::new() }
     }
 
@@ -129,7 +129,7 @@ impl Permissions {
 }
 
 #[async_trait]
-impl Approver for Permissions {
+impl Approver for HostPermissions {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         let is_plan = request.tool_kind == PresentPlan::NAME;
         if !self.asks || self.mode() == PermissionMode::DontAsk {
