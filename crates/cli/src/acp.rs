@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_acp::{
-    AcpAgent, AgentHost, AgentInfo, Choice, Client, HostError, ListSessions, McpServerSpec, McpTransport,
-    NewSession, OpenSession, SessionPage, SessionSummary, TerminalSwitch,
+    AcpAgent, AgentHost, AgentInfo, Client, HostError, McpServerSpec, McpTransport, NamedChoice, NewSession,
+    OpenSession, SessionPage, SessionQuery, SessionSummary, TerminalSwitch,
 };
 use pintle_agent::SessionId;
 use pintle_governance::Mode;
 use pintle_mcp::{HttpServer, ServerName, ServerSpec, ServerTransport, StdioServer};
 use pintle_store::{Page, Summary};
 
-use self::controls::{Controls, Surroundings};
+use self::controls::{AcpControls, EditorSessionContext};
 use crate::args::{RunArgs, SessionArgs};
 use crate::attendant::{Attendant, ClientAttendant};
 use crate::config;
@@ -136,7 +136,7 @@ impl EditorHost {
             true => Some(Conversed::open(session.id().clone(), &env_session, process_env).await?),
             false => None,
         };
-        let surroundings = Surroundings {
+        let context = EditorSessionContext {
             id: session.id().clone(),
             handle: session.handle(),
             policy,
@@ -149,7 +149,7 @@ impl EditorHost {
             conversed,
             user_commands: discover(environment.as_ref(), process_env).await,
         };
-        let controls = Controls::new(surroundings, effort, title);
+        let controls = AcpControls::new(context, effort, title);
         Ok(OpenSession::new(session, Arc::new(controls), &request.directory))
     }
 
@@ -200,7 +200,7 @@ impl AgentHost for EditorHost {
             .with_lists(true)
             .with_deletion(true)
             .with_logout(true)
-            .with_auth_methods([Choice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
+            .with_auth_methods([NamedChoice::new(KEY, "API key").with_description(KEY_DESCRIPTION)])
             .with_mcp_http(true)
     }
 
@@ -256,7 +256,7 @@ impl AgentHost for EditorHost {
         self.load(id, &request, client).await
     }
 
-    async fn list_sessions(&self, request: ListSessions) -> Result<SessionPage, HostError> {
+    async fn list_sessions(&self, request: SessionQuery) -> Result<SessionPage, HostError> {
         let sessions = Sessions::open(&self.process_env).await.map_err(|failure| host_error(&failure))?;
         let first: usize = match &request.cursor {
             None => 0,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pintle_store::format::{Chain, Header, RawLine, VERSION};
+use pintle_store::format::{HashChain, RawLine, SegmentHeader, VERSION};
 use pintle_store::{Hash, Line, LineId, Position, SessionId, StoreError};
 use tokio_postgres::Row;
 
@@ -106,7 +106,7 @@ impl JournalCursor {
         if stored.seq != seq {
             return Err(self.damaged(seq, "it is missing"));
         }
-        let chain = Chain::new(self.origins.session_of(seq, &self.id));
+        let chain = HashChain::new(self.origins.session_of(seq, &self.id));
         let raw = RawLine::parse(&stored.line)
             .filter(|raw| raw.seq == seq && raw.synced < seq && chain.verifies(raw, &before));
         let Some((raw, object)) = raw.and_then(|raw| Some((raw, raw.object()?))) else {
@@ -121,7 +121,7 @@ impl JournalCursor {
     }
 
     fn check_header(&self, stored: &StoredLine, object: &str, before: &Hash) -> Result<(), StoreError> {
-        let header: Option<Header> = serde_json::from_str(object).ok();
+        let header: Option<SegmentHeader> = serde_json::from_str(object).ok();
         if let Some(found) = header.as_ref().map(|header| header.journal).filter(|found| *found > VERSION) {
             return Err(StoreError::Version { session: self.id.clone(), found, expected: VERSION });
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_store::format::{MAX_ID, hashes};
 use pintle_store::{
-    Blobs, Filter, Hash, Holder, LineId, Opened, Page, Position, Posting, Problem, Reader, SessionId,
-    SessionStore, SessionWriter, StoreError, Summary, Verification,
+    Blobs, Filter, Hash, Holder, JournalProblem, LineId, OpenedSession, Page, Position, Posting, Reader,
+    SessionId, SessionStore, SessionWriter, StoreError, Summary, Verification,
 };
 use tokio_postgres::Row;
 
@@ -242,9 +242,9 @@ impl SessionStore for PostgresStore {
         Ok(Box::new(self.fork_writer(origin, at, &summary).await?))
     }
 
-    async fn open(&self, id: &SessionId) -> Result<Opened, StoreError> {
+    async fn open(&self, id: &SessionId) -> Result<OpenedSession, StoreError> {
         // A line is written as a whole or not at all, so no journal has a torn end.
-        Ok(Opened::new(Box::new(self.open_writer(id).await?)))
+        Ok(OpenedSession::new(Box::new(self.open_writer(id).await?)))
     }
 
     async fn read(&self, id: &SessionId, from: u64) -> Result<Box<dyn Reader>, StoreError> {
@@ -266,7 +266,7 @@ impl SessionStore for PostgresStore {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error @ StoreError::Damaged { seq, .. }) => {
-                    found.problems.push(Problem::from_error(seq, &error));
+                    found.problems.push(JournalProblem::from_error(seq, &error));
                     break;
                 }
                 Err(error) => return Err(error),
@@ -278,10 +278,12 @@ impl SessionStore for PostgresStore {
                 match blobs.get(&hash).await {
                     Ok(Some(_)) => found.blobs += 1,
                     Ok(None) => {
-                        found.problems.push(Problem::from_error(line.seq, &StoreError::MissingBlob(hash)));
+                        found
+                            .problems
+                            .push(JournalProblem::from_error(line.seq, &StoreError::MissingBlob(hash)));
                     }
                     Err(error @ StoreError::DamagedBlob(_)) => {
-                        found.problems.push(Problem::from_error(line.seq, &error));
+                        found.problems.push(JournalProblem::from_error(line.seq, &error));
                     }
                     Err(error) => return Err(error),
                 }

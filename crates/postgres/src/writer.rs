@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_store::format::{CLOSED, Chain, Header, move_to_blobs};
+use pintle_store::format::{CLOSED, HashChain, SegmentHeader, move_to_blobs};
 use pintle_store::{
     Barrier, Fence, Hash, InboxSignal, Position, PostedInput, SessionId, SessionWriter, StoreError, Summary,
 };
@@ -75,7 +75,7 @@ const TAKE_INPUT: &str = "UPDATE inbox SET input = NULL FROM sessions WHERE key 
 pub(crate) struct PostgresWriter {
     database: Arc<Database>,
     lease: Arc<WriterLease>,
-    chain: Chain,
+    chain: HashChain,
     blobs: PostgresBlobs,
     head: Position,
     /// Highest line that is known to be on disk.
@@ -117,7 +117,7 @@ struct NewLines {
 }
 
 impl NewLines {
-    fn new(chain: &Chain, objects: &[String], mut head: Position, synced: u64) -> Self {
+    fn new(chain: &HashChain, objects: &[String], mut head: Position, synced: u64) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for object in objects {
             let (line, hash) = chain.line(object, head.seq + 1, synced, &head.hash);
@@ -129,10 +129,10 @@ impl NewLines {
     }
 
     /// Returns the first line of a writer.
-    fn first(header: &Header) -> (Vec<u8>, Position) {
-        let Header { session, epoch, follows, .. } = header;
+    fn first(header: &SegmentHeader) -> (Vec<u8>, Position) {
+        let SegmentHeader { session, epoch, follows, .. } = header;
         let before = Position::new(*epoch, follows.seq, follows.hash);
-        let mut lines = Self::new(&Chain::new(session), &[header.object()], before, follows.seq);
+        let mut lines = Self::new(&HashChain::new(session), &[header.object()], before, follows.seq);
         (lines.texts.pop().unwrap_or_default(), lines.head)
     }
 }
@@ -145,7 +145,7 @@ impl PostgresWriter {
     ) -> Result<Option<Self>, StoreError> {
         const ACTION: &str = "create a session";
         let row = SummaryRow::new(summary);
-        let header = Header::new(summary.id.clone(), 1, Position::new(0, 0, Hash::START));
+        let header = SegmentHeader::new(summary.id.clone(), 1, Position::new(0, 0, Hash::START));
         let (line, head) = NewLines::first(&header);
         let asked = clock::now();
         let rows = database
@@ -182,7 +182,8 @@ impl PostgresWriter {
         const ACTION: &str = "fork a session";
         let row = SummaryRow::new(summary);
         let epoch = prefix.head.epoch + 1;
-        let header = Header::new(summary.id.clone(), epoch, prefix.head).forked_from(prefix.session.clone());
+        let header =
+            SegmentHeader::new(summary.id.clone(), epoch, prefix.head).forked_from(prefix.session.clone());
         let (line, head) = NewLines::first(&header);
         let asked = clock::now();
         let rows = database
@@ -223,7 +224,7 @@ impl PostgresWriter {
         follows: Position,
     ) -> Result<Option<Self>, StoreError> {
         let epoch = follows.epoch + 1;
-        let (line, head) = NewLines::first(&Header::new(id.clone(), epoch, follows));
+        let (line, head) = NewLines::first(&SegmentHeader::new(id.clone(), epoch, follows));
         let asked = clock::now();
         let rows = database
             .main
@@ -258,7 +259,7 @@ impl PostgresWriter {
         Self {
             database: Arc::clone(database),
             lease,
-            chain: Chain::new(&id),
+            chain: HashChain::new(&id),
             blobs: PostgresBlobs { database: Arc::clone(database), id },
             head,
             synced: head.seq,

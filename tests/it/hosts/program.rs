@@ -13,7 +13,9 @@ use pintle_agent::{
 };
 use pintle_env::{ExecutionEnvironment, LocalEnvironment};
 use pintle_postgres::{PostgresOptions, PostgresStore};
-use pintle_store::{Reached, SessionStore as _, StoreError, StoredJournal, Summary, reached, read_record};
+use pintle_store::{
+    SessionStore as _, StoreError, StoredJournal, Summary, WorkspaceMatch, match_workspace, read_record,
+};
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 use crate::harness::{KEY, client, profile};
@@ -88,14 +90,14 @@ async fn work(role: &str) -> i32 {
     let (session, outcome) = if role == "begin" {
         let summary = Summary::new(id(), Timestamp::from_millis(0));
         let mut journal = StoredJournal::new(store.create(summary.clone()).await.unwrap(), summary);
-        journal.set_place(env.as_ref()).await;
+        journal.set_workspace(env.as_ref()).await;
         let journal = Stopping { journal, point: variable(POINT), starts: 0 };
         let session = builder.id(id()).journal(journal).build().unwrap();
         let run = session.submit("Work");
         (session, run.await)
     } else {
         let summary = store.summary(&id()).await.unwrap().unwrap();
-        if reached(&summary, env.as_ref()).await != Reached::Same {
+        if match_workspace(&summary, env.as_ref()).await != WorkspaceMatch::Same {
             return STRANDED;
         }
         let writer = loop {

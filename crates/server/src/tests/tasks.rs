@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::performer::{Running, contract, done_task};
 use super::harness::{Request, Setup, scripted};
-use crate::{Scope, Token, Tokens};
+use crate::{AccessToken, AccessTokens, TokenScope};
 
 #[tokio::test]
 async fn a_task_is_listed_and_read() {
@@ -119,17 +119,17 @@ async fn wrong_requests_about_tasks_are_problems() {
 async fn scopes_and_tenants_hold_for_tasks() {
     let (mut tokens, mut secrets) = (Vec::new(), Vec::new());
     for (name, scopes, tenant) in [
-        ("reader", vec![Scope::Read], None),
-        ("runner", vec![Scope::Run], None),
-        ("approver", vec![Scope::Approve], None),
-        ("other", Scope::ALL.to_vec(), Some("acme")),
+        ("reader", vec![TokenScope::Read], None),
+        ("runner", vec![TokenScope::Run], None),
+        ("approver", vec![TokenScope::Approve], None),
+        ("other", TokenScope::ALL.to_vec(), Some("acme")),
     ] {
-        let (mut token, secret) = Token::generate(name, scopes).unwrap();
+        let (mut token, secret) = AccessToken::generate(name, scopes).unwrap();
         token.tenant = tenant.map(str::to_owned);
         tokens.push(token);
         secrets.push(secret);
     }
-    let fixture = Setup::new(scripted()).with_tokens(Tokens::new(tokens)).start().await;
+    let fixture = Setup::new(scripted()).with_tokens(AccessTokens::new(tokens)).start().await;
     let running = Running::start_gated(&fixture, "t1").await;
     running.until_gate(&fixture.host.store).await;
     // The same task, of a tenant.

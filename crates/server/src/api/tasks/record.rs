@@ -12,7 +12,7 @@ use super::GateName;
 
 /// A task, and further data of its journal.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct TaskRecord {
     pub(super) task: Task,
     /// Time of the newest input.
     pub(super) at: Option<Timestamp>,
@@ -34,10 +34,13 @@ impl From<DecisionGate> for GateName {
 }
 
 /// Reads a task up to the first damaged line of its journal, even while a process has it open.
-pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Result<Recorded, TaskHostError> {
+pub(super) async fn read_task_record(
+    store: &dyn SessionStore,
+    id: &SessionId,
+) -> Result<TaskRecord, TaskHostError> {
     let not_a_task = || TaskHostError::NotATask { id: id.clone(), reason: "it has no contract".to_owned() };
     let mut reader = TaskReader::open(store, id).await?;
-    let mut recorded: Option<Recorded> = None;
+    let mut recorded: Option<TaskRecord> = None;
     loop {
         let line = match (reader.next().await, &mut recorded) {
             (Ok(Some(line)), _) => line,
@@ -52,7 +55,7 @@ pub(super) async fn read_record(store: &dyn SessionStore, id: &SessionId) -> Res
             TaskLine::Contract(contract) => {
                 let task = Task::new(*contract)?;
                 recorded =
-                    Some(Recorded { task, at: None, gate: None, posted: HashSet::new(), damage: None });
+                    Some(TaskRecord { task, at: None, gate: None, posted: HashSet::new(), damage: None });
             }
             TaskLine::Input(input) => {
                 let recorded = recorded.as_mut().ok_or_else(not_a_task)?;

@@ -7,12 +7,12 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// Reads lines, and never holds more of a line than the limit.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     splitter: LineSplitter,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
     pub(crate) fn new(reader: R, limit: usize) -> Self {
         Self { reader, splitter: LineSplitter::new(limit) }
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     async fn read(input: &[u8], capacity: usize) -> Vec<Result<Vec<u8>, u64>> {
-        let mut lines = Lines::new(BufReader::with_capacity(capacity, input), 5);
+        let mut lines = LineReader::new(BufReader::with_capacity(capacity, input), 5);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(line.map_err(|error| error.bytes));

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::lock;
-use super::waiting::Tenant;
+use super::waiting_sessions::Tenant;
 use crate::host::{OpenSession, SessionControls};
 
 /// An open session.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveSession {
     pub(crate) id: SessionId,
     pub(crate) handle: SessionHandle,
     pub(crate) controls: Arc<dyn SessionControls>,
@@ -25,21 +25,21 @@ pub(crate) struct Live {
     active: Mutex<Instant>,
     /// `None` once the session is being closed.
     pub(super) session: RwLock<Option<Session>>,
-    watchers: Watchers,
+    watchers: WatcherCount,
     /// Whether calls that waited when the session was opened are being prepared again, and it has not asked about them yet.
-    pub(super) asks_anew: AtomicBool,
+    pub(super) has_unasked_calls: AtomicBool,
     pub(super) leaving: CancellationToken,
     pub(super) ended: CancellationToken,
 }
 
 /// Number of streams that follow a session.
 #[derive(Debug, Default)]
-struct Watchers(Arc<AtomicUsize>);
+struct WatcherCount(Arc<AtomicUsize>);
 
-impl Watchers {
-    fn add(&self) -> Watching {
+impl WatcherCount {
+    fn add(&self) -> WatchGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Watching(Arc::clone(&self.0))
+        WatchGuard(Arc::clone(&self.0))
     }
 
     fn count(&self) -> usize {
@@ -49,16 +49,16 @@ impl Watchers {
 
 /// Marks a session as watched until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watching(Arc<AtomicUsize>);
+pub(crate) struct WatchGuard(Arc<AtomicUsize>);
 
-impl Drop for Watching {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Live {
-    pub(super) fn new(opened: OpenSession, tenant: Tenant, asks_anew: bool) -> Self {
+impl LiveSession {
+    pub(super) fn new(opened: OpenSession, tenant: Tenant, has_unasked_calls: bool) -> Self {
         let OpenSession { mut session, controls } = opened;
         // Dropping the run would interrupt it.
         if let Some(run) = session.resumed() {
@@ -74,45 +74,45 @@ impl Live {
             tenant,
             active: Mutex::new(Instant::now()),
             session: RwLock::new(Some(session)),
-            watchers: Watchers::default(),
-            asks_anew: AtomicBool::new(asks_anew),
+            watchers: WatcherCount::default(),
+            has_unasked_calls: AtomicBool::new(has_unasked_calls),
             leaving: CancellationToken::new(),
             ended: CancellationToken::new(),
         }
     }
 
     /// Reads from the session; `None` once it is being closed.
-    pub(crate) fn with<T>(&self, read: impl FnOnce(&Session) -> T) -> Option<T> {
+    pub(crate) fn with_session<T>(&self, read: impl FnOnce(&Session) -> T) -> Option<T> {
         self.session.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(read)
     }
 
     /// Returns the events of the session, starting with `seq`.
     pub(crate) fn events_from(&self, seq: u64) -> Option<Events> {
-        self.with(|session| session.events_from(seq))
+        self.with_session(|session| session.events_from(seq))
     }
 
     /// Returns the events of the session and of its subagents.
     pub(crate) fn tree_events(&self) -> Option<TreeEvents> {
-        self.with(Session::tree_events)
+        self.with_session(Session::tree_events)
     }
 
     /// Returns whether the record has waiting calls about which the session has not asked since it was opened.
-    pub(crate) fn asks_anew(&self) -> bool {
-        self.asks_anew.load(Ordering::Relaxed)
+    pub(crate) fn has_unasked_calls(&self) -> bool {
+        self.has_unasked_calls.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn watch(&self) -> Watching {
+    pub(crate) fn watch(&self) -> WatchGuard {
         self.watchers.add()
     }
 
     /// Completes when the session is no longer open.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn wait_until_ended(&self) {
         self.ended.cancelled().await;
     }
 
     /// Returns whether the session has no run, no background command and no queued message.
     pub(super) fn is_resting(&self) -> bool {
-        let is_resting = self.with(|session| {
+        let is_resting = self.with_session(|session| {
             session.state() != SessionState::Processing && session.background_commands().is_empty()
         });
         is_resting.unwrap_or(true) && self.handle.queued().is_empty()
@@ -123,7 +123,7 @@ impl Live {
     }
 
     /// Returns how long the session has been inactive.
-    pub(super) fn rested(&self) -> Duration {
+    pub(super) fn idle_time(&self) -> Duration {
         lock(&self.active).elapsed()
     }
 
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn watchers_are_counted_until_they_are_dropped() {
-        let watchers = Watchers::default();
+        let watchers = WatcherCount::default();
         assert_eq!(watchers.count(), 0);
         let (first, second) = (watchers.add(), watchers.add());
         assert_eq!(watchers.count(), 2);

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use blake3::Hash;
 use tokio::sync::OnceCell;
 
-use super::input::{IDEMPOTENCY_KEY, Key, whole_body};
+use super::extractors::{IDEMPOTENCY_KEY, IdempotencyKey, whole_body};
 use super::{App, Caller};
 use crate::problem::{FAILED, KEY, Problem};
 
@@ -23,41 +23,41 @@ const MAX_ANSWER: u64 = 16 << 10;
 
 /// Stored response, sent again for a repeated request.
 #[derive(Clone, Debug)]
-struct Answer {
+struct StoredResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-type Cell = Arc<OnceCell<Option<Answer>>>;
+type ResponseCell = Arc<OnceCell<Option<StoredResponse>>>;
 
 /// A request with a key.
 #[derive(Clone, Debug)]
-struct Known {
+struct KeyedRequest {
     /// Hash of the request body.
     body: Hash,
     /// Response, set by the first request with the key.
-    cell: Cell,
+    cell: ResponseCell,
 }
 
 /// Requests with a key, so that repeated requests have no effect. Operations that must be unique across restarts go through
 /// the inbox of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Answered(Mutex<Kept>);
+pub(crate) struct IdempotentResponses(Mutex<KeyedRequests>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    requests: HashMap<String, Known>,
+struct KeyedRequests {
+    requests: HashMap<String, KeyedRequest>,
     order: VecDeque<String>,
 }
 
-impl Answered {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+impl IdempotentResponses {
+    fn lock(&self) -> MutexGuard<'_, KeyedRequests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the cell for the response to a request, or `None` if its key was sent with another body.
-    fn cell(&self, request: String, body: Hash) -> Option<Cell> {
+    fn cell(&self, request: String, body: Hash) -> Option<ResponseCell> {
         let mut kept = self.lock();
         if let Some(known) = kept.requests.get(&request) {
             return (known.body == body).then(|| Arc::clone(&known.cell));
@@ -67,9 +67,9 @@ impl Answered {
         {
             kept.requests.remove(&oldest);
         }
-        let cell = Cell::default();
+        let cell = ResponseCell::default();
         kept.order.push_back(request.clone());
-        kept.requests.insert(request, Known { body, cell: Arc::clone(&cell) });
+        kept.requests.insert(request, KeyedRequest { body, cell: Arc::clone(&cell) });
         Some(cell)
     }
 
@@ -89,10 +89,10 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
         return next.run(request).await;
     }
     let failed = || Problem::new(FAILED, "the request failed").into_response();
-    if let Err(problem) = Key::check(request.headers()) {
+    if let Err(problem) = IdempotencyKey::check(request.headers()) {
         return problem.into_response();
     }
-    let Some(named) = Named::of(&request) else {
+    let Some(named) = RequestName::from_request(&request) else {
         return app.hub.carry_out(next.run(request)).await.unwrap_or_else(failed);
     };
     let (parts, body) = request.into_parts();
@@ -117,7 +117,7 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
         }
         let mut own = None;
         let first = async {
-            let (answer, response) = keep(next.run(request).await).await;
+            let (answer, response) = store_response(next.run(request).await).await;
             own = Some(response);
             answer
         };
@@ -126,12 +126,12 @@ pub(super) async fn carry_out(State(app): State<App>, request: Request, next: Ne
             answered.forget(&named.name);
         }
         // Without a stored response, the first request failed while this request waited.
-        own.or_else(|| kept.clone().map(Answer::into_response))
+        own.or_else(|| kept.clone().map(StoredResponse::into_response))
     });
     response.await.flatten().unwrap_or_else(failed)
 }
 
-impl Answer {
+impl StoredResponse {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.body).into_response();
         *response.headers_mut() = self.headers;
@@ -141,16 +141,16 @@ impl Answer {
 
 /// Unique name of a request with a key.
 #[derive(Debug)]
-struct Named {
+struct RequestName {
     name: String,
     /// Whether a repeated request gets the stored response. Requests that create sessions do not: the session's id makes
     /// them idempotent across restarts, and the session may have been deleted since.
     keeps_answer: bool,
 }
 
-impl Named {
+impl RequestName {
     /// Returns the name of a request, if it has a key.
-    fn of(request: &Request) -> Option<Self> {
+    fn from_request(request: &Request) -> Option<Self> {
         let path = request.uri().path();
         let key = request.headers().get(IDEMPOTENCY_KEY)?.to_str().ok()?;
         let caller = request.extensions().get::<Caller>()?.namespace();
@@ -160,7 +160,7 @@ impl Named {
 }
 
 /// Returns a copy to store, if the request succeeded and the response is not large, and the response itself.
-async fn keep(response: Response) -> (Option<Answer>, Response) {
+async fn store_response(response: Response) -> (Option<StoredResponse>, Response) {
     let size = response.body().size_hint().upper();
     if !response.status().is_success() || size.is_none_or(|size| size > MAX_ANSWER) {
         return (None, response);
@@ -168,7 +168,8 @@ async fn keep(response: Response) -> (Option<Answer>, Response) {
     let (parts, body) = response.into_parts();
     match to_bytes(body, usize::MAX).await {
         Ok(body) => {
-            let answer = Answer { status: parts.status, headers: parts.headers.clone(), body: body.clone() };
+            let answer =
+                StoredResponse { status: parts.status, headers: parts.headers.clone(), body: body.clone() };
             (Some(answer), Response::from_parts(parts, Body::from(body)))
         }
         Err(_) => (None, Problem::new(FAILED, "the answer could not be made").into_response()),

@@ -125,13 +125,13 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
 
 /// Key of a mutating request. Without the header, it is unique.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
+pub(crate) struct IdempotencyKey {
     key: String,
     /// Path of the request. The same key on another path is a different key.
     path: String,
 }
 
-impl Key {
+impl IdempotencyKey {
     /// Returns the key of a request, if it has one.
     pub(crate) fn check(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
@@ -168,7 +168,7 @@ impl Key {
     }
 }
 
-impl FromRequestParts<App> for Key {
+impl FromRequestParts<App> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn one_key_creates_one_session_for_each_caller() {
-        let key = Key { key: "k".to_owned(), path: "/v1/sessions".to_owned() };
+        let key = IdempotencyKey { key: "k".to_owned(), path: "/v1/sessions".to_owned() };
         let id = key.session_id("ann");
         assert_eq!(id, key.session_id("ann"));
         assert_ne!(id, key.session_id("ben"));
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_key_is_another_one_for_each_operation() {
-        let input_id = |path: &str| Key { key: "k".to_owned(), path: path.to_owned() }.input_id();
+        let input_id = |path: &str| IdempotencyKey { key: "k".to_owned(), path: path.to_owned() }.input_id();
         assert_eq!(input_id("/v1/sessions"), "http-create-k");
         assert_eq!(input_id("/v1/sessions/s1/submit"), "http-submit-k");
         assert_eq!(input_id("/v1/sessions/s1/approvals/c1"), "http-approvals/c1-k");

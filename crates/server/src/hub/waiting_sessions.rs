@@ -9,9 +9,9 @@ pub(crate) type Tenant = Option<String>;
 
 /// Sessions that have work and wait until others are closed.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(VecDeque<(SessionId, Tenant)>);
+pub(super) struct WaitingSessions(VecDeque<(SessionId, Tenant)>);
 
-impl Waiting {
+impl WaitingSessions {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -41,7 +41,7 @@ impl Waiting {
     }
 
     /// Returns the sessions of a tenant.
-    pub(super) fn of(&self, tenant: &Tenant) -> Vec<SessionId> {
+    pub(super) fn ids_of_tenant(&self, tenant: &Tenant) -> Vec<SessionId> {
         self.0.iter().filter(|(_, other)| other == tenant).map(|(id, _)| id.clone()).collect()
     }
 }
@@ -50,8 +50,8 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    fn waiting(sessions: &[(&str, Option<&str>)]) -> Waiting {
-        let mut waiting = Waiting::default();
+    fn waiting(sessions: &[(&str, Option<&str>)]) -> WaitingSessions {
+        let mut waiting = WaitingSessions::default();
         for (id, tenant) in sessions {
             waiting.add(SessionId::new(*id), tenant.map(str::to_owned));
         }
@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(ids, expected);
             first.iter().skip(1).for_each(|(id, _)| waiting.remove(id));
         }
-        assert_eq!(waiting.of(&Some("x".to_owned())), [SessionId::new("a")]);
+        assert_eq!(waiting.ids_of_tenant(&Some("x".to_owned())), [SessionId::new("a")]);
         waiting.remove(&SessionId::new("a"));
         assert_eq!(waiting.len(), 0);
     }

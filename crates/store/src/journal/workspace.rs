@@ -8,7 +8,7 @@ use crate::store::Summary;
 /// Whether an environment reaches the files that a session has worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reached {
+pub enum WorkspaceMatch {
     /// The environment reaches the same files, with proof.
     Same,
     /// The session does not record its workspace.
@@ -19,20 +19,22 @@ pub enum Reached {
 }
 
 /// Compares the workspace of a session with the workspace of an environment.
-pub async fn reached(summary: &Summary, env: &dyn ExecutionEnvironment) -> Reached {
-    let Some(known) = summary.properties.get(StoredJournal::PLACE) else { return Reached::Unknown };
+pub async fn match_workspace(summary: &Summary, env: &dyn ExecutionEnvironment) -> WorkspaceMatch {
+    let Some(known) = summary.properties.get(StoredJournal::WORKSPACE) else {
+        return WorkspaceMatch::Unknown;
+    };
     match env.place().await {
-        Ok(Some(place)) if place == *known => Reached::Same,
-        Ok(_) | Err(_) => Reached::Other,
+        Ok(Some(place)) if place == *known => WorkspaceMatch::Same,
+        Ok(_) | Err(_) => WorkspaceMatch::Other,
     }
 }
 
 impl StoredJournal {
     /// Records the workspace in which the tools of the session work from now on, if the environment can identify it.
-    pub async fn set_place(&mut self, env: &dyn ExecutionEnvironment) {
+    pub async fn set_workspace(&mut self, env: &dyn ExecutionEnvironment) {
         match env.place().await {
-            Ok(Some(place)) => self.summary.properties.insert(Self::PLACE.to_owned(), place),
-            Ok(None) | Err(_) => self.summary.properties.remove(Self::PLACE),
+            Ok(Some(place)) => self.summary.properties.insert(Self::WORKSPACE.to_owned(), place),
+            Ok(None) | Err(_) => self.summary.properties.remove(Self::WORKSPACE),
         };
     }
 

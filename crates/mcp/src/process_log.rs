@@ -13,12 +13,12 @@ const SHOWN_CHARS: usize = 500;
 /// Maximum number of characters of an unexpected line of standard output in a message.
 const SHOWN_LINE: usize = 120;
 
-/// Diary of a server process. Clones share it.
+/// Log of a server process. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Diary(Arc<Mutex<Entries>>);
+pub(crate) struct ProcessLog(Arc<Mutex<ProcessLogEntries>>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct ProcessLogEntries {
     stderr: VecDeque<u8>,
     /// First unexpected line of standard output, and the number of such lines.
     unexpected: Option<(String, u64)>,
@@ -26,18 +26,18 @@ struct Entries {
     end: Option<String>,
 }
 
-impl Diary {
-    fn with<T>(&self, change: impl FnOnce(&mut Entries) -> T) -> T {
+impl ProcessLog {
+    fn update<T>(&self, change: impl FnOnce(&mut ProcessLogEntries) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Clears the diary for another process.
+    /// Clears the log for another process.
     pub(crate) fn clear(&self) {
-        self.with(|entries| *entries = Entries::default());
+        self.update(|entries| *entries = ProcessLogEntries::default());
     }
 
     pub(crate) fn stderr(&self, bytes: &[u8]) {
-        self.with(|entries| {
+        self.update(|entries| {
             let kept = bytes.get(bytes.len().saturating_sub(MAX_STDERR)..).unwrap_or_default();
             let excess = (entries.stderr.len() + kept.len()).saturating_sub(MAX_STDERR);
             entries.stderr.drain(..excess.min(entries.stderr.len()));
@@ -46,27 +46,27 @@ impl Diary {
     }
 
     pub(crate) fn unexpected(&self, line: &[u8]) {
-        self.with(|entries| match &mut entries.unexpected {
+        self.update(|entries| match &mut entries.unexpected {
             Some((_, number)) => *number += 1,
-            None => entries.unexpected = Some((shortened(&String::from_utf8_lossy(line), SHOWN_LINE), 1)),
+            None => entries.unexpected = Some((shorten(&String::from_utf8_lossy(line), SHOWN_LINE), 1)),
         });
     }
 
     /// Records how the process ended. Only the first call has an effect.
     pub(crate) fn end(&self, how: impl Into<String>) {
-        self.with(|entries| {
+        self.update(|entries| {
             entries.end.get_or_insert(how.into());
         });
     }
 
     /// Returns how the process ended, if it did.
     pub(crate) fn how_it_ended(&self) -> Option<String> {
-        self.with(|entries| entries.end.clone())
+        self.update(|entries| entries.end.clone())
     }
 
     /// Returns possible explanations of a failure, each after a `; `. Empty without an explanation.
     pub(crate) fn explanation(&self) -> String {
-        self.with(|entries| {
+        self.update(|entries| {
             let mut text = String::new();
             if let Some((line, number)) = &entries.unexpected {
                 // Writing to a string cannot fail.
@@ -90,7 +90,7 @@ impl Diary {
 }
 
 /// Returns the beginning of a text, with a mark if there is more.
-pub(crate) fn shortened(text: &str, chars: usize) -> String {
+pub(crate) fn shorten(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn an_explanation_has_the_end_of_what_was_printed() {
-        let diary = Diary::default();
-        assert_eq!(diary.explanation(), "");
-        diary.unexpected(b"Listening \xff");
-        diary.unexpected(b"more");
-        diary.stderr(b"warning\n");
-        diary.stderr(&b"x".repeat(10_000));
-        diary.stderr(b"panic: no config\n");
-        let text = diary.explanation();
+        let process_log = ProcessLog::default();
+        assert_eq!(process_log.explanation(), "");
+        process_log.unexpected(b"Listening \xff");
+        process_log.unexpected(b"more");
+        process_log.stderr(b"warning\n");
+        process_log.stderr(&b"x".repeat(10_000));
+        process_log.stderr(b"panic: no config\n");
+        let text = process_log.explanation();
         assert!(
             text.starts_with(
                 "; 2 lines on its standard output were no messages, the first: Listening \u{fffd}"
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn the_first_end_counts() {
-        let diary = Diary::default();
-        diary.end("it exited with code 3");
-        diary.end("it was ended");
-        assert_eq!(diary.how_it_ended().as_deref(), Some("it exited with code 3"));
+        let process_log = ProcessLog::default();
+        process_log.end("it exited with code 3");
+        process_log.end("it was ended");
+        assert_eq!(process_log.how_it_ended().as_deref(), Some("it exited with code 3"));
     }
 }

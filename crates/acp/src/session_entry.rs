@@ -11,37 +11,37 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::SessionControls;
-use crate::rpc::{Id, RpcError};
+use crate::rpc::{RequestId, RpcError};
 
 /// Session of a connection, as shared with requests. The session's task carries out the requests.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SessionEntry {
     pub(crate) id: String,
     pub(crate) handle: SessionHandle,
     pub(crate) controls: Arc<dyn SessionControls>,
     pub(crate) directory: PathBuf,
     /// Cancelled once the session is closed.
     pub(crate) closed: CancellationToken,
-    turns: Mutex<Turns>,
+    turns: Mutex<PromptQueue>,
     wake: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Turns {
-    current: Option<Current>,
-    queue: VecDeque<Prompt>,
+struct PromptQueue {
+    current: Option<CurrentPrompt>,
+    queue: VecDeque<QueuedPrompt>,
     /// Prompts that were cancelled before they started and are not answered yet.
-    cancelled: Vec<Id>,
-    openings: Vec<Opening>,
+    cancelled: Vec<RequestId>,
+    openings: Vec<OpenSessionRequest>,
     /// Whether the settings may have changed.
     changed: bool,
     /// Reason why the session accepts no requests any more.
-    refusal: Option<Refusal>,
+    refusal: Option<RefusalReason>,
 }
 
 /// Reason why a session accepts no requests any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum RefusalReason {
     /// The client closes it.
     Closing,
     /// It has ended for good, for instance because the provider rejects the key.
@@ -50,23 +50,23 @@ enum Refusal {
 
 /// Prompt whose turn is in progress.
 #[derive(Clone, Debug)]
-pub(crate) struct Current {
-    pub(crate) request: Id,
+pub(crate) struct CurrentPrompt {
+    pub(crate) request: RequestId,
     pub(crate) cancel: CancellationToken,
 }
 
 /// Queued prompt.
 #[derive(Debug)]
-pub(crate) struct Prompt {
-    pub(crate) request: Id,
-    pub(crate) input: Input,
+pub(crate) struct QueuedPrompt {
+    pub(crate) request: RequestId,
+    pub(crate) input: PromptInput,
     /// Whether the client was notified that the prompt waits.
     is_announced: bool,
 }
 
 /// Content of a prompt.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum PromptInput {
     Message(UserMessage),
     /// The images become part of the message that the command may return.
     Command {
@@ -78,13 +78,13 @@ pub(crate) enum Input {
 
 /// Request to open the session. The session's task answers it.
 #[derive(Debug)]
-pub(crate) struct Opening {
-    pub(crate) request: Id,
-    pub(crate) kind: OpeningKind,
+pub(crate) struct OpenSessionRequest {
+    pub(crate) request: RequestId,
+    pub(crate) kind: OpenSessionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpeningKind {
+pub(crate) enum OpenSessionKind {
     New,
     /// The client gets the history.
     Load,
@@ -93,15 +93,15 @@ pub(crate) enum OpeningKind {
 
 /// Work of a session's task in addition to turns.
 #[derive(Debug, Default)]
-pub(crate) struct Chores {
-    pub(crate) openings: Vec<Opening>,
-    pub(crate) cancelled: Vec<Id>,
+pub(crate) struct SessionChores {
+    pub(crate) openings: Vec<OpenSessionRequest>,
+    pub(crate) cancelled: Vec<RequestId>,
     /// Number of queued prompts without a notification to the client.
     pub(crate) waiting: usize,
     pub(crate) settings_changed: bool,
 }
 
-impl Entry {
+impl SessionEntry {
     pub(crate) fn new(
         handle: SessionHandle,
         id: String,
@@ -117,10 +117,10 @@ impl Entry {
     /// # Errors
     ///
     /// The error of the response, if the session is closing or has ended.
-    pub(crate) fn prompt(&self, request: Id, input: Input) -> Result<(), RpcError> {
+    pub(crate) fn prompt(&self, request: RequestId, input: PromptInput) -> Result<(), RpcError> {
         let mut turns = self.turns();
         turns.accept(&self.id)?;
-        turns.queue.push_back(Prompt { request, input, is_announced: false });
+        turns.queue.push_back(QueuedPrompt { request, input, is_announced: false });
         self.wake.notify_one();
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Entry {
     /// # Errors
     ///
     /// As for [`prompt`](Self::prompt).
-    pub(crate) fn open(&self, opening: Opening) -> Result<(), RpcError> {
+    pub(crate) fn open(&self, opening: OpenSessionRequest) -> Result<(), RpcError> {
         let mut turns = self.turns();
         turns.accept(&self.id)?;
         turns.openings.push(opening);
@@ -147,7 +147,7 @@ impl Entry {
     /// Cancels the current and the queued prompts. Does not wait for their end, and may be called again.
     pub(crate) fn cancel(&self) {
         let mut turns = self.turns();
-        let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
+        let waiting: Vec<RequestId> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
         turns.cancelled.extend(waiting);
         if let Some(current) = &turns.current {
             current.cancel.cancel();
@@ -158,7 +158,7 @@ impl Entry {
     }
 
     /// Cancels one prompt.
-    pub(crate) fn cancel_prompt(&self, request: &Id) {
+    pub(crate) fn cancel_prompt(&self, request: &RequestId) {
         let mut turns = self.turns();
         if let Some(current) = turns.current.as_ref().filter(|current| current.request == *request) {
             current.cancel.cancel();
@@ -179,23 +179,23 @@ impl Entry {
 
     /// Cancels the prompts, and closes the session once the turn has ended.
     pub(crate) fn close(&self) {
-        self.turns().refusal.get_or_insert(Refusal::Closing);
+        self.turns().refusal.get_or_insert(RefusalReason::Closing);
         self.cancel();
     }
 
     /// Waits for new work of the session's task. Cancel safe.
-    pub(crate) async fn asked(&self) {
+    pub(crate) async fn wait_for_work(&self) {
         self.wake.notified().await;
     }
 
-    pub(crate) fn chores(&self) -> Chores {
+    pub(crate) fn take_chores(&self) -> SessionChores {
         let mut turns = self.turns();
         let is_busy = turns.current.is_some();
         let mut waiting = 0;
         for prompt in turns.queue.iter_mut().skip(usize::from(!is_busy)) {
             waiting += usize::from(!std::mem::replace(&mut prompt.is_announced, true));
         }
-        Chores {
+        SessionChores {
             openings: std::mem::take(&mut turns.openings),
             cancelled: std::mem::take(&mut turns.cancelled),
             waiting,
@@ -204,32 +204,32 @@ impl Entry {
     }
 
     /// Starts the next prompt, if none is current. Calls `begin` before the prompt can be cancelled.
-    pub(crate) fn begin<T>(&self, begin: impl FnOnce(Input, &Current) -> T) -> Option<T> {
+    pub(crate) fn start_next<T>(&self, begin: impl FnOnce(PromptInput, &CurrentPrompt) -> T) -> Option<T> {
         let mut turns = self.turns();
         if turns.current.is_some() {
             return None;
         }
-        let Prompt { request, input, .. } = turns.queue.pop_front()?;
-        let current = Current { request, cancel: CancellationToken::new() };
+        let QueuedPrompt { request, input, .. } = turns.queue.pop_front()?;
+        let current = CurrentPrompt { request, cancel: CancellationToken::new() };
         let begun = begin(input, &current);
         turns.current = Some(current);
         Some(begun)
     }
 
     /// Continues the current prompt, unless it was cancelled. Calls `begin` before the prompt can be cancelled.
-    pub(crate) fn go_on<T>(&self, begin: impl FnOnce() -> T) -> Option<T> {
+    pub(crate) fn continue_current<T>(&self, begin: impl FnOnce() -> T) -> Option<T> {
         let turns = self.turns();
         let is_cancelled = turns.current.as_ref().is_none_or(|current| current.cancel.is_cancelled());
         (!is_cancelled).then(begin)
     }
 
     /// Ends the current prompt. Later cancellations do not affect it.
-    pub(crate) fn end(&self) -> Option<Current> {
+    pub(crate) fn end(&self) -> Option<CurrentPrompt> {
         self.turns().current.take()
     }
 
     /// Returns whether prompts are queued although none is current.
-    pub(crate) fn is_held_up(&self) -> bool {
+    pub(crate) fn has_waiting_prompts(&self) -> bool {
         let turns = self.turns();
         turns.current.is_none() && !turns.queue.is_empty()
     }
@@ -245,39 +245,39 @@ impl Entry {
 
     /// Returns whether the session has ended without a request of the client to close it.
     pub(crate) fn has_ended(&self) -> bool {
-        self.turns().refusal == Some(Refusal::Ended)
+        self.turns().refusal == Some(RefusalReason::Ended)
     }
 
     /// Refuses requests from now on: unless the client closes the session, it has ended. Returns the unanswered requests.
-    pub(crate) fn shut(&self) -> Vec<Id> {
+    pub(crate) fn refuse_requests(&self) -> Vec<RequestId> {
         let mut turns = self.turns();
-        turns.refusal.get_or_insert(Refusal::Ended);
+        turns.refusal.get_or_insert(RefusalReason::Ended);
         let current = turns.current.take().map(|current| current.request);
-        let waiting: Vec<Id> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
-        let openings: Vec<Id> = turns.openings.drain(..).map(|opening| opening.request).collect();
+        let waiting: Vec<RequestId> = turns.queue.drain(..).map(|prompt| prompt.request).collect();
+        let openings: Vec<RequestId> = turns.openings.drain(..).map(|opening| opening.request).collect();
         current.into_iter().chain(waiting).chain(turns.cancelled.drain(..)).chain(openings).collect()
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
+    fn turns(&self) -> MutexGuard<'_, PromptQueue> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Turns {
+impl PromptQueue {
     /// Fails with the error of the response if the session accepts no requests any more.
     fn accept(&self, id: &str) -> Result<(), RpcError> {
         match self.refusal {
             None => Ok(()),
-            Some(Refusal::Closing) => {
+            Some(RefusalReason::Closing) => {
                 Err(RpcError::new(RpcError::CONFLICT, format!("session `{id}` is being closed")))
             }
-            Some(Refusal::Ended) => Err(ended(id)),
+            Some(RefusalReason::Ended) => Err(session_ended(id)),
         }
     }
 }
 
 /// Returns the error of a request to a session that has ended for good.
-pub(crate) fn ended(id: &str) -> RpcError {
+pub(crate) fn session_ended(id: &str) -> RpcError {
     let message = format!(
         "session `{id}` has ended and accepts no more prompts: start a new session, or continue in a fork of it"
     );

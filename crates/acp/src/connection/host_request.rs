@@ -6,24 +6,24 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::table::Table;
+use super::session_table::SessionTable;
 use crate::client::Client;
 use crate::error::HostError;
-use crate::host::{AgentHost, AgentInfo, ListSessions, McpServerSpec, McpTransport, NewSession, OpenSession};
-use crate::requests::Requests;
-use crate::rpc::{self, Id, RpcError};
+use crate::host::{AgentHost, AgentInfo, McpServerSpec, McpTransport, NewSession, OpenSession, SessionQuery};
+use crate::requests::ClientRequests;
+use crate::rpc::{self, RequestId, RpcError};
 use crate::session::SessionTask;
+use crate::session_entry::{OpenSessionKind, OpenSessionRequest, SessionEntry};
 use crate::settings::OptionValue;
-use crate::turns::{Entry, Opening, OpeningKind};
 use crate::wire;
-use crate::wire::{ConfigOptions, ListedSession, ListedSessions, config_options};
+use crate::wire::{ConfigOptionsResult, ListSessionsResult, ListedSession, config_options};
 
 /// Request that the host answers.
-pub(super) enum Ask {
+pub(super) enum HostRequest {
     Authenticate { method: String },
     New(NewSession),
-    Open { id: String, session: NewSession, kind: OpeningKind },
-    List(ListSessions),
+    Open { id: String, session: NewSession, kind: OpenSessionKind },
+    List(SessionQuery),
     Close { id: String },
     Delete { id: String },
     Logout,
@@ -31,7 +31,7 @@ pub(super) enum Ask {
     SetOption { id: String, option: String, value: OptionValue },
 }
 
-impl Ask {
+impl HostRequest {
     /// Parses a request.
     ///
     /// # Errors
@@ -40,34 +40,35 @@ impl Ask {
     pub(super) fn parse(method: &str, params: Value, info: &AgentInfo) -> Result<Self, RpcError> {
         Ok(match method {
             "authenticate" => {
-                let wire::Authenticate { method_id } = rpc::params(params)?;
+                let wire::AuthenticateParams { method_id } = rpc::params(params)?;
                 Self::Authenticate { method: method_id }
             }
             "session/new" => {
-                let wire::NewSession { cwd, additional_directories, mcp_servers } = rpc::params(params)?;
+                let wire::NewSessionParams { cwd, additional_directories, mcp_servers } =
+                    rpc::params(params)?;
                 Self::New(new_session(&cwd, additional_directories.is_empty(), mcp_servers, info)?)
             }
-            "session/load" if info.loads_sessions => Self::open(params, OpeningKind::Load, info)?,
-            "session/resume" if info.loads_sessions => Self::open(params, OpeningKind::Resume, info)?,
+            "session/load" if info.loads_sessions => Self::open(params, OpenSessionKind::Load, info)?,
+            "session/resume" if info.loads_sessions => Self::open(params, OpenSessionKind::Resume, info)?,
             "session/list" if info.lists_sessions => {
-                let wire::ListSessions { cwd, cursor } = rpc::params(params)?;
-                Self::List(ListSessions { directory: cwd, cursor })
+                let wire::ListSessionsParams { cwd, cursor } = rpc::params(params)?;
+                Self::List(SessionQuery { directory: cwd, cursor })
             }
             "session/close" => {
-                let wire::OfSession { session_id } = rpc::params(params)?;
+                let wire::SessionIdParams { session_id } = rpc::params(params)?;
                 Self::Close { id: session_id }
             }
             "session/delete" if info.deletes_sessions => {
-                let wire::OfSession { session_id } = rpc::params(params)?;
+                let wire::SessionIdParams { session_id } = rpc::params(params)?;
                 Self::Delete { id: session_id }
             }
             "logout" if info.logs_out => Self::Logout,
             "session/set_mode" => {
-                let wire::SetMode { session_id, mode_id } = rpc::params(params)?;
+                let wire::SetModeParams { session_id, mode_id } = rpc::params(params)?;
                 Self::SetMode { id: session_id, mode: mode_id }
             }
             "session/set_config_option" => {
-                let wire::SetConfigOption { session_id, config_id, value } = rpc::params(params)?;
+                let wire::SetConfigOptionParams { session_id, config_id, value } = rpc::params(params)?;
                 let value = match value {
                     Value::Bool(is_on) => OptionValue::Switch(is_on),
                     Value::String(choice) => OptionValue::Choice(choice),
@@ -88,8 +89,9 @@ impl Ask {
         })
     }
 
-    fn open(params: Value, kind: OpeningKind, info: &AgentInfo) -> Result<Self, RpcError> {
-        let wire::OpenSession { session_id, cwd, additional_directories, mcp_servers } = rpc::params(params)?;
+    fn open(params: Value, kind: OpenSessionKind, info: &AgentInfo) -> Result<Self, RpcError> {
+        let wire::OpenSessionParams { session_id, cwd, additional_directories, mcp_servers } =
+            rpc::params(params)?;
         let session = new_session(&cwd, additional_directories.is_empty(), mcp_servers, info)?;
         Ok(Self::Open { id: session_id, session, kind })
     }
@@ -98,7 +100,7 @@ impl Ask {
 fn new_session(
     cwd: &Path,
     has_one_directory: bool,
-    mcp_servers: Vec<wire::McpServer>,
+    mcp_servers: Vec<wire::McpServerParams>,
     info: &AgentInfo,
 ) -> Result<NewSession, RpcError> {
     if !cwd.is_absolute() {
@@ -111,8 +113,8 @@ fn new_session(
     Ok(NewSession { directory: cwd.to_path_buf(), mcp_servers: servers.collect::<Result<_, _>>()? })
 }
 
-fn mcp_server(server: wire::McpServer, info: &AgentInfo) -> Result<McpServerSpec, RpcError> {
-    let wire::McpServer { name, transport, url, headers, command, args, env } = server;
+fn mcp_server(server: wire::McpServerParams, info: &AgentInfo) -> Result<McpServerSpec, RpcError> {
+    let wire::McpServerParams { name, transport, url, headers, command, args, env } = server;
     let pairs =
         |values: Vec<wire::NamedValue>| values.into_iter().map(|pair| (pair.name, pair.value)).collect();
     let transport = match (transport.as_deref(), url, command) {
@@ -130,89 +132,94 @@ fn mcp_server(server: wire::McpServer, info: &AgentInfo) -> Result<McpServerSpec
 }
 
 /// Context for the response to a request.
-pub(super) struct Asking {
+pub(super) struct HostRequestTask {
     pub(super) host: Arc<dyn AgentHost>,
     pub(super) client: Client,
-    pub(super) requests: Requests,
-    pub(super) table: Table,
-    pub(super) request: Id,
+    pub(super) requests: ClientRequests,
+    pub(super) table: SessionTable,
+    pub(super) request: RequestId,
 }
 
 /// Result of a request: an answer, or a session whose task answers.
-enum Asked {
+enum HostRequestResult {
     Answer(Value),
     Opened(Box<SessionTask>),
     /// The task of an open session answers.
     Delegated,
 }
 
-impl Asking {
+impl HostRequestTask {
     /// Answers the request. Returns the session that it opened.
-    pub(super) async fn run(self, ask: Ask, cancel: CancellationToken) -> Option<Box<SessionTask>> {
+    pub(super) async fn run(self, ask: HostRequest, cancel: CancellationToken) -> Option<Box<SessionTask>> {
         let result = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(RpcError::cancelled()),
-            result = self.ask(ask) => result,
+            result = self.carry_out(ask) => result,
         };
         match result {
-            Ok(Asked::Answer(answer)) => self.requests.answer(&self.request, Ok(answer)).await,
-            Ok(Asked::Opened(session)) => return Some(session),
-            Ok(Asked::Delegated) => {}
+            Ok(HostRequestResult::Answer(answer)) => self.requests.answer(&self.request, Ok(answer)).await,
+            Ok(HostRequestResult::Opened(session)) => return Some(session),
+            Ok(HostRequestResult::Delegated) => {}
             Err(error) => self.requests.answer(&self.request, Err::<(), _>(error)).await,
         }
         None
     }
 
-    async fn ask(&self, ask: Ask) -> Result<Asked, RpcError> {
+    async fn carry_out(&self, ask: HostRequest) -> Result<HostRequestResult, RpcError> {
         match ask {
-            Ask::Authenticate { method } => {
+            HostRequest::Authenticate { method } => {
                 self.host.authenticate(&method).await.map_err(|error| error.to_rpc())?;
-                Ok(Asked::Answer(json!({})))
+                Ok(HostRequestResult::Answer(json!({})))
             }
-            Ask::New(new) => self.new_session(new).await,
-            Ask::Open { id, session, kind } => self.open(&id, session, kind).await,
-            Ask::List(list) => self.list(list).await,
-            Ask::Close { id } => self.close(&id).await,
-            Ask::Delete { id } => self.delete(&id).await,
-            Ask::Logout => {
+            HostRequest::New(new) => self.new_session(new).await,
+            HostRequest::Open { id, session, kind } => self.open(&id, session, kind).await,
+            HostRequest::List(list) => self.list(list).await,
+            HostRequest::Close { id } => self.close(&id).await,
+            HostRequest::Delete { id } => self.delete(&id).await,
+            HostRequest::Logout => {
                 self.host.logout().await.map_err(|error| error.to_rpc())?;
-                Ok(Asked::Answer(json!({})))
+                Ok(HostRequestResult::Answer(json!({})))
             }
-            Ask::SetMode { id, mode } => {
+            HostRequest::SetMode { id, mode } => {
                 let entry = self.table.find(&id)?;
                 entry.controls.set_mode(&mode).await.map_err(|error| error.to_rpc())?;
                 self.set(&entry, json!({})).await
             }
-            Ask::SetOption { id, option, value } => {
+            HostRequest::SetOption { id, option, value } => {
                 let entry = self.table.find(&id)?;
                 entry.controls.set_option(&option, value).await.map_err(|error| error.to_rpc())?;
                 let options =
                     config_options(&entry.controls.settings().options, self.client.features().switches);
-                self.set(&entry, json!(ConfigOptions { config_options: options })).await
+                self.set(&entry, json!(ConfigOptionsResult { config_options: options })).await
             }
         }
     }
 
     /// Answers a request that changed settings. The session's task then reports the other changes.
-    async fn set(&self, entry: &Entry, answer: Value) -> Result<Asked, RpcError> {
+    async fn set(&self, entry: &SessionEntry, answer: Value) -> Result<HostRequestResult, RpcError> {
         self.requests.answer(&self.request, Ok(answer)).await;
         entry.settings_changed();
-        Ok(Asked::Delegated)
+        Ok(HostRequestResult::Delegated)
     }
 
-    async fn new_session(&self, new: NewSession) -> Result<Asked, RpcError> {
+    async fn new_session(&self, new: NewSession) -> Result<HostRequestResult, RpcError> {
         let directory = new.directory.clone();
         let opened = self.host.new_session(new, &self.client).await.map_err(|error| error.to_rpc())?;
-        self.take(opened, &directory, OpeningKind::New, None).await
+        self.register(opened, &directory, OpenSessionKind::New, None).await
     }
 
-    async fn open(&self, id: &str, session: NewSession, kind: OpeningKind) -> Result<Asked, RpcError> {
+    async fn open(
+        &self,
+        id: &str,
+        session: NewSession,
+        kind: OpenSessionKind,
+    ) -> Result<HostRequestResult, RpcError> {
         if let Some(entry) = self.table.get(id) {
             if entry.directory != session.directory {
                 return Err(other_directory(id, &entry.directory));
             }
-            if entry.open(Opening { request: self.request.clone(), kind }).is_ok() {
-                return Ok(Asked::Delegated);
+            if entry.open(OpenSessionRequest { request: self.request.clone(), kind }).is_ok() {
+                return Ok(HostRequestResult::Delegated);
             }
             // The session is being closed. It can be opened again afterwards.
             entry.closed.cancelled().await;
@@ -224,17 +231,17 @@ impl Asking {
             self.host.load_session(id, session, &self.client).await.map_err(|error| error.to_rpc())?;
         // The client did not ask to continue the unfinished run of the record. Dropping the run interrupts it.
         drop(opened.session.resumed());
-        self.take(opened, &directory, kind, Some(reserved)).await
+        self.register(opened, &directory, kind, Some(reserved)).await
     }
 
     /// Registers a session that the host opened.
-    async fn take(
+    async fn register(
         &self,
         opened: OpenSession,
         directory: &Path,
-        kind: OpeningKind,
-        reserved: Option<super::table::Reserved>,
-    ) -> Result<Asked, RpcError> {
+        kind: OpenSessionKind,
+        reserved: Option<super::session_table::SessionReservation>,
+    ) -> Result<HostRequestResult, RpcError> {
         let OpenSession { session, controls, directory: actual } = opened;
         let id = session.id().to_string();
         if actual != directory {
@@ -245,14 +252,14 @@ impl Asking {
             Some(reserved) => reserved,
             None => self.table.reserve(&id)?,
         };
-        let entry = Arc::new(Entry::new(session.handle(), id, controls, actual));
-        entry.open(Opening { request: self.request.clone(), kind })?;
+        let entry = Arc::new(SessionEntry::new(session.handle(), id, controls, actual));
+        entry.open(OpenSessionRequest { request: self.request.clone(), kind })?;
         reserved.put(Arc::clone(&entry));
         let task = SessionTask::new(session, entry, self.client.clone(), self.requests.clone());
-        Ok(Asked::Opened(Box::new(task)))
+        Ok(HostRequestResult::Opened(Box::new(task)))
     }
 
-    async fn list(&self, list: ListSessions) -> Result<Asked, RpcError> {
+    async fn list(&self, list: SessionQuery) -> Result<HostRequestResult, RpcError> {
         let page = self.host.list_sessions(list).await.map_err(|error| error.to_rpc())?;
         let sessions = page.sessions.into_iter().map(|session| ListedSession {
             session_id: session.id,
@@ -260,17 +267,17 @@ impl Asking {
             title: session.title,
             updated_at: session.updated_at,
         });
-        let listed = ListedSessions { sessions: sessions.collect(), next_cursor: page.next };
-        Ok(Asked::Answer(json!(listed)))
+        let listed = ListSessionsResult { sessions: sessions.collect(), next_cursor: page.next };
+        Ok(HostRequestResult::Answer(json!(listed)))
     }
 
-    async fn close(&self, id: &str) -> Result<Asked, RpcError> {
+    async fn close(&self, id: &str) -> Result<HostRequestResult, RpcError> {
         let entry = self.table.find(id)?;
         self.close_entry(&entry).await;
-        Ok(Asked::Answer(json!({})))
+        Ok(HostRequestResult::Answer(json!({})))
     }
 
-    async fn delete(&self, id: &str) -> Result<Asked, RpcError> {
+    async fn delete(&self, id: &str) -> Result<HostRequestResult, RpcError> {
         if let Some(entry) = self.table.get(id) {
             self.close_entry(&entry).await;
         }
@@ -280,13 +287,13 @@ impl Asking {
             // The session is gone, as requested.
             Ok(()) | Err(HostError::NoSuchSession(_)) => {
                 self.table.forget_ended(id);
-                Ok(Asked::Answer(json!({})))
+                Ok(HostRequestResult::Answer(json!({})))
             }
             Err(error) => Err(error.to_rpc()),
         }
     }
 
-    async fn close_entry(&self, entry: &Arc<Entry>) {
+    async fn close_entry(&self, entry: &Arc<SessionEntry>) {
         entry.close();
         entry.closed.cancelled().await;
         self.table.remove_entry(entry);

@@ -15,14 +15,17 @@ const HASH_CHARS: usize = 8;
 ///
 /// A name that is too long is cut and ends with a hash of the tool's own name. So does a name that an earlier tool has.
 /// Names depend on the list alone, so that a restarted server has the same names.
-pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let prefix = of_server(server);
+pub(crate) fn for_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let prefix = server_prefix(server);
     let mut taken = HashSet::new();
     let mut names = Vec::new();
     for tool in tools {
-        let plain = format!("{prefix}{}", accepted(tool));
-        let name =
-            if plain.len() > MAX_TOOL_NAME || taken.contains(&plain) { hashed(&plain, tool) } else { plain };
+        let plain = format!("{prefix}{}", replace_rejected(tool));
+        let name = if plain.len() > MAX_TOOL_NAME || taken.contains(&plain) {
+            append_hash(&plain, tool)
+        } else {
+            plain
+        };
         taken.insert(name.clone());
         names.push(name);
     }
@@ -30,17 +33,17 @@ pub(crate) fn of_tools<'a>(server: &str, tools: impl IntoIterator<Item = &'a str
 }
 
 /// Returns the prefix of the names of a server's tools.
-pub(crate) fn of_server(server: &str) -> String {
-    format!("{PREFIX}{}__", accepted(server))
+pub(crate) fn server_prefix(server: &str) -> String {
+    format!("{PREFIX}{}__", replace_rejected(server))
 }
 
 /// Returns the text with an underscore in place of each character other than ASCII letters and digits.
-fn accepted(text: &str) -> String {
+fn replace_rejected(text: &str) -> String {
     let accept = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     text.chars().map(accept).collect()
 }
 
-fn hashed(plain: &str, tool: &str) -> String {
+fn append_hash(plain: &str, tool: &str) -> String {
     let hash = Fingerprint::of(tool.as_bytes()).to_string();
     let room = MAX_TOOL_NAME - HASH_CHARS - 1;
     let kept = plain.get(..room).unwrap_or(plain);
@@ -55,7 +58,7 @@ mod tests {
     fn names_are_accepted_by_every_provider_and_differ() {
         let long = "x".repeat(80);
         let tools = ["read", "read-file", "read.file", "lesen_für", long.as_str(), &format!("{long}y")];
-        let names = of_tools("my-server", tools);
+        let names = for_tools("my-server", tools);
         assert_eq!(names[..2], ["mcp__my_server__read", "mcp__my_server__read_file"]);
         assert!(names[2].starts_with("mcp__my_server__read_file_"), "{}", names[2]);
         for name in &names {
@@ -63,6 +66,6 @@ mod tests {
             assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{name}");
         }
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
-        assert_eq!(of_tools("my-server", tools), names, "the same list has the same names");
+        assert_eq!(for_tools("my-server", tools), names, "the same list has the same names");
     }
 }
